@@ -16,6 +16,7 @@ void AddFiles(CLI::App& app, int& exit_status);
 void AddFleet(CLI::App& app, int& exit_status);
 void AddImport(CLI::App& app, int& exit_status);
 void AddLines(CLI::App& app, int& exit_status);
+void AddMcp(CLI::App& app, int& exit_status);
 void AddQuery(CLI::App& app, int& exit_status);
 void AddRecord(CLI::App& app, int& exit_status);
 void AddServe(CLI::App& app, int& exit_status);
@@ -26,12 +27,15 @@ void AddView(CLI::App& app, int& exit_status);
 
 std::span<const Command> AllCommands() {
   static constexpr std::array kCommands = {
-      Command{"agent", AddAgent},       Command{"analyze", AddAnalyze}, Command{"compare", AddCompare},
-      Command{"diagnose", AddDiagnose}, Command{"doctor", AddDoctor},   Command{"export", AddExport},
-      Command{"files", AddFiles},       Command{"fleet", AddFleet},     Command{"import", AddImport},
-      Command{"lines", AddLines},       Command{"query", AddQuery},     Command{"record", AddRecord},
-      Command{"serve", AddServe},       Command{"top", AddTop},         Command{"up", AddUp},
-      Command{"usage", AddUsage},       Command{"view", AddView},
+      Command{"agent", AddAgent},     Command{"analyze", AddAnalyze},
+      Command{"compare", AddCompare}, Command{"diagnose", AddDiagnose},
+      Command{"doctor", AddDoctor},   Command{"export", AddExport},
+      Command{"files", AddFiles},     Command{"fleet", AddFleet},
+      Command{"import", AddImport},   Command{"lines", AddLines},
+      Command{"mcp", AddMcp},         Command{"query", AddQuery},
+      Command{"record", AddRecord},   Command{"serve", AddServe},
+      Command{"top", AddTop},         Command{"up", AddUp},
+      Command{"usage", AddUsage},     Command{"view", AddView},
   };
   return kCommands;
 }

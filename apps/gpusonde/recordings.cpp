@@ -2,6 +2,7 @@
 #include "recordings.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -11,10 +12,13 @@
 #include <system_error>
 #include <utility>
 
+#include "base/counted.h"
 #include "base/fd.h"
 #include "base/temporary_folder.h"
 #include "convert/import.h"
 #include "importers/trace.h"
+#include "model/enums.h"
+#include "store/queries/profile_query.h"
 #include "store/recordings/recording.h"
 #include "store/rollups/recorded_sums.h"
 
@@ -43,6 +47,31 @@ Result<std::unique_ptr<store::Store>> OpenRecordings(const std::vector<std::stri
   TRY(convert::ImportTraces(traces, options, imported));
   recordings.push_back(imported);
   return OpenSummed(recordings);
+}
+
+std::string TitleOf(const std::vector<std::string>& files) {
+  const std::string first = std::filesystem::path(files.front()).filename().string();
+  return files.size() == 1 ? first : fmt::format("{} and {} more", first, files.size() - 1);
+}
+
+Result<std::vector<std::string>> NoticesOf(store::Store& store) {
+  ASSIGN_OR_RETURN(const store::Overview overview, store::ReadOverview(store));
+  std::vector<std::string> notices, traces;
+  for (const store::Overview::SourceInfo& source : overview.sources) {
+    if (source.kind == model::EnumNames<model::SourceKind>::Name(model::SourceKind::kImport))
+      traces.push_back(source.command);
+    else if (!source.ended_ns.has_value())
+      notices.push_back(
+          fmt::format("The recording on {} was cut short: gpusonde was killed while it ran. "
+                      "It holds everything up to its last second.",
+                      source.host));
+  }
+  if (!traces.empty())
+    notices.push_back(fmt::format("{}: GPU work, calls and ranges, but no CPU samples.",
+                                  traces.size() == 1
+                                      ? traces.front() + " is a trace"
+                                      : Counted(static_cast<int64_t>(traces.size()), "trace")));
+  return notices;
 }
 
 void AddTraceOptions(CLI::App& command, convert::ImportOptions& traces) {

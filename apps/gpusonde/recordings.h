@@ -21,6 +21,12 @@ namespace gpusonde::app {
 Result<std::unique_ptr<store::Store>> OpenRecordings(const std::vector<std::string>& files,
                                                      const convert::ImportOptions& traces);
 
+// "run.sonde", "run.sonde and 2 more".
+std::string TitleOf(const std::vector<std::string>& files);
+
+// Notices for the user of `view` and others: what was imported, and which recordings were cut short.
+Result<std::vector<std::string>> NoticesOf(store::Store& store);
+
 // Adds --temp-limit and --partial to a command that opens recordings.
 void AddTraceOptions(CLI::App& command, convert::ImportOptions& traces);
 

@@ -22,6 +22,7 @@ struct Options {
   bool kernel_summary = false;  // only sums of kernels: faster, as no timeline is built
   Alignment alignment = Alignment::kNone;
   CommunicationKernels communication;
+  std::string steps;  // how the names of the ranges begin that are steps; empty: found (steps/)
   // The first group matches the rank in each file's name (without folders); without it, ranks come from the
   // traces.
   std::optional<std::regex> rank_from;

@@ -41,14 +41,25 @@ IdleLine MakeIdleLine(const IdleTime& idle) {
           .unknown_ns = idle.unknown_ns};
 }
 
+std::vector<HostGapsLine::Gap> Since(int64_t first_ns, std::span<const Gap> gaps) {
+  std::vector<HostGapsLine::Gap> since;
+  for (const Gap& gap : gaps) since.push_back({gap.begin_ns - first_ns, gap.end_ns - first_ns});
+  return since;
+}
+
 HostGapsLine MakeHostGapsLine(const HostGaps& gaps, int64_t first_ns) {
-  HostGapsLine line{.short_ns = gaps.short_ns,
-                    .short_count = gaps.short_count,
-                    .long_ns = gaps.long_ns,
-                    .long_count = gaps.long_count};
-  for (const Gap& gap : gaps.longest)
-    line.longest.push_back({gap.begin_ns - first_ns, gap.end_ns - first_ns});
-  return line;
+  return {.short_ns = gaps.short_ns,
+          .short_count = gaps.short_count,
+          .long_ns = gaps.long_ns,
+          .long_count = gaps.long_count,
+          .longest = Since(first_ns, gaps.longest)};
+}
+
+LoaderLine MakeLoaderLine(const LoaderWaits& loader, int64_t first_ns) {
+  return {.count = loader.count,
+          .total_ns = loader.total_ns,
+          .idle_ns = loader.idle_ns,
+          .longest = Since(first_ns, loader.longest)};
 }
 
 }  // namespace
@@ -183,6 +194,7 @@ RankLine MakeRankLine(const JobRank& rank) {
           .idle = MakeIdleLine(timeline.idle()),
           .gaps = MakeIdleLine(timeline.stream_gaps()),
           .host_gaps = MakeHostGapsLine(result.host_gaps, result.extent.first_ns),
+          .loader = MakeLoaderLine(result.loader, result.extent.first_ns),
           .busy_windows_ns = result.busy_windows_ns,
           .launch_latency = MakeDurationLine({}, timeline.launch_latency()),
           .queue_delay = MakeDurationLine({}, timeline.queue_delay()),

@@ -83,6 +83,14 @@ struct HostGapsLine {
   std::vector<Gap> longest;  // at most 8, longest first
 };
 
+// Waits of the host for a data loader (timeline/loader_waits.h).
+struct LoaderLine {
+  int64_t count = 0;
+  int64_t total_ns = 0;
+  int64_t idle_ns = 0;                     // of the device within them, as the host had launched nothing
+  std::vector<HostGapsLine::Gap> longest;  // stretches of that, at most 3, longest first
+};
+
 // A process on a device: what the device did over time.
 struct RankLine {
   int64_t rank = 0;  // in the job: from the trace, else the index in this list
@@ -106,6 +114,7 @@ struct RankLine {
   IdleLine idle;         // of the device; sums to idle_ns
   IdleLine gaps;         // of each stream, summed
   HostGapsLine host_gaps;
+  LoaderLine loader;
   std::vector<int64_t> busy_windows_ns;  // of each 128th of the span; empty if there were no events
   DurationLine launch_latency;
   DurationLine queue_delay;
@@ -217,6 +226,38 @@ struct KernelMetricLine {
   std::optional<double> correlation_within_shape;  // among launches of one shape
 };
 
+// The parts of a step's time on the device, or of typical steps.
+struct StepParts {
+  int64_t compute_ns = 0;
+  int64_t exposed_comm_ns = 0;  // communication without computation
+  int64_t other_ns = 0;         // copies, sets and whole graphs without kernels
+  int64_t idle_ns = 0;
+};
+
+// The steps of a rank: the ranges that its program repeats (steps/).
+struct StepsLine {
+  struct Kernel {
+    std::string name;
+    int64_t excess_ns = 0;  // beyond the mean of all steps
+  };
+  // A step that takes long.
+  struct Slow {
+    int64_t number = 0;    // from 0, in order of time
+    int64_t begin_ns = 0;  // of its range, by the trace's own clock
+    int64_t step_ns = 0;
+    int64_t gpu_begin_ns = 0;  // of the first work that it launched, by that clock; 0 without any
+    int64_t gpu_ns = 0;        // until the first work of the next step
+    StepParts parts;
+    std::vector<Kernel> kernels;  // that took longer than on average, at most 3
+  };
+  int64_t rank = 0;
+  size_t trace = 0;
+  std::string label;          // what the names of the ranges have in common
+  DurationLine durations;     // from the start of one to the start of the next
+  StepParts typical;          // medians
+  std::vector<Slow> slowest;  // that take 1.2 medians or more, at most 5
+};
+
 // What may be done about a well-known trouble (advice/).
 struct AdviceLine {
   // A time by the clock of a trace, in ns.
@@ -271,6 +312,7 @@ struct Report {
   std::vector<CollectiveLine> collectives;
   std::vector<CommunicationLine> communication;
   std::vector<KernelMetricLine> kernel_metrics;
+  std::vector<StepsLine> steps;
   std::vector<AdviceLine> advice;
   std::vector<Note> notes;
 };

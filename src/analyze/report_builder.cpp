@@ -186,6 +186,7 @@ Result<Report> ReportBuilder::Finish() && {
   report_.copy_effects = FindCopyEffects(job);
   report_.slow_ranks = FindSlowRanks(job);
   report_.kernel_metrics = CompareKernelMetrics(job);
+  report_.steps = SumSteps(job);
   report_.advice = Advise(report_);
   return std::move(report_);
 }

@@ -139,6 +139,7 @@ void TraceState::LimitMemory() {
 void TraceState::Ranges(std::span<const importers::Range> ranges) {
   totals_.ranges += static_cast<int64_t>(ranges.size());
   for (const importers::Range& range : ranges) totals_.on_host.Cover(range.start_ns, range.end_ns);
+  if (keep_records_) steps_.Add(ranges);
 }
 
 void TraceState::Launch(const importers::MeasuredLaunch& launch,
@@ -173,6 +174,7 @@ std::vector<uint32_t> TraceState::MergeSums(const TraceState& other) {
 Renumbering TraceState::Adopt(const TraceState& other) {
   Renumbering change{.names = MergeSums(other), .ranks = {}};
   if (!other.status_.has_value()) status_ = other.status_;
+  steps_.Merge(other.steps_);
   for (const RankKey& rank : other.ranks_.ranks()) {
     const std::optional<uint16_t> id = ranks_.Add(rank);
     if (!id.has_value()) RefuseRanks();
@@ -219,6 +221,7 @@ void TraceState::JoinDropped() {
 
 Status TraceState::Finish() {
   names_.Finish();
+  steps_.Finish();
   JoinDropped();
   TRY(status_);
   for (ProcessRecords& one : processes_) {

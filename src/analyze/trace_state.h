@@ -17,6 +17,7 @@
 #include "analyze/rank_table.h"
 #include "analyze/records.h"
 #include "analyze/sorted_runs.h"
+#include "analyze/steps/step_candidates.h"
 #include "importers/event.h"
 #include "model/moments.h"
 #include "model/sketch.h"
@@ -146,6 +147,7 @@ class TraceState final : public importers::EventSink {
   TraceState& operator=(TraceState&&) noexcept = default;
 
   uint32_t Name(std::string_view name) override { return names_.Add(name); }
+  uint32_t Label(std::string_view name) override { return steps_.Label(name); }
   void Group(const importers::ProcessGroup& group) override;
   void Gpu(std::span<const importers::GpuEvent> events) override;
   void Api(std::span<const importers::ApiCall> calls) override;
@@ -189,6 +191,7 @@ class TraceState final : public importers::EventSink {
   const std::map<TransferKey, Transfers>& copies() const { return copies_; }
   const std::map<TransferKey, Transfers>& sets() const { return sets_; }
   const KnownGroups& groups() const { return groups_; }
+  const StepCandidates& steps() const { return steps_; }
   const RankTable& ranks() const { return ranks_; }
   // Of each rank's GPU events, by its number in ranks(), which may have more that have no events.
   std::span<const Extent> extents() const { return extents_; }
@@ -212,6 +215,7 @@ class TraceState final : public importers::EventSink {
     archive(copies_);
     archive(sets_);
     archive(groups_);
+    steps_.Transfer(archive);
     ranks_.Transfer(archive);
     archive(extents_);
     archive(metrics_);
@@ -239,6 +243,7 @@ class TraceState final : public importers::EventSink {
   std::map<TransferKey, Transfers> copies_;
   std::map<TransferKey, Transfers> sets_;
   KnownGroups groups_;
+  StepCandidates steps_;
   RankTable ranks_;
   std::vector<Extent> extents_;
   MetricTable metrics_;

@@ -88,8 +88,12 @@ struct ApiCall {
 
 // An annotated range of a thread (NVTX, user annotations).
 struct Range {
+  static constexpr uint32_t kNoLabel = ~uint32_t{0};
+
   int64_t start_ns = 0;
   int64_t end_ns = 0;
+  int64_t process = 0;
+  uint32_t label = kNoLabel;  // id that EventSink::Label gave
 };
 
 // What is read of events only in detail (OpenOptions::detail), for recordings made from traces.
@@ -189,6 +193,8 @@ class EventSink {
   virtual ~EventSink() = default;
   // The id of a name, any bytes; the same for the same bytes.
   virtual uint32_t Name(std::string_view name) = 0;
+  // The id of what names of ranges have in common that differ only in numbers.
+  virtual uint32_t Label(std::string_view /*name*/) { return Range::kNoLabel; }
   // A process group that later events name by its number; at least once in each thread.
   virtual void Group(const ProcessGroup& group) = 0;
   virtual void Gpu(std::span<const GpuEvent> events) = 0;

@@ -35,12 +35,6 @@ bool HasToken(std::string_view authorization, std::string_view token) {
 // Probes of Kubernetes have no token.
 bool IsProbe(std::string_view path) { return path == "/healthz" || path == "/readyz"; }
 
-bool NamesThisMachine(std::string_view host, const ListenAddress& listening) {
-  const std::string_view name = HostWithoutPort(host);
-  return EqualsIgnoringCase(name, "localhost") || name == "127.0.0.1" || name == "[::1]" ||
-         name == listening.ip;
-}
-
 }  // namespace
 
 std::expected<HttpRequest, HttpResponse> Admit(const RequestHeader& header, const ListenAddress& listening,
@@ -80,12 +74,22 @@ std::expected<HttpRequest, HttpResponse> Admit(const RequestHeader& header, cons
                      .query = std::move(target->query),
                      .if_none_match = std::string(header.if_none_match),
                      .accept = std::string(header.accept),
+                     .host = std::string(header.host),
+                     .origin = std::string(header.origin),
+                     .mcp_protocol_version = std::string(header.mcp_protocol_version),
                      .accepts_gzip = AcceptsGzip(header.accept_encoding),
                      .body = {}};
 }
 
+bool NamesThisMachine(std::string_view host, const ListenAddress& listening) {
+  const std::string_view name = HostWithoutPort(host);
+  return EqualsIgnoringCase(name, "localhost") || name == "127.0.0.1" || name == "[::1]" ||
+         name == listening.ip;
+}
+
 bool IsApiPath(std::string_view path) {
-  return path == "/api" || path.starts_with("/api/") || path == "/metrics" || path == "/readyz";
+  return path == "/api" || path.starts_with("/api/") || path == "/mcp" || path == "/metrics" ||
+         path == "/readyz";
 }
 
 }  // namespace gpusonde::server

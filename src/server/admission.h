@@ -21,6 +21,8 @@ struct RequestHeader {
   std::string_view accept;
   std::string_view accept_encoding;
   std::string_view authorization;
+  std::string_view origin;
+  std::string_view mcp_protocol_version;
 };
 
 inline constexpr size_t kMaxTargetBytes = 8 << 10;
@@ -37,7 +39,10 @@ inline constexpr size_t kMaxTargetBytes = 8 << 10;
 std::expected<HttpRequest, HttpResponse> Admit(const RequestHeader& header, const ListenAddress& listening,
                                                std::string_view token, bool takes_posts = false);
 
-// Whether a path belongs to the API, whose responses may take long: /api/…, /metrics and /readyz.
+// Whether a Host header, or an Origin without its scheme, names this machine as seen by itself.
+bool NamesThisMachine(std::string_view host, const ListenAddress& listening);
+
+// Whether a path belongs to the API, whose responses may take long: /api/…, /mcp, /metrics and /readyz.
 bool IsApiPath(std::string_view path);
 
 }  // namespace gpusonde::server

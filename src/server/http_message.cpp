@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/http_message.h"
 
+#include <nlohmann/json.hpp>
 #include "base/json_writer.h"
 #include "server/gzip.h"
 
@@ -49,6 +50,13 @@ HttpResponse ErrorResponse(int status, const Error& error) {
 }
 
 HttpResponse ErrorResponse(const Error& error) { return ErrorResponse(StatusOf(error.code), error); }
+
+std::string ErrorMessageOf(std::string_view body) {
+  const nlohmann::json answer = nlohmann::json::parse(body, nullptr, false);
+  if (!answer.is_object() || !answer.contains("error") || !answer["error"].is_object()) return "";
+  const nlohmann::json& message = answer["error"].value("message", nlohmann::json());
+  return message.is_string() ? message.get<std::string>() : "";
+}
 
 HttpResponse Compressed(HttpResponse response, bool accepts_gzip) {
   if (!accepts_gzip || response.gzipped || !response.body || response.body->size() <= kWorthCompressing)

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -15,8 +16,12 @@ namespace gpusonde::server {
 struct HttpRequest {
   std::string path;                                        // decoded, begins with '/'
   std::vector<std::pair<std::string, std::string>> query;  // decoded, in the order given
-  std::string if_none_match;                               // the header's text; empty when absent
-  std::string accept;                                      // the header's text; empty when absent
+  // Headers' texts, empty when absent.
+  std::string if_none_match;
+  std::string accept;
+  std::string host;
+  std::string origin;
+  std::string mcp_protocol_version;
   bool accepts_gzip = false;
   std::string body;  // of a POST
 };
@@ -42,6 +47,9 @@ HttpResponse ErrorResponse(int status, const Error& error);
 // With the status that corresponds to the error's code: 400 invalid_argument, 403 permission_denied, 404
 // not_found, 501 unsupported, 503 unavailable, otherwise 500.
 HttpResponse ErrorResponse(const Error& error);
+
+// The message in the body of such a response; empty for any other body.
+std::string ErrorMessageOf(std::string_view body);
 
 // The same response with a compressed body, if the client accepts it, it isn't compressed yet and it is long
 // enough.

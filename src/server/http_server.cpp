@@ -100,7 +100,9 @@ RequestHeader HeaderOf(const http::request<http::empty_body>& request) {
           .if_none_match = View(request[http::field::if_none_match]),
           .accept = View(request[http::field::accept]),
           .accept_encoding = View(request[http::field::accept_encoding]),
-          .authorization = View(request[http::field::authorization])};
+          .authorization = View(request[http::field::authorization]),
+          .origin = View(request[http::field::origin]),
+          .mcp_protocol_version = View(request["MCP-Protocol-Version"])};
 }
 
 // The response to bytes that are no request; empty if the client is gone.
@@ -269,7 +271,7 @@ asio::awaitable<bool> HttpServer::State::ServeOne(Connection& connection) {
     response = co_await RespondToPost(connection, parser);
     if (!response.has_value()) co_return false;
     // What is left of a refused body can't be told from the next request.
-    framing.keep_alive = framing.keep_alive && response->status == 200;
+    framing.keep_alive = framing.keep_alive && (response->status == 200 || response->status == 202);
   } else if (!parser.is_done()) {
     response = RefusalOf(http::error::body_limit);
   } else {

@@ -75,6 +75,11 @@ class Store {
   // Changes whenever the answer to some query may have changed. Constant for a file that nobody writes.
   virtual uint64_t revision() { return 0; }
 
+  // Makes queries that run now, and those that begin before Resume, fail with kUnavailable. Any thread may
+  // call them. Stores that aren't read under a time limit do nothing.
+  virtual void Interrupt() {}
+  virtual void Resume() {}
+
   // Names that earlier queries read. Implementations of Append invalidate what they replace.
   NameCache& names() { return names_; }
 

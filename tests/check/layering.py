@@ -26,6 +26,7 @@ ALLOWED = {
     "fleet/privacy": {"base"},  # pure functions: no I/O, no clock
     "importers": {"store/recordings"},
     "inject": {"wire"},
+    "mcp": {"analyze", "server"},
     "model": {"base"},
     "replay": {"diagnose", "store/sql"},  # no I/O but queries, no clock
     "serve": {"server", "spool", "store/live"},

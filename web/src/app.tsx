@@ -29,6 +29,8 @@ const POLL_MS = 2000;
 const POLLS_PER_SLOW = 15;
 // The list of hosts, while it is what is shown, every 10 s: agents send as often.
 const POLLS_PER_HOSTS = 5;
+// How often the most expensive data is fetched for a window of a day or more.
+const DAY_SUMMARY_MS = 480_000;
 const HOSTS = { url: apiUrl("hosts"), question: "hosts" };
 const STRIP_BUCKETS = 600;
 const INCIDENT_BUCKETS = 300;
@@ -111,8 +113,9 @@ function HostPages({ host, onHost }: HostPagesProps) {
 
   // Of all hosts while one is chosen from them: of the last 24 hours, the server's default.
   const usageUrl = { url: apiUrl("usage", {}, { by: view.by }), question: `usage of all hosts by ${view.by}` };
-  const usageAsked = choosing ? usageUrl : view.page === "usage" ? ask("usage", slowSpan, {}, { by: view.by }) : null;
-  const usage = useResource<Usage, Usage>(usageAsked, choosing ? slowRevision : slowSpanRevision, same);
+  const usageAsked = choosing ? usageUrl : view.page === "usage" ? ask("usage", brushed ?? spanOf(last, summaryWindow), {}, { by: view.by }) : null;
+  const usageRevision = choosing ? `${Math.floor((polls * POLL_MS) / DAY_SUMMARY_MS)} ${retries}` : settled || `${summaryTick} ${retries}`;
+  const usage = useResource<Usage, Usage>(usageAsked, usageRevision, same);
   const usagePage = usage.data && <UsagePage usage={usage.data} view={view} nav={nav} />;
 
   useEffect(() => {
@@ -279,11 +282,11 @@ function spanOf(last: number | null, window: Range | null): Span {
 }
 
 // The summary reads whole profiles, by far the most expensive request of the page, and changes slowly over a long
-// window: it is fetched three to six times while the window moves by its length, every 30 s to 8 min. Powers of two,
+// window, as the usage does: they are fetched three to six times while the window moves by its length, every 30 s to 8 min. Powers of two,
 // so that the interval seldom changes while data arrives.
 function summaryIntervalMs(window: Range | null): number {
   let interval = 30_000;
-  while (window && interval < 480_000 && 6 * interval <= (window.to - window.from) / 1000) interval *= 2;
+  while (window && interval < DAY_SUMMARY_MS && 6 * interval <= (window.to - window.from) / 1000) interval *= 2;
   return interval;
 }
 

@@ -146,6 +146,9 @@ void AddAnalyze(CLI::App& app, int& exit_status) {
   command->add_option(
       "--rank-from", options->rank_from,
       "Regular expression that finds the rank in a file's name; its first group is the number");
+  command->add_option(
+      "--steps", options->how.steps,
+      "How the names of the ranges begin that are steps; default: ProfilerStep#, or what repeats");
   command->add_option("--communication", options->communication,
                       "Regular expression for names of kernels that are communication too");
   command

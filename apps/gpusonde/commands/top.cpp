@@ -12,7 +12,6 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -20,14 +19,13 @@
 #include <utility>
 #include <vector>
 
-#include "agent/http_client.h"
+#include "api_client.h"
 #include "base/event_fd.h"
 #include "base/terminal.h"
 #include "base/time.h"
 #include "command.h"
 #include "messages.h"
 #include "screen.h"
-#include "spool/host_name.h"
 #include "stop_signal.h"
 #include "top/render.h"
 #include "top/snapshot.h"
@@ -36,8 +34,6 @@
 namespace gpusonde::app {
 namespace {
 
-constexpr int64_t kTimeoutNs = 10 * kNanosPerSecond;
-constexpr size_t kMaxReplyBytes = size_t{16} << 20;
 // A refresh costs the server CPU time: 0.27 s where it was measured (docs/top.md). Of the time at most a
 // tenth.
 constexpr int64_t kPausePerReading = 9;
@@ -53,46 +49,17 @@ struct TopFlags {
 };
 
 struct TopOptions {
-  agent::HttpUrl server;
-  std::string host;  // empty: the only one
+  ApiServer server;
   int64_t interval_ns = 0;
   top::SortBy sort{};
   bool once = false;
 };
 
-// The message of an error of the API.
-std::string MessageOf(const std::string& body) {
-  const nlohmann::json answer = nlohmann::json::parse(body, nullptr, false);
-  if (!answer.is_object() || !answer.contains("error") || !answer["error"].is_object()) return "";
-  const nlohmann::json& message = answer["error"].value("message", nlohmann::json());
-  return message.is_string() ? message.get<std::string>() : "";
-}
-
-Result<std::string> Ask(const TopOptions& options, const std::string& target) {
-  agent::HttpUrl url = options.server;
-  const std::string server = fmt::format("{}:{}", url.host, url.port);
-  url.target = "/api/v1/" + target;
-  if (!options.host.empty())
-    url.target += fmt::format("{}host={}", target.contains('?') ? '&' : '?', options.host);
-  Result<agent::HttpReply> reply = agent::HttpGet(url, kMaxReplyBytes, kTimeoutNs);
-  if (!reply.has_value())
-    return Fail(ErrorCode::kUnavailable,
-                fmt::format("can't reach gpusonde at {}: {}\nIs `gpusonde up` running? Start it with `sudo "
-                            "gpusonde up`, or give its address with --url.",
-                            server, reply.error().message));
-  if (reply->status == 200) return std::move(reply->body);
-  const std::string message = MessageOf(reply->body);
-  return Fail(ErrorCode::kUnavailable,
-              message.empty() ? fmt::format("{} is not gpusonde: it answers {} with status {}\nGive the "
-                                            "address of `gpusonde up` with --url.",
-                                            server, url.target, reply->status)
-                              : fmt::format("{} answers: {}", server, message));
-}
-
 Result<top::Snapshot> Read(const TopOptions& options) {
-  ASSIGN_OR_RETURN(top::Snapshot snapshot,
-                   top::ReadSnapshot([&](const std::string& target) { return Ask(options, target); }));
-  if (snapshot.mode == "serve" && !snapshot.now_us.has_value() && options.host.empty())
+  ASSIGN_OR_RETURN(top::Snapshot snapshot, top::ReadSnapshot([&](const std::string& target) {
+                     return AskApi(options.server, target);
+                   }));
+  if (snapshot.mode == "serve" && !snapshot.now_us.has_value() && options.server.host.empty())
     return Fail(ErrorCode::kInvalidArgument,
                 fmt::format("this server has {}: choose one with --host", snapshot.title));
   return snapshot;
@@ -255,16 +222,7 @@ void AddTop(CLI::App& app, int& exit_status) {
       ->check(OneOf({std::begin(top::kSortNames), std::end(top::kSortNames)}));
   command->add_flag("--once", flags->once, "Print one table and end");
   command->callback([flags, &exit_status] {
-    TopOptions options{.server = {}, .host = flags->host, .once = flags->once};
-    const auto url = agent::HttpUrl::Parse(flags->url);
-    if (!url.has_value()) throw CLI::ValidationError("--url", url.error().message);
-    if (url->target != "/")
-      throw CLI::ValidationError("--url", fmt::format("'{}' must not have a path", flags->url));
-    options.server = *url;
-    if (!flags->host.empty()) {
-      const auto host = spool::CheckHostName(flags->host);
-      if (!host.has_value()) throw CLI::ValidationError("--host", host.error().message);
-    }
+    TopOptions options{.server = ParseApiServer("--url", flags->url, flags->host), .once = flags->once};
     const auto interval = ParseInterval(flags->interval);
     if (!interval.has_value()) throw CLI::ValidationError("--interval", interval.error().message);
     options.interval_ns = *interval;

@@ -4,23 +4,19 @@
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <cstdio>
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "base/counted.h"
 #include "browser.h"
 #include "command.h"
 #include "messages.h"
-#include "model/enums.h"
 #include "reader_process.h"
 #include "recordings.h"
 #include "server/ui_files.h"
 #include "server/ui_server.h"
 #include "stop_signal.h"
-#include "store/queries/profile_query.h"
 #include "store/recordings/recording.h"
 #include "values.h"
 
@@ -38,33 +34,6 @@ struct ViewOptions {
 int FailView(const Error& error) {
   PrintError("view", error);
   return kExitFailed;
-}
-
-// "run.sonde", "run.sonde and 2 more".
-std::string TitleOf(const std::vector<std::string>& files) {
-  const std::string first = std::filesystem::path(files.front()).filename().string();
-  return files.size() == 1 ? first : fmt::format("{} and {} more", first, files.size() - 1);
-}
-
-// Says what was imported, and warns about recordings that were cut short.
-Result<std::vector<std::string>> NoticesOf(store::Store& store) {
-  ASSIGN_OR_RETURN(const store::Overview overview, store::ReadOverview(store));
-  std::vector<std::string> notices, traces;
-  for (const store::Overview::SourceInfo& source : overview.sources) {
-    if (source.kind == model::EnumNames<model::SourceKind>::Name(model::SourceKind::kImport))
-      traces.push_back(source.command);
-    else if (!source.ended_ns.has_value())
-      notices.push_back(
-          fmt::format("The recording on {} was cut short: gpusonde was killed while it ran. "
-                      "It holds everything up to its last second.",
-                      source.host));
-  }
-  if (!traces.empty())
-    notices.push_back(fmt::format("{}: GPU work, calls and ranges, but no CPU samples.",
-                                  traces.size() == 1
-                                      ? traces.front() + " is a trace"
-                                      : Counted(static_cast<int64_t>(traces.size()), "trace")));
-  return notices;
 }
 
 int View(const ViewOptions& options, const std::optional<server::ListenAddress>& listen) {

@@ -12,9 +12,16 @@ namespace gpusonde::analyze {
 namespace {
 
 constexpr std::optional<AdviceLine> (*kRules[])(const Report&) = {
-    AdviseExposedCommunication, AdviseHostStalls,  AdviseLaunchBound,
-    AdvisePageableMemory,       AdviseSlowPeriods, AdviseSlowRank,
-    AdviseSmallKernels,         AdviseStraggler,   AdviseSynchronousCopies,
+    AdviseExposedCommunication,
+    AdviseHostStalls,
+    AdviseLaunchBound,
+    AdviseLoaderBound,
+    AdvisePageableMemory,
+    AdviseSlowPeriods,
+    AdviseSlowRank,
+    AdviseSmallKernels,
+    AdviseStraggler,
+    AdviseSynchronousCopies,
 };
 
 }  // namespace
@@ -31,7 +38,7 @@ AdviceLine AdviceFor(const WorstRank& worst, std::string_view rule) {
           .span_ns = worst.rank->span_ns};
 }
 
-std::vector<std::string> CommunicationKernels(const Report& report) {
+std::vector<std::string> CommunicationNames(const Report& report) {
   std::vector<std::string> names;
   for (size_t i = 0; i < std::min(report.communication.size(), kMaxEvidence); ++i)
     names.push_back(report.communication[i].name);

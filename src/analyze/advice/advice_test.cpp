@@ -65,6 +65,23 @@ TEST(Advice, LaunchBoundFromATenthInShortGapsOn) {
   EXPECT_EQ(advice[0].places[0].begin_ns, 5'250 * kMs);
 }
 
+TEST(Advice, LoaderBoundFromATwentiethWithinItsWaitsOn) {
+  Report report = Busy();
+  report.ranks[1].loader = {.count = 4, .total_ns = 90 * kMs, .idle_ns = 50 * kMs - 1};
+  EXPECT_EQ(RulesOf(Advise(report)), Rules());
+  report.ranks[1].loader.idle_ns = 50 * kMs;
+  report.ranks[1].loader.longest = {{100 * kMs, 130 * kMs}, {200 * kMs, 220 * kMs}};
+  const std::vector<AdviceLine> advice = Advise(report);
+  ASSERT_EQ(RulesOf(advice), Rules{"loader_bound"});
+  EXPECT_EQ(advice[0].rank, 1);
+  EXPECT_EQ(advice[0].gain_ns, 50 * kMs);
+  EXPECT_NE(advice[0].finding.find("idle for 50.000 ms while the host waited for its data loader (4 waits of "
+                                   "90.000 ms together)"),
+            std::string::npos);
+  ASSERT_EQ(advice[0].places.size(), 2u);
+  EXPECT_EQ(advice[0].places[0].begin_ns, 5'100 * kMs);
+}
+
 TEST(Advice, HostStallsFromATwentiethInLongGapsOn) {
   Report report = Busy();
   report.ranks[0].host_gaps = {.long_ns = 50 * kMs - 1, .long_count = 3};

@@ -29,7 +29,7 @@ std::optional<AdviceLine> AdviseExposedCommunication(const Report& report) {
       "Overlap it with computation (buckets of gradients that are reduced during the backward pass, "
       "prefetched parameters), or send less.";
   advice.gain_basis = "the communication without concurrent computation, less the waits for other ranks";
-  advice.names = CommunicationKernels(report);
+  advice.names = CommunicationNames(report);
   return advice;
 }
 

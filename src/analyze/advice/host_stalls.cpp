@@ -21,7 +21,9 @@ std::optional<AdviceLine> AdviseHostStalls(const Report& report) {
                                Time(gaps.long_ns), Counted(gaps.long_count, "gap"));
   advice.action =
       "See what the host did at these times. Waiting for a data loader (more workers, prefetching), reading "
-      "results back, logging, checkpoints and compilation are usual; the report doesn't know which.";
+      "results back, logging, checkpoints and compilation are usual; of these the report knows only "
+      "PyTorch's "
+      "data loader (loader_bound).";
   advice.gain_basis = "the idle time in these gaps, if the host's work ran beside the GPU's";
   for (size_t i = 0; i < std::min(gaps.longest.size(), kMaxEvidence); ++i)
     advice.places.push_back(PlaceAt(*worst.rank, gaps.longest[i].begin_ns, gaps.longest[i].end_ns));

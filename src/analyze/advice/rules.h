@@ -19,6 +19,7 @@ namespace gpusonde::analyze {
 std::optional<AdviceLine> AdviseExposedCommunication(const Report& report);
 std::optional<AdviceLine> AdviseHostStalls(const Report& report);
 std::optional<AdviceLine> AdviseLaunchBound(const Report& report);
+std::optional<AdviceLine> AdviseLoaderBound(const Report& report);
 std::optional<AdviceLine> AdvisePageableMemory(const Report& report);
 std::optional<AdviceLine> AdviseSlowPeriods(const Report& report);
 std::optional<AdviceLine> AdviseSlowRank(const Report& report);
@@ -63,7 +64,7 @@ AdviceLine::Place PlaceAt(const RankLine& rank, int64_t begin_ns, int64_t end_ns
 double AllSpans(const Report& report);
 
 // The first kernels that communicate.
-std::vector<std::string> CommunicationKernels(const Report& report);
+std::vector<std::string> CommunicationNames(const Report& report);
 
 // Of the kernels for which `which(kernel)` holds, those with the most launches.
 template <class Which>

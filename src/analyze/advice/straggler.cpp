@@ -28,7 +28,7 @@ std::optional<AdviceLine> AdviseStraggler(const Report& report) {
       "Compare what it does before collectives with another rank: more work (uneven data or layers), a "
       "slower GPU, or a slower host.";
   advice.gain_basis = "how long it delayed the first rank whenever it came last";
-  advice.names = CommunicationKernels(report);
+  advice.names = CommunicationNames(report);
   return advice;
 }
 

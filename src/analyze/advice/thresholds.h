@@ -14,6 +14,9 @@ inline constexpr double kLaunchGaps = 0.10;
 // Share in gaps of 1 ms and more. Lower than above: they are few, and each has one cause that can be found.
 inline constexpr double kHostStalls = 0.05;
 
+// Share within waits for the data loader: as for long gaps, of which they are the reason.
+inline constexpr double kLoaderBound = 0.05;
+
 // ns. An empty kernel takes 2 to 3 µs on a GPU, and a launch costs the host about as much again: below 10 µs
 // much of a kernel's time is overhead.
 inline constexpr int64_t kSmallKernel = 10'000;

@@ -53,6 +53,8 @@ std::vector<VariabilityLine> FindVariability(const Job& job);
 std::vector<WindowLine> FindAnomalousWindows(const Job& job);
 std::vector<CopyEffectLine> FindCopyEffects(const Job& job);
 std::vector<SlowRankLine> FindSlowRanks(const Job& job);
+// Of each rank with steps, in the order of ranks.
+std::vector<StepsLine> SumSteps(const Job& job);
 
 struct CollectiveComparison {
   std::vector<CollectiveLine> lines;

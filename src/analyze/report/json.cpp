@@ -43,13 +43,26 @@ void Write(JsonWriter& json, std::string_view key, const IdleLine& line) {
   json.Field("device_ns", line.device_ns).Field("unknown_ns", line.unknown_ns).EndObject();
 }
 
+void Write(JsonWriter& json, const std::vector<HostGapsLine::Gap>& longest) {
+  json.Key("longest").BeginArray();
+  for (const HostGapsLine::Gap& gap : longest)
+    json.BeginObject().Field("begin_ns", gap.begin_ns).Field("end_ns", gap.end_ns).EndObject();
+  json.EndArray();
+}
+
 void Write(JsonWriter& json, const HostGapsLine& line) {
   json.Key("host_gaps").BeginObject().Field("short_ns", line.short_ns);
   json.Field("short_count", line.short_count).Field("long_ns", line.long_ns);
-  json.Field("long_count", line.long_count).Key("longest").BeginArray();
-  for (const HostGapsLine::Gap& gap : line.longest)
-    json.BeginObject().Field("begin_ns", gap.begin_ns).Field("end_ns", gap.end_ns).EndObject();
-  json.EndArray().EndObject();
+  json.Field("long_count", line.long_count);
+  Write(json, line.longest);
+  json.EndObject();
+}
+
+void Write(JsonWriter& json, const LoaderLine& line) {
+  json.Key("loader").BeginObject().Field("count", line.count).Field("total_ns", line.total_ns);
+  json.Field("idle_ns", line.idle_ns);
+  Write(json, line.longest);
+  json.EndObject();
 }
 
 void Write(JsonWriter& json, const DistributionLine& line) {
@@ -86,7 +99,9 @@ void Write(JsonWriter& json, const RankLine& line) {
   json.Field("time_mean", line.queue_time_mean).EndObject();
   json.Field("first_ns", line.first_ns);
   Write(json, line.host_gaps);
-  json.Column("busy_windows_ns", line.busy_windows_ns).EndObject();
+  json.Column("busy_windows_ns", line.busy_windows_ns);
+  Write(json, line.loader);
+  json.EndObject();
 }
 
 void Write(JsonWriter& json, const VariabilityLine& line) {
@@ -152,6 +167,30 @@ void Write(JsonWriter& json, const KernelMetricLine& line) {
   json.Field("correlation_within_shape", line.correlation_within_shape).EndObject();
 }
 
+void Write(JsonWriter& json, const StepParts& parts) {
+  json.Field("compute_ns", parts.compute_ns).Field("exposed_comm_ns", parts.exposed_comm_ns);
+  json.Field("other_ns", parts.other_ns).Field("idle_ns", parts.idle_ns);
+}
+
+void Write(JsonWriter& json, const StepsLine& line) {
+  json.BeginObject().Field("rank", line.rank).Field("trace", static_cast<int64_t>(line.trace));
+  json.Field("ranges", line.label);
+  Write(json, "durations", line.durations);
+  json.Key("typical").BeginObject();
+  Write(json, line.typical);
+  json.EndObject().Key("slowest").BeginArray();
+  for (const StepsLine::Slow& slow : line.slowest) {
+    json.BeginObject().Field("number", slow.number).Field("begin_ns", slow.begin_ns);
+    json.Field("step_ns", slow.step_ns).Field("gpu_begin_ns", slow.gpu_begin_ns).Field("gpu_ns", slow.gpu_ns);
+    Write(json, slow.parts);
+    json.Key("kernels").BeginArray();
+    for (const StepsLine::Kernel& kernel : slow.kernels)
+      json.BeginObject().Field("name", kernel.name).Field("excess_ns", kernel.excess_ns).EndObject();
+    json.EndArray().EndObject();
+  }
+  json.EndArray().EndObject();
+}
+
 void Write(JsonWriter& json, const AdviceLine& line) {
   json.BeginObject().Field("rule", line.rule).Field("rank", line.rank).Field("ranks", line.ranks);
   json.Field("gain_ns", line.gain_ns).Field("span_ns", line.span_ns).Field("finding", line.finding);
@@ -197,6 +236,7 @@ std::string ToJson(const Report& report) {
   WriteLines(json, "communication", report.communication);
   WriteLines(json, "kernel_metrics", report.kernel_metrics);
   WriteLines(json, "distributions", report.distributions);
+  WriteLines(json, "steps", report.steps);
   WriteLines(json, "advice", report.advice);
   json.Field("alignment", report.alignment == Alignment::kCollectives ? "collectives" : "none");
   WriteLines(json, "notes", report.notes);

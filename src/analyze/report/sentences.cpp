@@ -6,10 +6,12 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <optional>
 #include <utility>
 
 #include "analyze/name_table.h"
 #include "analyze/report/quantities.h"
+#include "analyze/report/steps.h"
 #include "base/counted.h"
 #include "base/int128.h"
 #include "base/printable.h"
@@ -34,7 +36,11 @@ class SentenceWriter {
     else
       AllRanks(overview);
     LargestKernel(overview);
+    if (std::optional<std::string> steps = StepsSentence(report_); steps.has_value())
+      overview.push_back(*std::move(steps));
     AlignedClocks(overview);
+    if (std::optional<Finding> step = SlowestStep(report_, shown_); step.has_value())
+      found.push_back(*std::move(step));
     for (const SlowRankLine& rank : report_.slow_ranks)
       found.push_back(
           {fmt::format(
@@ -215,7 +221,8 @@ class SentenceWriter {
   ReportSentences sentences_;
 };
 
-// Times as the trace writes them: Kineto's in µs, the others in ns.
+}  // namespace
+
 std::string PlaceText(const AdviceLine::Place& place, const Report& report) {
   const TraceLine& trace = report.traces[place.trace];
   const std::string_view file = std::string_view(trace.path).substr(trace.path.rfind('/') + 1);
@@ -230,8 +237,6 @@ std::string PlaceText(const AdviceLine::Place& place, const Report& report) {
   return fmt::format("{} from {} to {} {} ({})", Printable(file), text(place.begin_ns), text(place.end_ns),
                      is_kineto ? "µs" : "ns", Time(place.end_ns - place.begin_ns));
 }
-
-}  // namespace
 
 AdviceSentences SentencesOf(const AdviceLine& advice, const Report& report, const ShortNames& shown) {
   AdviceSentences text;

@@ -35,6 +35,7 @@ class TextWriter {
     Traces();
     Notes();
     Ranks();
+    Steps();
     Durations("Kernels", report_.kernels);
     Durations("CUDA graphs", report_.graphs);
     Communication();
@@ -147,6 +148,22 @@ class TextWriter {
            Time(rank.queue_delay.p50_ns), rank.queue_max);
     }
     if (report_.ranks.size() > kLinesShown) Line("… and {} more", report_.ranks.size() - kLinesShown);
+  }
+
+  // Of each rank, and what its device does in typical ones.
+  void Steps() {
+    if (report_.steps.empty()) return;
+    Line("\nSteps\n{:>5} {:>7} {:>12} {:>12} {:>12} {:>12} {:>12} {:>12} {:>12}  ranges", "rank", "count",
+         "p50", "p90", "max", "compute", "exposed", "copies", "idle");
+    for (size_t i = 0; i < std::min(report_.steps.size(), kLinesShown); ++i) {
+      const StepsLine& steps = report_.steps[i];
+      const StepParts& typical = steps.typical;
+      Line("{:>5} {:>7} {:>12} {:>12} {:>12} {:>12} {:>12} {:>12} {:>12}  {}", steps.rank,
+           steps.durations.count, Time(steps.durations.p50_ns), Time(steps.durations.p90_ns),
+           Time(steps.durations.max_ns), Time(typical.compute_ns), Time(typical.exposed_comm_ns),
+           Time(typical.other_ns), Time(typical.idle_ns), Printable(steps.label));
+    }
+    if (report_.steps.size() > kLinesShown) Line("… and {} more", report_.steps.size() - kLinesShown);
   }
 
   void Durations(std::string_view title, const std::vector<DurationLine>& lines) {

@@ -56,7 +56,7 @@ class SharedTraces {
       for (size_t process = 0; process < owners_[trace].size(); ++process)
         if (owners_[trace][process] == crew_.rank()) mine.push_back(process);
       ASSIGN_OR_RETURN(parts_[trace].ranks, FollowProcesses(parts_[trace].state, mine, ThreadsOf(options_),
-                                                            options_.communication));
+                                                            FollowOptionsOf(options_)));
     }
     return {};
   }

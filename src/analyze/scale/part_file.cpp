@@ -299,7 +299,7 @@ Result<Report> MergeParts(const std::vector<std::string>& files, const Options& 
       first.state.Merge(std::move(parts[other].traces[i].state));
     TRY(first.state.Finish());
     ASSIGN_OR_RETURN(std::vector<RankResult> ranks,
-                     FollowProcesses(first.state, ThreadsOf(options), options.communication));
+                     FollowProcesses(first.state, ThreadsOf(options), FollowOptionsOf(options)));
     builder.Add(first.path, first.info, first.state, std::move(ranks));
   }
   return std::move(builder).Finish();

@@ -49,7 +49,14 @@ bool TracePart::HasOnlyKnownNames(const RankResult& rank, size_t names) {
   const auto known = [names](const auto& one) { return one.name < names; };
   return std::ranges::all_of(rank.kernels.strata, known) &&
          std::ranges::all_of(rank.kernels.streams, known) && std::ranges::all_of(rank.collectives, known) &&
+         std::ranges::all_of(
+             rank.steps.slow,
+             [&](const SlowStep& slow) { return std::ranges::all_of(slow.kernels, known); }) &&
          std::ranges::all_of(rank.kernels.names, [names](const auto& one) { return one.first < names; });
+}
+
+FollowOptions FollowOptionsOf(const Options& options) {
+  return {.communication = options.communication, .steps = options.steps};
 }
 
 int ThreadsOf(const Options& options) {
@@ -126,7 +133,7 @@ Result<TracePart> ReadPart(const std::string& path, const std::optional<Share>& 
   ASSIGN_OR_RETURN(part.info, Describe(path, trace->info(), options));
   part.whole = share->parts == 1;
   if (!part.whole) return part;
-  ASSIGN_OR_RETURN(part.ranks, FollowProcesses(part.state, threads, options.communication));
+  ASSIGN_OR_RETURN(part.ranks, FollowProcesses(part.state, threads, FollowOptionsOf(options)));
   part.state.DropRecords();
   return part;
 }

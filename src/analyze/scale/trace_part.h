@@ -47,6 +47,8 @@ struct TracePart {
   static bool HasOnlyKnownNames(const RankResult& rank, size_t names);
 };
 
+FollowOptions FollowOptionsOf(const Options& options);
+
 // How traces are divided: if there are at least as many as parts, each goes to one part, with parts of about
 // equal size; fewer traces are read by all parts together, shard by shard. Depends only on the sizes of the
 // files.

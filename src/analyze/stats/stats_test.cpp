@@ -8,6 +8,7 @@
 #include <random>
 #include <vector>
 
+#include "analyze/stats/batch_means.h"
 #include "analyze/stats/bounded_table.h"
 #include "analyze/stats/fine_counts.h"
 #include "analyze/stats/inference.h"

@@ -30,6 +30,11 @@ struct Gap {
 // them without one launch: the host did something else.
 inline constexpr int64_t kLongGapNs = 1'000'000;
 
+// Whether the device was idle before this event because the host had launched nothing.
+inline bool IsHostGap(const LaunchedRecord& record, int64_t work_ended_ns) {
+  return record.has_call != 0 && record.gpu.start_ns > work_ended_ns && record.call_start_ns > work_ended_ns;
+}
+
 // The idle time of a device because the host had launched nothing (IdleTime::host_ns), by the length of the
 // gaps.
 struct HostGaps {
@@ -44,7 +49,7 @@ struct HostGaps {
   // An event, by start time, and when all work before it had ended.
   void Add(const LaunchedRecord& record, int64_t work_ended_ns) {
     const Gap gap{.begin_ns = work_ended_ns, .end_ns = record.gpu.start_ns};
-    if (record.has_call == 0 || gap.end_ns <= gap.begin_ns || record.call_start_ns <= work_ended_ns) return;
+    if (!IsHostGap(record, work_ended_ns)) return;
     const int64_t length_ns = gap.end_ns - gap.begin_ns;
     if (length_ns < kLongGapNs) {
       short_ns += length_ns;

@@ -41,22 +41,35 @@ struct Names {
   std::vector<uint32_t> canonical;  // empty if no name was dropped
 };
 
+// What ranges tell of a process, by the host's clock.
+struct HostTimes {
+  Steps steps;
+  std::vector<TimeRange> loader;  // when it waited for its data loader
+};
+
 // Builds the timeline of one rank.
 class RankFollower {
  public:
-  RankFollower(const RankKey& key, const Extent& extent, const Names& names, int64_t gpu_ahead_ns)
+  RankFollower(const RankKey& key, const Extent& extent, const Names& names, const HostTimes& host,
+               int64_t gpu_ahead_ns)
       : names_(names),
         result_{.key = key, .extent = extent, .gpu_ahead_ns = gpu_ahead_ns},
         busy_(extent.first_ns, extent.last_ns),
-        kernels_(names.hashes, names.durations, extent.first_ns, extent.last_ns) {}
+        kernels_(names.hashes, names.durations, extent.first_ns, extent.last_ns),
+        steps_(host.steps, gpu_ahead_ns),
+        loader_(host.loader, gpu_ahead_ns) {}
 
   void Add(const LaunchedRecord& record) {
     const GpuRecord& event = record.gpu;
     const bool is_kernel = event.work == importers::GpuWork::kKernel;
     const bool is_communication = is_kernel && names_.is_communication[event.name];
     const RankTimeline& timeline = result_.timeline;
-    if (timeline.events() > 0) result_.host_gaps.Add(record, timeline.covered_to());
+    if (timeline.events() > 0) {
+      result_.host_gaps.Add(record, timeline.covered_to());
+      loader_.Add(record, timeline.covered_to());
+    }
     busy_.Add(event.start_ns, event.end_ns);
+    steps_.Add(record, timeline);
     result_.timeline.Add(record, is_communication);
     if (record.has_call != 0) result_.queue.Leave(event.start_ns);
     if (is_kernel)
@@ -74,6 +87,8 @@ class RankFollower {
     result_.host_gaps.Finish();
     result_.busy_windows_ns = busy_.Finish();
     result_.kernels = kernels_.Finish();
+    result_.steps = steps_.Finish(result_.timeline);
+    result_.loader = std::move(loader_).Finish();
     return std::move(result_);
   }
 
@@ -82,16 +97,19 @@ class RankFollower {
   RankResult result_;
   BusyWindows busy_;
   KernelStrata kernels_;
+  StepFollower steps_;
+  LoaderFollower loader_;
 };
 
 // The ranks of one process, by number.
 class ProcessFollower {
  public:
   ProcessFollower(const TraceState& state, std::span<const uint16_t> ranks, const Names& names,
-                  int64_t gpu_ahead_ns)
+                  const HostTimes& host, int64_t gpu_ahead_ns)
       : names_(names) {
     for (const uint16_t rank : ranks)
-      followers_.try_emplace(rank, state.ranks().ranks()[rank], state.extents()[rank], names, gpu_ahead_ns);
+      followers_.try_emplace(rank, state.ranks().ranks()[rank], state.extents()[rank], names, host,
+                             gpu_ahead_ns);
   }
 
   // Add events by start time, and queue changes by time, before events of the same time.
@@ -190,16 +208,19 @@ Status FollowSorted(const ProcessRecords& records, int64_t gpu_ahead_ns, Process
 }
 
 Result<std::vector<RankResult>> FollowProcess(const TraceState& state, size_t process,
-                                              std::span<const uint16_t> ranks, const Names& names) {
+                                              std::span<const uint16_t> ranks, const Names& names,
+                                              std::string_view step_prefix) {
   const ProcessRecords& records = state.processes()[process];
+  const int64_t owner = state.ranks().processes()[process];
+  const HostTimes host{state.steps().StepsOf(owner, step_prefix), state.steps().TimesOf(owner, kLoaderWait)};
   int64_t gpu_ahead_ns = 0;
   if (state.separate_gpu_clock()) {
     ASSIGN_OR_RETURN(gpu_ahead_ns, EstimateGpuClock(records));
   }
-  ProcessFollower follower(state, ranks, names, gpu_ahead_ns);
+  ProcessFollower follower(state, ranks, names, host, gpu_ahead_ns);
   ASSIGN_OR_RETURN(const bool followed, FollowWhileJoining(records, gpu_ahead_ns, follower));
   if (followed) return std::move(follower).Finish();
-  ProcessFollower again(state, ranks, names, gpu_ahead_ns);
+  ProcessFollower again(state, ranks, names, host, gpu_ahead_ns);
   TRY(FollowSorted(records, gpu_ahead_ns, again));
   return std::move(again).Finish();
 }
@@ -207,15 +228,15 @@ Result<std::vector<RankResult>> FollowProcess(const TraceState& state, size_t pr
 }  // namespace
 
 Result<std::vector<RankResult>> FollowProcesses(const TraceState& state, int threads,
-                                                const CommunicationKernels& communication) {
+                                                const FollowOptions& options) {
   std::vector<size_t> all(state.processes().size());
   std::iota(all.begin(), all.end(), size_t{0});
-  return FollowProcesses(state, all, threads, communication);
+  return FollowProcesses(state, all, threads, options);
 }
 
 Result<std::vector<RankResult>> FollowProcesses(const TraceState& state, std::span<const size_t> processes,
-                                                int threads, const CommunicationKernels& communication) {
-  const Names names(state, communication);
+                                                int threads, const FollowOptions& options) {
+  const Names names(state, options.communication);
   std::vector<std::vector<uint16_t>> ranks(
       state.ranks().processes().size());  // with GPU work, by their processes
   for (size_t rank = 0; rank < state.extents().size(); ++rank)
@@ -226,7 +247,7 @@ Result<std::vector<RankResult>> FollowProcesses(const TraceState& state, std::sp
   std::atomic<size_t> next = 0;
   const auto work = [&] {
     for (size_t i = next++; i < count; i = next++)
-      results[i] = FollowProcess(state, processes[i], ranks[processes[i]], names);
+      results[i] = FollowProcess(state, processes[i], ranks[processes[i]], names, options.steps);
   };
   {
     std::vector<std::jthread> others;

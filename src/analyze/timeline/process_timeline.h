@@ -3,13 +3,16 @@
 
 #include <cstddef>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "analyze/communication.h"
 #include "analyze/extent.h"
+#include "analyze/steps/step_times.h"
 #include "analyze/timeline/busy_windows.h"
 #include "analyze/timeline/host_gaps.h"
 #include "analyze/timeline/kernel_strata.h"
+#include "analyze/timeline/loader_waits.h"
 #include "analyze/timeline/rank_timeline.h"
 #include "analyze/trace_state.h"
 #include "base/result.h"
@@ -40,10 +43,12 @@ struct RankResult {
   RankTimeline timeline;
   std::vector<int64_t> busy_windows_ns;  // BusyWindows; kWindows of them
   HostGaps host_gaps;
+  LoaderWaits loader;
   QueueLength queue;
   KernelResult kernels;
   // By their starts, the first kMaxCollectives.
   std::vector<Collective> collectives;
+  RankSteps steps;
 
   template <class Archive>
   void Transfer(Archive& archive) {
@@ -54,21 +59,28 @@ struct RankResult {
     archive(busy_windows_ns);
     archive.Require(busy_windows_ns.size() == kWindows);
     archive(host_gaps);
+    archive(loader);
     archive(queue);
     archive(kernels);
     archive(collectives);
+    archive(steps);
   }
 };
 
 // Two hours of steps with 100 collectives, one a second and a half; 2 MiB a rank.
 inline constexpr size_t kMaxCollectives = 65'536;
 
+struct FollowOptions {
+  CommunicationKernels communication;
+  std::string steps;  // how the names of the ranges begin that are steps; empty: found
+};
+
 // Builds the timelines of a finished state with several threads, a process per thread at a time. Results are
 // ordered by process and device. Errors: those of temporary files.
 Result<std::vector<RankResult>> FollowProcesses(const TraceState& state, int threads,
-                                                const CommunicationKernels& communication = {});
+                                                const FollowOptions& options = {});
 // Like above, for some processes, by number.
 Result<std::vector<RankResult>> FollowProcesses(const TraceState& state, std::span<const size_t> processes,
-                                                int threads, const CommunicationKernels& communication);
+                                                int threads, const FollowOptions& options);
 
 }  // namespace gpusonde::analyze

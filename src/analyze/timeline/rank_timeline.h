@@ -22,6 +22,10 @@ class Coverage {
     covered_to_ = end_ns;
   }
   int64_t length_ns() const { return length_ns_; }
+  // Of the part before this time, which is not before the start of the interval added last.
+  int64_t LengthUntil(int64_t time_ns) const {
+    return length_ns_ - (covered_to_ > time_ns ? covered_to_ - time_ns : 0);
+  }
   // The latest end so far; the smallest number before the first.
   int64_t covered_to() const { return covered_to_; }
 
@@ -54,6 +58,13 @@ struct IdleTime {
   }
 };
 
+// What a device did until some time, ns.
+struct TimelineParts {
+  int64_t busy_ns = 0;
+  int64_t kernels_ns = 0;
+  int64_t compute_ns = 0;
+};
+
 // The timeline of a rank's device; add events by start time.
 class RankTimeline {
  public:
@@ -76,6 +87,11 @@ class RankTimeline {
   }
   // Of graphs that were traced as a whole: neither computation nor communication, as that is unknown.
   int64_t graph_ns() const { return graphs_.length_ns(); }
+
+  // Until a time that is not before the start of the event added last.
+  TimelineParts PartsUntil(int64_t time_ns) const {
+    return {all_.LengthUntil(time_ns), kernels_.LengthUntil(time_ns), compute_.LengthUntil(time_ns)};
+  }
 
   // Times in which no stream had work. Sums to span − busy.
   const IdleTime& idle() const { return idle_; }

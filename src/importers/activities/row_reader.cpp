@@ -31,6 +31,10 @@ constexpr int64_t kMarkerStart = 1 << 1;
 constexpr int kThreadBits = 24;
 constexpr int64_t kThreadMask = (int64_t{1} << kThreadBits) - 1;
 
+bool IsText(const sqlite::Cell& cell) {
+  return cell.type == sqlite::CellType::kText || cell.type == sqlite::CellType::kBlob;
+}
+
 int64_t CorrelationOf(int64_t number) {
   const bool valid = number >= 0 && number <= std::numeric_limits<uint32_t>::max();
   return valid ? number : kNoCorrelation;
@@ -74,9 +78,11 @@ Status RowReader::Begin(size_t index) {
   if (reading.rows != nullptr) return {};
   const OpenTable& table = tables_[index];
   reading.name_prefix = table.kind.name_prefix;
+  reading.labels = !detail_ && table.kind.kind == Kind::kNvtx;
   std::vector<size_t> columns;
   std::array<std::optional<size_t>, kMaxColumns> places;
-  for (size_t i = 0; i < (detail_ ? kMaxColumns : kFirstDetail); ++i) {
+  const bool all = detail_ || table.kind.kind == Kind::kNvtx;  // names of ranges tell steps
+  for (size_t i = 0; i < (all ? kMaxColumns : kFirstDetail); ++i) {
     if (table.kind.columns[i].empty()) continue;
     const std::optional<size_t> column = table.table.Find(table.kind.columns[i]);
     if (!column.has_value()) continue;
@@ -94,8 +100,7 @@ Status RowReader::Read(const Shard& shard) {
   Reading& reading = readers_[shard.source];
   TRY(reading.rows->Seek(shard.first));
   const Kind kind = tables_[shard.source].kind.kind;
-  const bool has_texts =
-      kind == Kind::kProcessNames || kind == Kind::kThreadNames || (detail_ && kind == Kind::kNvtx);
+  const bool has_texts = kind == Kind::kProcessNames || kind == Kind::kThreadNames || kind == Kind::kNvtx;
   Status done = has_texts ? ReadTexts(reading, kind) : ReadRows(reading, kind);
   batch_.Flush(sink_);  // also the rows before one that failed
   return done;
@@ -162,14 +167,18 @@ Status RowReader::AddNamedRange(Reading& reading, const sqlite::Row& row) {
             .kind = type == kPushPopRange ? SpanKind::kNvtxPushPop : SpanKind::kNvtxStartEnd,
             .has_end = has_end ? uint8_t{1} : uint8_t{0}};
   if (!CheckTimes(span.start_ns, span.end_ns, sink_)) return {};
-  if (cell(kText).type == sqlite::CellType::kText) {
-    span.name = sink_.Name(cell(kText).bytes);
+  if (IsText(cell(kText))) {
+    span.name = IdOf(reading, cell(kText).bytes);
   } else if (cell(kTextId).is_integer()) {
     ASSIGN_OR_RETURN(span.name, NameOf(reading, cell(kTextId).integer));
   } else {
-    span.name = sink_.Name(kNoName);
+    span.name = IdOf(reading, kNoName);
   }
-  batch_.spans.push_back(span);
+  if (detail_)
+    batch_.spans.push_back(span);
+  else
+    batch_.ranges.push_back(
+        {.start_ns = span.start_ns, .end_ns = span.end_ns, .process = span.process, .label = span.name});
   return {};
 }
 
@@ -187,9 +196,6 @@ Status RowReader::Add(Reading& reading, Kind kind, const Cells& cells) {
       return detail_ ? AddSpan(reading, cells, SpanKind::kCall) : AddCall(reading, cells);
     case Kind::kOsCall:
       return AddSpan(reading, cells, SpanKind::kOsCall);
-    case Kind::kNvtx:
-      AddRange(cells);
-      return {};
     case Kind::kMarker:
       if (detail_)
         ++batch_.others;
@@ -198,6 +204,7 @@ Status RowReader::Add(Reading& reading, Kind kind, const Cells& cells) {
       return {};
     case Kind::kGraph:
       return AddGraph(reading, cells);
+    case Kind::kNvtx:
     case Kind::kProcessNames:
     case Kind::kThreadNames:
       return {};  // ReadTexts reads them
@@ -325,19 +332,6 @@ Status RowReader::AddCall(Reading& reading, const Cells& cells) {
   return {};
 }
 
-void RowReader::AddRange(const Cells& cells) {
-  const int64_t type = cells[kEventType];
-  if (type != kPushPopRange && type != kStartEndRange) {
-    ++batch_.others;
-    return;
-  }
-  if (!cells.Has(kStart)) return sink_.Drop(Dropped::kBadTime, 1);
-  const int64_t start_ns = cells[kStart];
-  // A range that was still open when the capture ended has no end.
-  const int64_t end_ns = cells.Or(kEnd, start_ns);
-  if (CheckTimes(start_ns, end_ns, sink_)) batch_.ranges.push_back({start_ns, end_ns});
-}
-
 // nvprof stores a range as two rows, for its begin and its end, which may be far apart: ranges are counted at
 // their begin.
 void RowReader::AddMarker(const Cells& cells) {
@@ -347,11 +341,16 @@ void RowReader::AddMarker(const Cells& cells) {
   }
   if (!cells.Has(kStart)) return sink_.Drop(Dropped::kBadTime, 1);
   const int64_t time_ns = cells[kStart];
-  if (CheckTimes(time_ns, time_ns, sink_)) batch_.ranges.push_back({time_ns, time_ns});
+  if (CheckTimes(time_ns, time_ns, sink_)) batch_.ranges.push_back({.start_ns = time_ns, .end_ns = time_ns});
 }
 
 Result<uint32_t> RowReader::NameOf(Reading& reading, const Cells& cells, size_t column) {
   return cells.Has(column) ? NameOf(reading, cells[column]) : sink_.Name(kNoName);
+}
+
+uint32_t RowReader::IdOf(const Reading& reading, std::string_view name) {
+  if (!reading.labels) return sink_.Name(name);
+  return name == kNoName ? Range::kNoLabel : sink_.Label(name);
 }
 
 Result<uint32_t> RowReader::NameOf(Reading& reading, int64_t id) {
@@ -364,7 +363,7 @@ Result<uint32_t> RowReader::NameOf(Reading& reading, int64_t id) {
   } else {
     if (reading.name_prefix.empty()) {
       ASSIGN_OR_RETURN(const std::string_view text, LookUpString(id));
-      name = sink_.Name(text);
+      name = IdOf(reading, text);
     } else {
       name = sink_.Name(fmt::format("{}{}", reading.name_prefix, id));
     }
@@ -383,9 +382,7 @@ Result<std::string_view> RowReader::LookUpString(int64_t string_id) {
   }
   sqlite::Row row;
   ASSIGN_OR_RETURN(const bool found, string_reader_->Find(string_id, row));
-  const bool is_text =
-      found && (row.cells[0].type == sqlite::CellType::kText || row.cells[0].type == sqlite::CellType::kBlob);
-  if (!is_text) return kNoName;
+  if (!found || !IsText(row.cells[0])) return kNoName;
   if (!layout_.mangled) return row.cells[0].bytes;
   demangled_ = Demangle(std::string(row.cells[0].bytes));
   return demangled_;

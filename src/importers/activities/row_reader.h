@@ -51,6 +51,7 @@ class RowReader final : public ShardReader {
     std::unique_ptr<sqlite::TableReader> rows;
     Places places{};
     std::string_view name_prefix;
+    bool labels = false;                          // its names are of ranges, of which only labels are needed
     std::unordered_map<int64_t, uint32_t> names;  // recent ones, by the number of the string, call or graph
     std::array<Recent, 256> recent;               // by a few bits of it
   };
@@ -85,7 +86,6 @@ class RowReader final : public ShardReader {
   Status AddSpan(Reading& reading, const Cells& cells, SpanKind kind);
   void AddSync(const Cells& cells);
   void AddGpu(const GpuEvent& event, const Cells& cells);
-  void AddRange(const Cells& cells);
   // Reads rows whose names may be texts in them.
   Status ReadTexts(Reading& reading, Kind kind);
   Status AddNamedRange(Reading& reading, const sqlite::Row& row);
@@ -99,6 +99,7 @@ class RowReader final : public ShardReader {
   // The sink's id of the name whose number a column has.
   Result<uint32_t> NameOf(Reading& reading, const Cells& cells, size_t column);
   Result<uint32_t> NameOf(Reading& reading, int64_t id);
+  uint32_t IdOf(const Reading& reading, std::string_view name);
   // The name of a string id, if the file has the string. Valid until the next call.
   Result<std::string_view> LookUpString(int64_t string_id);
 

@@ -315,7 +315,8 @@ void EventParser::State::Add(const Event& event) {
       return AddCall(event, *start_ns, end_ns);
     case Category::kAnnotation:
       if (detail) return AddSpan(event, SpanKind::kAnnotation, *start_ns, end_ns);
-      batch.ranges.push_back({*start_ns, end_ns});
+      batch.ranges.push_back(
+          {.start_ns = *start_ns, .end_ns = end_ns, .process = 0, .label = sink.Label(Text(event.name))});
       return;
     case Category::kOperator:
       return AddSpan(event, SpanKind::kOperator, *start_ns, end_ns);

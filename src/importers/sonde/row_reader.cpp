@@ -123,8 +123,12 @@ void RowReader::Add(TableKind kind, const store::Rows& row) {
         ++batch_.others;
         return;
       }
-      const Range range{row.Int64(kStart), row.Int64(kEnd)};
-      if (CheckTimes(range.start_ns, range.end_ns, sink_)) batch_.ranges.push_back(range);
+      Range range{.start_ns = row.Int64(kStart), .end_ns = row.Int64(kEnd)};
+      if (!CheckTimes(range.start_ns, range.end_ns, sink_)) return;
+      const auto process = numbers_.processes.find(row.Id(kProcess));
+      range.process = process != numbers_.processes.end() ? process->second : 0;
+      range.label = sink_.Label(row.Text(kEnd + 2));
+      batch_.ranges.push_back(range);
       return;
     }
     case TableKind::kSyncs:

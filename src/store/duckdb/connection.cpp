@@ -68,6 +68,9 @@ std::string_view QuotedFile(std::string_view message) {
 // Of a file that SQL may not reach: not ours to attach, or any other.
 constexpr std::string_view kNotAllowed = "disabled by configuration";
 
+// How DuckDB's error begins when a query was interrupted.
+constexpr std::string_view kInterrupt = "INTERRUPT Error";
+
 // Errors that a person can mend are said without DuckDB's exception names and advice about its settings.
 std::string InOurWords(ErrorCode code, std::string_view message) {
   const std::string_view file = QuotedFile(message);
@@ -79,6 +82,7 @@ std::string InOurWords(ErrorCode code, std::string_view message) {
         "this needs more memory than the {} MB that the database may use; allow more with --memory-limit-mb, "
         "or ask about less time",
         MemoryLimit() / 1'000'000);
+  if (message.starts_with(kInterrupt)) return "the query was interrupted";
   if (code == ErrorCode::kCorrupt) return "damaged: what it holds can't be read as a database; copy it again";
   if (code == ErrorCode::kInternal) {
     LogDebug("DuckDB: {}", message);  // with a stack trace
@@ -111,6 +115,7 @@ Error ErrorOf(std::string_view message) {
       Rule{"Permission denied", ErrorCode::kPermissionDenied},
       Rule{kNotAllowed, ErrorCode::kPermissionDenied},
       Rule{"Out of Memory Error", ErrorCode::kUnavailable},
+      Rule{kInterrupt, ErrorCode::kUnavailable},
       Rule{"Serialization Error", ErrorCode::kCorrupt},
       Rule{"Corrupt", ErrorCode::kCorrupt},
       Rule{"IO Error", ErrorCode::kIo},
@@ -156,11 +161,33 @@ Result<std::shared_ptr<Instance>> Instance::Create(const Settings& settings) {
   return std::shared_ptr<Instance>(new Instance(*library, std::move(folder), std::move(database)));
 }
 
-Result<Connection> Connection::Open(std::shared_ptr<Instance> instance) {
-  Handle<duckdb_connection> connection(instance->library().disconnect);
-  if (instance->library().connect(instance->database(), connection.out()) != DuckDBSuccess)
+Result<Handle<duckdb_connection>> Instance::Connect() {
+  Handle<duckdb_connection> connection(library_->disconnect);
+  if (library_->connect(database_.get(), connection.out()) != DuckDBSuccess)
     return Fail(ErrorCode::kInternal, "DuckDB refuses a connection");
+  const std::lock_guard lock(mutex_);
+  connections_.insert(connection.get());
+  return connection;
+}
+
+void Instance::Disconnect(Handle<duckdb_connection> connection) {
+  const std::lock_guard lock(mutex_);
+  connections_.erase(connection.get());
+}
+
+void Instance::Interrupt() {
+  interrupted_ = true;
+  const std::lock_guard lock(mutex_);
+  for (const duckdb_connection connection : connections_) library_->interrupt(connection);
+}
+
+Result<Connection> Connection::Open(std::shared_ptr<Instance> instance) {
+  ASSIGN_OR_RETURN(Handle<duckdb_connection> connection, instance->Connect());
   return Connection(std::move(instance), std::move(connection));
+}
+
+Connection::~Connection() {
+  if (instance_ != nullptr) instance_->Disconnect(std::move(connection_));
 }
 
 Status Connection::Run(const std::string& sql) {
@@ -185,6 +212,7 @@ Status Connection::Execute(const std::string& sql, std::span<const Parameter> pa
     return Fail(ErrorCode::kInvalidArgument,
                 fmt::format("the query has {} parameters, {} were given", wanted, parameters.size()));
   for (size_t i = 0; i < parameters.size(); ++i) TRY(Bind(library, statement.get(), i + 1, parameters[i]));
+  if (instance_->interrupted()) return Fail(ErrorOf(kInterrupt));
 
   // Not streamed: DuckDB never returns from a streamed UNION ALL of some length (duckdb/duckdb#22215).
   if (library.execute_prepared(statement.get(), result.out()) == DuckDBSuccess) return {};

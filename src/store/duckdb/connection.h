@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -30,7 +33,16 @@ class Instance {
   static Result<std::shared_ptr<Instance>> Create(const Settings& settings);
 
   const Library& library() const { return *library_; }
-  duckdb_database database() const { return database_.get(); }
+
+  // A connection, which Interrupt reaches until it is closed. Errors: kInternal.
+  Result<Handle<duckdb_connection>> Connect();
+  void Disconnect(Handle<duckdb_connection> connection);
+
+  // Makes the statements of all connections fail with kUnavailable: those that run, and those that begin
+  // before Resume.
+  void Interrupt();
+  void Resume() { interrupted_ = false; }
+  bool interrupted() const { return interrupted_; }
 
  private:
   Instance(const Library& library, TemporaryFolder folder, Handle<duckdb_database> database)
@@ -39,12 +51,18 @@ class Instance {
   const Library* library_;
   TemporaryFolder folder_;  // outlives the database, which writes to it
   Handle<duckdb_database> database_;
+  std::atomic<bool> interrupted_ = false;
+  std::mutex mutex_;  // guards the next
+  std::set<duckdb_connection> connections_;
 };
 
 // A connection: one transaction and one query at a time. Keeps its Instance alive. Not thread-safe.
 class Connection {
  public:
   static Result<Connection> Open(std::shared_ptr<Instance> instance);
+  Connection(Connection&&) noexcept = default;
+  Connection& operator=(Connection&&) = delete;
+  ~Connection();
 
   // Runs statements and discards their results.
   Status Run(const std::string& sql);

@@ -21,6 +21,8 @@ class DuckDbStore : public Store {
 
   Status Append(std::span<const model::Batch> batches) override;
   Result<std::unique_ptr<Rows>> Query(const std::string& sql, std::span<const Parameter> parameters) override;
+  void Interrupt() override { instance_->Interrupt(); }
+  void Resume() override { instance_->Resume(); }
 
  private:
   DuckDbStore(std::shared_ptr<Instance> instance, Connection writer, std::string writable)

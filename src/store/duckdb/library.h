@@ -24,7 +24,7 @@ namespace gpusonde::store::duckdb {
   X(decimal_internal_type) X(decimal_scale) X(decimal_width) X(destroy_config) X(destroy_data_chunk)      \
   X(destroy_logical_type) X(destroy_prepare) X(destroy_result) X(destroy_value)        \
   X(disconnect) X(enum_dictionary_size) X(enum_dictionary_value) X(enum_internal_type)                    \
-  X(execute_prepared) X(fetch_chunk) X(free) X(get_type_id) X(get_varchar)                                \
+  X(execute_prepared) X(fetch_chunk) X(free) X(get_type_id) X(get_varchar) X(interrupt)                   \
   X(library_version) X(list_type_child_type) X(list_vector_get_child) X(list_vector_reserve)              \
   X(list_vector_set_size) X(map_type_key_type) X(map_type_value_type) X(nparams) X(open_ext)              \
   X(prepare) X(prepare_error) X(prepared_statement_type)   \

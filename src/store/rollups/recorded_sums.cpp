@@ -26,6 +26,8 @@ class SummedRecordings final : public Store {
   }
   TimeRange sample_windows() const override { return samples_; }
   TimeRange gpu_windows() const override { return work_; }
+  void Interrupt() override { recordings_->Interrupt(); }
+  void Resume() override { recordings_->Resume(); }
 
  private:
   std::unique_ptr<Store> recordings_;

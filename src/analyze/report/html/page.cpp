@@ -144,6 +144,7 @@ std::string ToHtml(const Report& report) {
   WriteAdvice(html, report, shown);
   WriteRanks(html, report);
   WriteHeatMap(html, report);
+  WriteSteps(html, report, shown);
   WriteKernels(html, report, shown);
   WriteVariability(html, report, shown);
   WriteCopyEffects(html, report, shown);

@@ -18,6 +18,9 @@ void WriteRanks(HtmlWriter& html, const Report& report);
 // How busy each rank was over time.
 void WriteHeatMap(HtmlWriter& html, const Report& report);
 
+// Typical steps of each rank, and the slowest.
+void WriteSteps(HtmlWriter& html, const Report& report, const ShortNames& shown);
+
 // Kernels by time, with the distributions of their durations.
 void WriteKernels(HtmlWriter& html, const Report& report, const ShortNames& shown);
 void WriteVariability(HtmlWriter& html, const Report& report, const ShortNames& shown);

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyze/steps/step_candidates.h"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+namespace gpusonde::analyze {
+namespace {
+
+constexpr std::string_view kProfilerStep = "ProfilerStep#";  // torch/profiler/profiler.py
+constexpr size_t kMinSteps = 3, kMinKnownSteps = 2;
+constexpr double kMaxOverlap = 0.01;
+constexpr double kMostTime = 0.8, kSomeTime = 0.5;
+
+// torch.autograd.profiler.emit_nvtx names its ranges so; operators repeat without being steps.
+bool IsOperator(std::string_view label) { return label.contains(", op_id = ") || label.contains(", seq = "); }
+
+// What is known of a label's ranges.
+struct Repetition {
+  std::vector<TimeRange> ranges;
+  int64_t total_ns = 0;
+  int64_t overlap_ns = 0;
+  double covered = 0;  // of the time from the first start to the last end
+
+  explicit Repetition(std::vector<TimeRange> all) : ranges(std::move(all)) {
+    std::ranges::sort(ranges, {},
+                      [](const TimeRange& range) { return std::pair(range.from_ns, range.to_ns); });
+    int64_t until_ns = ranges.front().from_ns;
+    for (const TimeRange& range : ranges) {
+      total_ns += range.to_ns - range.from_ns;
+      overlap_ns += std::max<int64_t>(std::min(until_ns, range.to_ns) - range.from_ns, 0);
+      until_ns = std::max(until_ns, range.to_ns);
+    }
+    const int64_t span_ns = until_ns - ranges.front().from_ns;
+    if (span_ns > 0) covered = static_cast<double>(total_ns - overlap_ns) / static_cast<double>(span_ns);
+  }
+  bool IsDisjoint() const {
+    return static_cast<double>(overlap_ns) <= kMaxOverlap * static_cast<double>(total_ns);
+  }
+};
+
+// Ends ranges where the next begins.
+std::vector<TimeRange> Disjoint(std::vector<TimeRange> sorted) {
+  for (size_t i = 0; i + 1 < sorted.size(); ++i)
+    sorted[i].to_ns = std::min(sorted[i].to_ns, sorted[i + 1].from_ns);
+  std::erase_if(sorted, [](const TimeRange& range) { return range.from_ns >= range.to_ns; });
+  return sorted;
+}
+
+}  // namespace
+
+uint32_t StepCandidates::Label(std::string_view name) {
+  std::string label(name);
+  std::erase_if(label, [](char c) { return c >= '0' && c <= '9'; });
+  return labels_.Add(label);
+}
+
+void StepCandidates::Reduce(std::vector<Labelled>& ranges) {
+  if (ranges.size() <= kMaxRanges) return;
+  // The longest first. Labels are numbered differently in other threads: of ranges that differ only in them
+  // all are kept, or none.
+  const auto key = [](const Labelled& range) {
+    return std::tuple(range.start_ns - range.end_ns, range.start_ns);
+  };
+  const auto beyond = ranges.begin() + static_cast<std::ptrdiff_t>(kMaxRanges);
+  std::ranges::nth_element(ranges, beyond, {}, key);
+  const auto first_dropped = key(*beyond);
+  std::erase_if(ranges, [&](const Labelled& range) { return key(range) >= first_dropped; });
+}
+
+void StepCandidates::Add(std::span<const importers::Range> ranges) {
+  for (const importers::Range& range : ranges) {
+    if (range.label == importers::Range::kNoLabel || range.start_ns >= range.end_ns) continue;
+    std::vector<Labelled>& of_process = by_process_[range.process];
+    of_process.push_back({range.start_ns, range.end_ns, range.label});
+    if (of_process.size() >= 2 * kMaxRanges) Reduce(of_process);
+  }
+}
+
+void StepCandidates::Merge(const StepCandidates& other) {
+  const std::vector<uint32_t> labels = labels_.AddAll(other.labels_);
+  for (const auto& [process, ranges] : other.by_process_) {
+    std::vector<Labelled>& of_process = by_process_[process];
+    for (Labelled range : ranges) {
+      range.label = labels[range.label];
+      of_process.push_back(range);
+    }
+    Reduce(of_process);
+  }
+}
+
+void StepCandidates::Finish() {
+  labels_.Finish();
+  for (auto& [process, ranges] : by_process_) Reduce(ranges);
+}
+
+Steps StepCandidates::StepsOf(int64_t process, std::string_view prefix) const {
+  const auto found = by_process_.find(process);
+  if (found == by_process_.end()) return {};
+  std::map<std::string_view, std::vector<TimeRange>> by_label;
+  for (const Labelled& range : found->second)
+    if (labels_.Canonical(range.label) == range.label)
+      by_label[labels_[range.label]].push_back({range.start_ns, range.end_ns});
+  Steps best;
+  std::tuple<bool, bool, size_t, int64_t> best_rank;
+  for (auto& [label, ranges] : by_label) {
+    const bool is_known = prefix.empty() ? label == kProfilerStep : label.starts_with(prefix);
+    if (!prefix.empty() && !is_known) continue;
+    const Repetition repetition(std::move(ranges));
+    const size_t count = repetition.ranges.size();
+    if (!repetition.IsDisjoint()) continue;
+    if (count < (is_known ? kMinKnownSteps : kMinSteps)) continue;
+    if (!is_known && (repetition.covered < kSomeTime || IsOperator(label))) continue;
+    const bool most = repetition.covered >= kMostTime;
+    const std::tuple rank(is_known, most, most ? count : 0, repetition.total_ns);
+    if (!best.label.empty() && rank <= best_rank) continue;
+    best = {std::string(label), Disjoint(repetition.ranges)};
+    best_rank = rank;
+  }
+  return best;
+}
+
+std::vector<TimeRange> StepCandidates::TimesOf(int64_t process, std::string_view prefix) const {
+  std::vector<TimeRange> times;
+  if (const auto found = by_process_.find(process); found != by_process_.end())
+    for (const Labelled& range : found->second)
+      if (labels_[labels_.Canonical(range.label)].starts_with(prefix))
+        times.push_back({range.start_ns, range.end_ns});
+  std::ranges::sort(times, {}, &TimeRange::from_ns);
+  return UnionOf(std::move(times));
+}
+
+}  // namespace gpusonde::analyze

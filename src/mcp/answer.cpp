@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mcp/answer.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "base/printable.h"
+
+namespace gpusonde::mcp {
+namespace {
+
+// Keeps the order in which a tool writes its keys.
+using Json = nlohmann::ordered_json;
+
+// The database shows where in a statement it found an error.
+constexpr size_t kMaxErrorCharacters = 2000;
+
+std::string Safe(std::string_view text) { return Shorten(Printable(text), kMaxTextCharacters); }
+
+// Answers are as deep as the API's, and SQL's values as deep as their types.
+void MakeSafe(Json& value) {  // NOLINT(misc-no-recursion)
+  if (value.is_string()) value = Safe(value.get_ref<const std::string&>());
+  if (value.is_structured())
+    for (Json& element : value) MakeSafe(element);
+}
+
+std::string Dump(const Json& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+// By name of an array, how many of its elements are missing.
+using Missing = std::map<std::string, int64_t>;
+
+void CutTo(Json& array, size_t size, int64_t& missing) {
+  if (array.size() <= size) return;
+  missing += static_cast<int64_t>(array.size() - size);
+  array.erase(array.begin() + static_cast<Json::difference_type>(size), array.end());
+}
+
+// Halves the largest array; false if all are empty.
+bool Halve(Json& answer, Missing& missing) {
+  std::string largest;
+  size_t largest_bytes = 0;
+  for (const auto& [name, value] : answer.items()) {
+    if (!value.is_array() || value.empty()) continue;
+    if (const size_t bytes = Dump(value).size(); bytes > largest_bytes) {
+      largest = name;
+      largest_bytes = bytes;
+    }
+  }
+  if (largest.empty()) return false;
+  CutTo(answer[largest], answer[largest].size() / 2, missing[largest]);
+  return true;
+}
+
+Json CutLines(const Missing& missing, const std::string& uncounted) {
+  Json lines = Json::array();
+  for (const auto& [name, count] : missing)
+    if (count > 0)
+      lines.push_back(fmt::format("{}: … {}{} more", name, name == uncounted ? "at least " : "", count));
+  return lines;
+}
+
+}  // namespace
+
+std::string FinishAnswer(std::string_view found_text, int64_t max_elements) {
+  Json found = Json::parse(found_text, nullptr, false);
+  if (!found.is_object()) return ErrorAnswer("the answer can't be read");
+  Missing missing;
+  const Json omitted = found.value("omitted", Json());
+  for (const auto& [name, count] : omitted.items())
+    if (count.is_number_integer()) missing[name] = count.get<int64_t>();
+  const Json uncounted_list = found.value("uncounted", Json());
+  const std::string uncounted = uncounted_list.is_string() ? uncounted_list.get<std::string>() : "";
+  found.erase("omitted");
+  found.erase("uncounted");
+  Json answer = {{"captured_text", kCapturedText}};
+  for (auto& [name, value] : found.items()) {
+    if (value.is_array()) CutTo(value, static_cast<size_t>(max_elements), missing[name]);
+    MakeSafe(value);
+    answer[name] = std::move(value);
+  }
+  std::string text;
+  do {
+    Json lines = CutLines(missing, uncounted);
+    answer.erase("cut");
+    text = Dump(answer);
+    answer["cut"] = std::move(lines);
+  } while (text.size() > kMaxAnswerBytes && (answer.erase("cut"), Halve(answer, missing)));
+  if (text.size() > kMaxAnswerBytes) return ErrorAnswer("the answer is too large; ask for less");
+  return Dump(answer);
+}
+
+std::string ErrorAnswer(std::string_view message) {
+  return Dump(Json{{"captured_text", kCapturedText},
+                   {"error", Shorten(PrintableLines(message), kMaxErrorCharacters)}});
+}
+
+}  // namespace gpusonde::mcp

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mcp/answer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+namespace gpusonde::mcp {
+namespace {
+
+using nlohmann::json;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+json Finished(const json& found, int64_t max_elements = kDefaultElements) {
+  return json::parse(FinishAnswer(found.dump(), max_elements));
+}
+
+TEST(McpAnswer, TextsAreEscapedAndShortenedHoweverDeepTheyLie) {
+  const json answer =
+      Finished({{"list", {{{"name", "a\x1b[2J\nb\u202e"}, {"long", std::string(2000, 'x')}}}}});
+  EXPECT_EQ(answer["list"][0]["name"], "a\\x1b[2J\\x0ab\\u202e");
+  EXPECT_EQ(answer["list"][0]["long"].get<std::string>().size(), kMaxTextCharacters - 1 + 3);
+  EXPECT_THAT(answer["captured_text"].get<std::string>(), StartsWith("untrusted"));
+}
+
+TEST(McpAnswer, ListsAreCutToTheLimitAndTheRestIsCounted) {
+  const json found = {
+      {"rows", json::array({1, 2, 3, 4, 5})}, {"other", json::array({1})}, {"omitted", {{"rows", 211}}}};
+  const json answer = Finished(found, 2);
+  EXPECT_EQ(answer["rows"].size(), 2U);
+  EXPECT_THAT(answer["cut"], ElementsAre("rows: … 214 more"));
+  EXPECT_FALSE(answer.contains("omitted"));
+  EXPECT_TRUE(Finished({{"rows", json::array({1, 2})}}, 2)["cut"].empty());
+}
+
+TEST(McpAnswer, WhatWasNotAllCountedSaysSo) {
+  const json found = {{"rows", json::array()}, {"omitted", {{"rows", 10000}}}, {"uncounted", "rows"}};
+  EXPECT_THAT(Finished(found)["cut"], ElementsAre("rows: … at least 10000 more"));
+}
+
+TEST(McpAnswer, IsBoundedHoweverMuchWasFound) {
+  json found = {{"small", json::array({"kept"})}, {"large", json::array()}};
+  for (int i = 0; i < 500; ++i) found["large"].push_back(std::string(300, 'x'));
+  const std::string text = FinishAnswer(found.dump(), 500);
+  EXPECT_LE(text.size(), kMaxAnswerBytes + 200);
+  const json answer = json::parse(text);
+  const size_t kept = answer["large"].size();
+  EXPECT_GT(kept, 20U);
+  EXPECT_EQ(answer["small"].size(), 1U);
+  EXPECT_THAT(answer["cut"], ElementsAre("large: … " + std::to_string(500 - kept) + " more"));
+}
+
+TEST(McpAnswer, WhatCannotBeCutIsAnError) {
+  json found;
+  for (int i = 0; i < 200; ++i) found["key" + std::to_string(i)] = std::string(300, 'x');
+  EXPECT_THAT(Finished(found)["error"].get<std::string>(), HasSubstr("too large"));
+}
+
+TEST(McpAnswer, ErrorsKeepTheirLinesButNoOtherControls) {
+  const json answer = json::parse(ErrorAnswer("LINE 1: \x1b[2J\n   ^"));
+  EXPECT_EQ(answer["error"], "LINE 1: \\x1b[2J\n   ^");
+  EXPECT_THAT(answer["captured_text"].get<std::string>(), StartsWith("untrusted"));
+}
+
+}  // namespace
+}  // namespace gpusonde::mcp

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "analyze/analyzer.h"
+#include "analyze/report/sentences.h"
+#include "base/json_writer.h"
+#include "mcp/source.h"
+#include "server/api.h"
+#include "server/ascii.h"
+#include "server/url.h"
+
+namespace gpusonde::mcp {
+namespace {
+
+// The statement as a subquery, so that no more rows are made than are shown or counted. EXPLAIN has few rows
+// and can't be one. A line feed ends a comment at the end of the statement.
+std::string Limited(std::string_view sql, int64_t rows) {
+  constexpr std::string_view kSpace = " \t\r\n;";
+  const size_t begin = std::min(sql.find_first_not_of(kSpace), sql.size());
+  const size_t end = sql.find_last_not_of(kSpace);
+  const std::string_view statement = sql.substr(begin, end == std::string_view::npos ? 0 : end + 1 - begin);
+  constexpr std::string_view kExplain = "explain";
+  if (statement.empty() || server::EqualsIgnoringCase(statement.substr(0, kExplain.size()), kExplain))
+    return std::string(statement);
+  return fmt::format("SELECT * FROM ({}\n) LIMIT {}", statement, rows);
+}
+
+// Texts and lists beyond this are not copied: an answer has no room for them.
+constexpr size_t kMaxValueSize = 4096;
+
+std::string ValueJson(const store::Rows& rows, size_t column) {
+  JsonWriter cut;
+  if (const size_t elements = rows.ListSize(column); elements > kMaxValueSize)
+    return cut.Value(fmt::format("a list of {} elements", elements)).Take();
+  if (const std::string_view text = rows.Text(column); text.size() > kMaxValueSize)
+    return cut.Value(text.substr(0, kMaxValueSize)).Take();
+  return rows.Json(column);
+}
+
+std::string RowJson(const store::Rows& rows) {
+  std::vector<std::string> values;
+  for (size_t column = 0; column < rows.columns().size(); ++column) values.push_back(ValueJson(rows, column));
+  return fmt::format("[{}]", fmt::join(values, ","));
+}
+
+std::string FindingsJson(const analyze::Report& report) {
+  const analyze::ShortNames shown(analyze::NamesIn(report));
+  const analyze::ReportSentences sentences = analyze::SentencesOf(report, shown);
+  JsonWriter found;
+  found.BeginObject().Key("overview").BeginArray();
+  for (const std::string& sentence : sentences.overview) found.Value(sentence);
+  found.EndArray().Key("findings").BeginArray();
+  for (const analyze::Finding& finding : sentences.findings)
+    found.BeginObject().Field("finding", finding.text).Field("cost_ns", finding.cost_ns).EndObject();
+  found.EndArray().Key("advice").BeginArray();
+  for (const analyze::AdviceLine& advice : report.advice) {
+    const analyze::AdviceSentences said = analyze::SentencesOf(advice, report, shown);
+    found.BeginObject().Field("finding", said.finding).Field("action", advice.action);
+    found.Field("gain", said.gain).Field("evidence", said.evidence).EndObject();
+  }
+  found.EndArray().Key("notes").BeginArray();
+  for (const analyze::Note& note : report.notes)
+    found.BeginObject().Field("kind", note.kind).Field("count", note.count).EndObject();
+  return found.EndArray().EndObject().Take();
+}
+
+class Files final : public Source {
+ public:
+  Files(store::Store& store, std::vector<std::string> files, std::string title,
+        std::vector<std::string> notices)
+      : store_(store),
+        files_(std::move(files)),
+        data_(server::ReadingFrom(store)),
+        api_(server::ApiHandler(*data_, {.mode = "view",
+                                         .title = std::move(title),
+                                         .notices = [notices = std::move(notices)] { return notices; },
+                                         .metrics = {}})) {}
+
+  Result<std::string> Get(const std::string& target) override {
+    ASSIGN_OR_RETURN(server::Target parsed, server::ParseTarget("/api/v1/" + target));
+    server::HttpRequest request{.path = std::move(parsed.path), .query = std::move(parsed.query)};
+    const server::HttpResponse response = api_(request);
+    std::string body = response.body == nullptr ? "" : *response.body;
+    if (response.status == 200) return body;
+    return Fail(ErrorCode::kUnavailable, server::ErrorMessageOf(body));
+  }
+
+  bool has_files() const override { return true; }
+
+  Result<std::string> Query(const std::string& sql, int64_t max_rows) override {
+    ASSIGN_OR_RETURN(const auto rows, store_.Query(Limited(sql, max_rows + kMaxCountedRows), {}));
+    JsonWriter columns;
+    columns.BeginArray();
+    for (const store::Rows::Column& column : rows->columns())
+      columns.BeginObject().Field("name", column.name).Field("type", column.type).EndObject();
+    columns.EndArray();
+    std::vector<std::string> shown;
+    int64_t count = 0;
+    for (;; ++count) {
+      ASSIGN_OR_RETURN(const bool more, rows->Next());
+      if (!more) break;
+      if (count < max_rows) shown.push_back(RowJson(*rows));
+    }
+    return fmt::format(R"({{"columns":{},"rows":[{}],"omitted":{{"rows":{}}},"uncounted":"{}"}})",
+                       columns.Take(), fmt::join(shown, ","), std::max<int64_t>(0, count - max_rows),
+                       count == max_rows + kMaxCountedRows ? "rows" : "");
+  }
+
+  Result<std::string> Findings() override {
+    if (!findings_.has_value()) {
+      ASSIGN_OR_RETURN(const analyze::Report report, analyze::Analyze(files_, {}));
+      findings_ = FindingsJson(report);
+    }
+    return *findings_;
+  }
+
+  void Interrupt() override { store_.Interrupt(); }
+  void Resume() override { store_.Resume(); }
+
+ private:
+  store::Store& store_;
+  std::vector<std::string> files_;
+  std::unique_ptr<server::ApiData> data_;
+  server::HttpHandler api_;
+  std::optional<std::string> findings_;  // files don't change
+};
+
+}  // namespace
+
+std::unique_ptr<Source> FilesSource(store::Store& store, std::vector<std::string> files, std::string title,
+                                    std::vector<std::string> notices) {
+  return std::make_unique<Files>(store, std::move(files), std::move(title), std::move(notices));
+}
+
+}  // namespace gpusonde::mcp
