@@ -8,40 +8,23 @@ import re
 import shutil
 import subprocess
 import sys
-import tarfile
 import tempfile
 import unittest
 import urllib.request
 
 import program
-from program import BUILD, ROOT
+from program import ROOT
 
 MACHINE = f"simgpu-package-{os.getpid()}"
 WHERE_IT_IS = "/a package"  # in the empty root
 
 
-def reason_to_skip():
-    if re.search(r"^GPUSONDE_SANITIZE:\w+=.+", (BUILD / "CMakeCache.txt").read_text(), re.MULTILINE):
-        return "packages are made of builds without sanitizers"
-    if not (ROOT / "web/dist/index.html").exists():
-        return "the UI is not built (web/dist)"
-    return None
-
-
 class Package(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        if reason := reason_to_skip():
-            raise unittest.SkipTest(reason)
         cls.top = pathlib.Path(tempfile.mkdtemp(prefix="gpusonde-package-"))
         cls.addClassCleanup(cls.remove)
-        archive = cls.top / "package.tar.gz"
-        done = subprocess.run([ROOT / "tools/package", "--build", BUILD, "--output", archive, "--level", "1"],
-                              capture_output=True, text=True, timeout=300, check=False)
-        assert done.returncode == 0, done.stderr
-        with tarfile.open(archive) as packed:
-            packed.extractall(cls.top / "un packed", filter="data")
-        (cls.package,) = (cls.top / "un packed").iterdir()
+        cls.package = program.unpacked_package(cls.top / "un packed")
 
     @classmethod
     def remove(cls):

@@ -10,6 +10,7 @@ import re
 import shutil
 import signal
 import subprocess
+import tarfile
 import tempfile
 import time
 import unittest
@@ -35,6 +36,23 @@ def run(*arguments, timeout=120, **options):
 
 def can_record():
     return run("doctor", "--format", "json").returncode == 0
+
+
+def unpacked_package(folder):
+    """The folder of the package (tools/package) of the build under test, unpacked below `folder`."""
+    if re.search(r"^GPUSONDE_SANITIZE:\w+=.+", (BUILD / "CMakeCache.txt").read_text(), re.MULTILINE):
+        raise unittest.SkipTest("packages are made of builds without sanitizers")
+    if not (ROOT / "web/dist/index.html").exists():
+        raise unittest.SkipTest("the UI is not built (web/dist)")
+    with tempfile.TemporaryDirectory(prefix="gpusonde-package-") as packed:
+        archive = pathlib.Path(packed, "package.tar.gz")
+        done = subprocess.run([ROOT / "tools/package", "--build", BUILD, "--output", archive, "--level", "1"],
+                              capture_output=True, text=True, timeout=300, check=False)
+        assert done.returncode == 0, done.stderr
+        with tarfile.open(archive) as content:
+            content.extractall(folder, filter="data")
+    (package,) = folder.iterdir()
+    return package
 
 
 def cpu_ticks():

@@ -20,6 +20,7 @@ ALONE = "up listens to every GPU program of the machine"
 SIMGPU = program.BUILD / "bin/simgpu"
 LIBRARY = program.BUILD / "lib/libgpusonde-inject.so"
 TOKEN = "0123456789abcdef0123456789abcdef"
+DASHBOARD = program.ROOT / "deploy/grafana/gpusonde.json"
 LABEL = re.compile(r'(\w+)="((?:\\.|[^"\\])*)"')
 
 
@@ -97,6 +98,32 @@ class Prometheus(program.TestCase):
             before = counted
         return self.fail(f"the kernels of process {pid} are not counted: {before}")
 
+    def prometheus(self):
+        """Starts Prometheus; a function that asks it for the result of a query, once it has scraped us."""
+        port, address = free_port(), urllib.parse.urlsplit(self.metrics_url).netloc
+        config = self.folder / "prometheus.yml"
+        config.write_text(json.dumps({"scrape_configs": [{
+            "job_name": "gpusonde", "scrape_interval": "1s", "scrape_timeout": "1s",
+            "authorization": {"credentials_file": str(self.token_file)},
+            "static_configs": [{"targets": [address]}]}]}), encoding="utf-8")
+        self.start("prometheus", f"--config.file={config}", f"--storage.tsdb.path={self.folder / 'tsdb'}",
+                   f"--web.listen-address=127.0.0.1:{port}", environment=dict(os.environ))
+
+        def ask(query):
+            url = f"http://127.0.0.1:{port}/api/v1/query?" + urllib.parse.urlencode({"query": query})
+            with urllib.request.urlopen(url, timeout=10) as answer:
+                return json.load(answer)["data"]["result"]
+
+        deadline, up = time.monotonic() + 60, []
+        while not up and time.monotonic() < deadline:
+            time.sleep(0.5)
+            try:
+                up = [one for one in ask('up{job="gpusonde"}') if one["value"][1] == "1"]
+            except (urllib.error.URLError, ConnectionError):
+                continue
+        self.assertEqual(len(up), 1, "the scrape succeeds")
+        return ask
+
     def test_counters_are_those_of_the_store_and_never_fall(self):
         first = parsed(self.scrape())
         pid = self.work(4)
@@ -122,28 +149,7 @@ class Prometheus(program.TestCase):
     def test_prometheus_scrapes_what_we_answer(self):
         pid = self.work(3)
         series = self.settled(pid)
-        port, address = free_port(), urllib.parse.urlsplit(self.metrics_url).netloc
-        config = self.folder / "prometheus.yml"
-        config.write_text(json.dumps({"scrape_configs": [{
-            "job_name": "gpusonde", "scrape_interval": "1s", "scrape_timeout": "1s",
-            "authorization": {"credentials_file": str(self.token_file)},
-            "static_configs": [{"targets": [address]}]}]}), encoding="utf-8")
-        self.start("prometheus", f"--config.file={config}", f"--storage.tsdb.path={self.folder / 'tsdb'}",
-                   f"--web.listen-address=127.0.0.1:{port}", environment=dict(os.environ))
-
-        def ask(query):
-            url = f"http://127.0.0.1:{port}/api/v1/query?" + urllib.parse.urlencode({"query": query})
-            with urllib.request.urlopen(url, timeout=10) as answer:
-                return json.load(answer)["data"]["result"]
-
-        deadline, up = time.monotonic() + 60, []
-        while not up and time.monotonic() < deadline:
-            time.sleep(0.5)
-            try:
-                up = [one for one in ask('up{job="gpusonde"}') if one["value"][1] == "1"]
-            except (urllib.error.URLError, ConnectionError):
-                continue
-        self.assertEqual(len(up), 1, "the scrape succeeds")
+        ask = self.prometheus()
         (kernels,) = ask(f'gpusonde_process_gpu_kernels_total{{pid="{pid}"}}')
         self.assertEqual(float(kernels["value"][1]), of(series, "gpusonde_process_gpu_kernels_total", pid=str(pid))[0])
         self.assertEqual(kernels["metric"]["command"], "hpc")
@@ -157,6 +163,27 @@ class Prometheus(program.TestCase):
         ours = {name for name, _ in series} - {"gpusonde_process_gpu_memory_bytes"}
         there = {one["metric"]["__name__"] for one in ask('count by (__name__) ({job="gpusonde"})')}
         self.assertLessEqual(ours, there, "every metric arrives")
+
+    def test_every_panel_of_the_dashboard_has_data(self):
+        panels = [panel for panel in json.loads(DASHBOARD.read_text())["panels"] if panel["type"] != "row"]
+        self.assertGreaterEqual(len(panels), 15)
+        queries = {(panel["title"], target["refId"]): target["expr"] for panel in panels for target in panel["targets"]}
+        ask = self.prometheus()
+        self.start(program.BUILD / "bin/hpc", "--seconds", "60", environment=self.injected)
+        # An error of the device that does not end the program, as Prometheus shows errors only once there is one.
+        subprocess.run([SIMGPU, "fault", "0", "xid", "63"], env=self.environment, check=True)
+        deadline, empty = time.monotonic() + 40, queries
+        while empty and time.monotonic() < deadline:
+            time.sleep(1)
+            empty = {title: query for title, query in empty.items() if not ask(self.interpolated(query))}
+        self.assertEqual(empty, {})
+
+    @staticmethod
+    def interpolated(query):
+        """A query with Grafana's variables replaced, as Grafana does for `All`."""
+        for name, value in {"$__rate_interval": "10s", "$job": "gpusonde", "$instance": ".*"}.items():
+            query = query.replace(name, value)
+        return query
 
     def test_promtool_finds_fault_with_the_names_of_others_only(self):
         self.settled(self.work(2))

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <future>
 #include <optional>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -32,6 +33,13 @@ struct Destroy {
   void operator()(ring_buffer* ring) const { ring_buffer__free(ring); }
 };
 using Link = std::unique_ptr<bpf_link, Destroy>;
+
+// CAP_PERFMON is not enough for these, tried on Linux 6.18.
+Error ProbeError(int error_number, std::string_view what) {
+  Error error = ErrnoError(error_number, what);
+  if (error.code == ErrorCode::kPermissionDenied) error.message += "; run as root, or give CAP_SYS_ADMIN";
+  return error;
+}
 
 }  // namespace
 
@@ -113,7 +121,7 @@ Status ProbeReader::Attach(int32_t pid, const std::string& path, Probes wanted) 
     bpf_link* link =
         bpf_program__attach_usdt(probe.program, pid, path.c_str(), "gpusonde", probe.name, nullptr);
     if (link == nullptr)
-      return Fail(ebpf::Explain(errno, fmt::format("attach to the probe {} of {}", probe.name, path)));
+      return Fail(ProbeError(errno, fmt::format("attach to the probe {} of {}", probe.name, path)));
     links.emplace_back(link);
   }
   std::vector<Link>& kept = wanted == Probes::kSnapshots ? state_->snapshot_links : state_->links[pid];

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from 'node:assert/strict';
+import { execFileSync, spawnSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { parseAllDocuments } from 'yaml';
+
+const ROOT = resolve('../../..');
+const rendered = execFileSync('kubectl', ['kustomize', join(ROOT, 'deploy/kubernetes')], { encoding: 'utf8' });
+const objects = parseAllDocuments(rendered, { version: '1.1' }).map((document) => document.toJS());
+const of = (kind, name) => objects.find((object) => object.kind === kind && object.metadata.name === name);
+const agent = of('DaemonSet', 'gpusonde-agent').spec.template.spec;
+const server = of('Deployment', 'gpusonde-server').spec.template.spec;
+
+// The compiler's messages about objects, each with the type that Kubernetes has for its kind.
+function complaints(objects) {
+  const folder = mkdtempSync(join(tmpdir(), 'gpusonde-kubernetes-'));
+  try {
+    symlinkSync(resolve('node_modules'), join(folder, 'node_modules'));
+    writeFileSync(join(folder, 'objects.ts'), objects.map((object, i) => {
+      const path = object.apiVersion.includes('/') ? object.apiVersion : `core/${object.apiVersion}`;
+      return `export const object${i}: import('kubernetes-types/${path}').${object.kind} = ${JSON.stringify(object, null, 1)};\n`;
+    }).join(''));
+    const done = spawnSync(join(ROOT, 'web/node_modules/.bin/tsc'), ['--noEmit', '--strict', '--skipLibCheck', '--module',
+      'esnext', '--moduleResolution', 'bundler', 'objects.ts'], { cwd: folder, encoding: 'utf8' });
+    assert.notEqual(done.status, null, String(done.error));
+    return done.status === 0 ? '' : done.stdout;
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+const tests = {
+  'every object has the type of its kind'() {
+    assert.deepEqual(objects.map((object) => object.kind).sort(),
+      ['ConfigMap', 'DaemonSet', 'Deployment', 'Namespace', 'PersistentVolumeClaim', 'Service', 'ServiceAccount']);
+    assert.equal(complaints(objects), '');
+  },
+
+  'an unknown key or a wrong type would be found'() {
+    const unknown = structuredClone(of('DaemonSet', 'gpusonde-agent'));
+    unknown.spec.template.spec.containers[0].securityContext.privilegd = true;
+    const wrong = structuredClone(of('Service', 'gpusonde-server'));
+    wrong.spec.ports[0].port = '443';
+    const found = complaints([unknown, wrong]);
+    assert.match(found, /privilegd/);
+    assert.match(found, /'string' is not assignable to type 'number'/);
+  },
+
+  'agents have the capabilities of the systemd unit and no others'() {
+    const unit = readFileSync(join(ROOT, 'deploy/systemd/gpusonde-agent.service'), 'utf8');
+    const capabilities = unit.match(/^CapabilityBoundingSet=(.*)$/m)[1].split(' ').map((name) => name.replace(/^CAP_/, ''));
+    const { add, drop } = agent.containers[0].securityContext.capabilities;
+    assert.deepEqual(drop, ['ALL']);
+    assert.deepEqual([...add].sort(), capabilities.sort());
+  },
+
+  'every volume is mounted, and every mount is a volume'() {
+    for (const pod of [agent, server]) {
+      const mounts = pod.containers.flatMap((container) => container.volumeMounts.map((mount) => mount.name));
+      assert.deepEqual([...new Set(mounts)].sort(), pod.volumes.map((volume) => volume.name).sort());
+    }
+  },
+
+  'agents send to the address that the service has, and only it is reachable'() {
+    const [port] = of('Service', 'gpusonde-server').spec.ports;
+    const tls = server.containers.find((container) => container.ports);
+    assert.equal(port.port, 443);
+    assert.equal(port.targetPort, tls.ports[0].name);
+    assert.ok(agent.containers[0].args.includes('--server=https://gpusonde-server.gpusonde.svc'));
+    const nginx = objects.find((object) => object.kind === 'ConfigMap').data['nginx.conf'];
+    assert.match(nginx, new RegExp(`listen ${tls.ports[0].containerPort} ssl;`));
+    const [, listens] = server.containers.find((container) => container !== tls).args.join(' ').match(/--listen=(\S+)/);
+    assert.ok(nginx.includes(`proxy_pass http://${listens};`));
+  },
+};
+
+let failed = 0;
+for (const [name, test] of Object.entries(tests)) {
+  try {
+    test();
+    console.log(`ok ${name}`);
+  } catch (error) {
+    failed += 1;
+    console.log(`FAILED ${name}\n${error.stack}`);
+  }
+}
+console.log(`${Object.keys(tests).length - failed} passed, ${failed} failed, 0 skipped`);
+process.exitCode = failed ? 1 : 0;
