@@ -65,10 +65,6 @@ std::string OutputOf(const ExportOptions& options, const Target& target) {
   return path.string();
 }
 
-std::string TitleOf(const ExportOptions& options) {
-  return std::filesystem::path(options.files.front()).filename().string();
-}
-
 std::string Describe(const model::Profile& profile, bool gpu, bool off_cpu) {
   int64_t samples = 0;
   int64_t time_ns = 0;
@@ -101,7 +97,7 @@ Result<std::string> ExportProfile(store::Store& store, const ExportOptions& opti
   if (profile.samples.empty())
     return Fail(ErrorCode::kNotFound, gpu ? "no GPU work in this selection" : "no samples in this selection");
   const exporters::Options how{
-      .title = TitleOf(options),
+      .title = TitleOf(options.files),
       .value = options.value == "us" || (options.value.empty() && options.type != "cpu")
                    ? exporters::Value::kMicroseconds
                    : exporters::Value::kSamples,
@@ -118,7 +114,7 @@ Target TargetOf(const ExportOptions& options) {
     return {.extension = format->extension,
             .line_based = false,
             .write = [&options, format](store::Store& store, int to) {
-              return ExportTimeline(store, options.selection, *format, TitleOf(options), to);
+              return ExportTimeline(store, options.selection, *format, TitleOf(options.files), to);
             }};
   const exporters::Exporter& exporter = *exporters::FindExporter(options.format);
   return {.extension = exporter.extension,

@@ -22,7 +22,7 @@ namespace gpusonde::store {
 namespace {
 
 // Work of so many rows is held in memory at a time: 56 MB.
-constexpr int64_t kSliceRows = 1'000'000;
+constexpr int64_t kRowsAtOnce = 1'000'000;
 
 // Roll-ups have work by its start. Work may still run so much later (store/rollups/gpu_windows.h).
 constexpr int64_t kLongestWorkNs = 600 * kNanosPerSecond;
@@ -259,7 +259,8 @@ Status AddWork(Store& store, const GpuUsage& usage, Holders& holders) {
     }
     for (const TimeRange& range : in_rows) {
       if (UnionOf(observed, range).empty()) continue;
-      ASSIGN_OR_RETURN(const std::vector<TimeRange> slices, ReadSlices(Asking(store), {}, range, kSliceRows));
+      ASSIGN_OR_RETURN(const std::vector<TimeRange> slices,
+                       ReadSlices(Asking(store), {}, range, kRowsAtOnce));
       for (const TimeRange& slice : slices) TRY(AddRows(store, slice, usage, holders));
     }
   }
