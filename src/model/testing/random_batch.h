@@ -19,8 +19,12 @@ inline Batch RandomBatch(const TableInfo& table, size_t rows, std::mt19937_64& r
     ColumnData& column = batch.columns[i];
     const bool is_list = column.type == ColumnType::kIdList || column.type == ColumnType::kInt64List;
     const size_t width = std::max<size_t>(WidthOf(column.type), 1);
+    // A key that is empty would repeat.
+    const size_t min_text = static_cast<int>(i) < table.key_columns ? 16 : 0;
     for (size_t row = 0; row < rows; ++row) {
-      const size_t elements = is_list ? random() % 5 : column.type == ColumnType::kText ? random() % 40 : 1;
+      const size_t elements = is_list                            ? random() % 5
+                              : column.type == ColumnType::kText ? min_text + random() % 40
+                                                                 : 1;
       for (size_t at = 0; at < elements * width; at += sizeof(uint64_t)) {
         uint64_t bits = random();
         if (column.type == ColumnType::kBool) bits &= 1;
