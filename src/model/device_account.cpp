@@ -212,7 +212,9 @@ std::optional<BusyShare> EstimateBusyShare(const HolderUse& use) {
   const double observed_ns = use.busy_ns + use.idle_ns;
   if (!(observed_ns > 0)) return std::nullopt;
   const double share = std::clamp(use.busy_ns / observed_ns, 0.0, 1.0);
-  if (!(use.unobserved_ns > 0)) return BusyShare{share, share, share};
+  const double all_ns = observed_ns + use.unobserved_ns;
+  // If work ran never, or always, while somebody was not observed.
+  BusyShare estimate{share, use.busy_ns / all_ns, (use.busy_ns + use.unobserved_ns) / all_ns};
   double blocks = 0, squares = 0;
   for (const AccountBlock& block : use.blocks) {
     if (!(block.observed_ns > 0)) continue;
@@ -221,11 +223,12 @@ std::optional<BusyShare> EstimateBusyShare(const HolderUse& use) {
     squares += residual * residual;
   }
   constexpr double kMinBlocks = 10;
-  if (blocks < kMinBlocks) return BusyShare{share, 0, 1};
-  const double unobserved = use.unobserved_ns / (observed_ns + use.unobserved_ns);
-  const double half =
-      StudentQuantile(blocks - 1) * std::sqrt(unobserved * blocks / (blocks - 1) * squares) / observed_ns;
-  return BusyShare{share, std::max(share - half, 0.0), std::min(share + half, 1.0)};
+  if (blocks < kMinBlocks) return estimate;
+  const double half = StudentQuantile(blocks - 1) *
+                      std::sqrt(use.unobserved_ns / all_ns * blocks / (blocks - 1) * squares) / observed_ns;
+  estimate.low = std::max(estimate.low, share - half);
+  estimate.high = std::min(estimate.high, share + half);
+  return estimate;
 }
 
 }  // namespace gpusonde::model

@@ -86,13 +86,14 @@ class DeviceAccount {
 // The share of a holder's time, or of several holders' together, in which its work ran.
 struct BusyShare {
   double share = 0;  // 0…1
-  double low = 0;    // 95 % interval, if some of the time was not observed; else the share
+  double low = 0;    // interval, if some of the time was not observed; else the share
   double high = 0;
 };
-// Estimates it for all of the time from what was observed; null if nothing was. The interval takes the
-// blocks of observed time for a random sample of all (ratio estimator, W. G. Cochran: Sampling Techniques,
-// 3rd edition, 1977, section 6.4, with the finite population correction); it is 0…1 with fewer than ten
-// blocks.
+// Estimates it for all of the time from what was observed; null if nothing was. The interval is never wider
+// than what is certain: work ran in none, or in all, of the time that was not observed. With observed time in
+// ten blocks or more, it is the 95 % interval that takes these blocks for a random sample of all, where that
+// is narrower (ratio estimator, W. G. Cochran: Sampling Techniques, 3rd edition, 1977, section 6.4, with the
+// finite population correction).
 std::optional<BusyShare> EstimateBusyShare(const HolderUse& use);
 
 }  // namespace gpusonde::model

@@ -161,8 +161,8 @@ TEST(DeviceAccount, AnEstimateIsExactWhereAllWasObserved) {
   EXPECT_DOUBLE_EQ(exact->low, 0.3);
   EXPECT_DOUBLE_EQ(exact->high, 0.3);
   use.unobserved_ns = 100;  // and no blocks
-  EXPECT_DOUBLE_EQ(EstimateBusyShare(use)->low, 0);
-  EXPECT_DOUBLE_EQ(EstimateBusyShare(use)->high, 1);
+  EXPECT_DOUBLE_EQ(EstimateBusyShare(use)->low, 0.15) << "none of the rest was busy";
+  EXPECT_DOUBLE_EQ(EstimateBusyShare(use)->high, 0.65) << "all of it was";
   EXPECT_FALSE(EstimateBusyShare({.unobserved_ns = 100}).has_value());
 }
 

@@ -44,8 +44,8 @@ TEST(UsageReport, TextSaysWhoWastesWhat) {
   EXPECT_THAT(text,
               HasSubstr("ml/trainer-0     1          1      24.00  18.00  6.00                           "
                         "75 %               15.00"));
-  EXPECT_THAT(text, HasSubstr("(no pod)         1          1       4.00   1.00  2.00          1.00  33 % (0 "
-                              "to 100)     25 %       5.00"));
+  EXPECT_THAT(text, HasSubstr("(no pod)         1          1       4.00   1.00  2.00          1.00  33 % (25 "
+                              "to 50)     25 %       5.00"));
   EXPECT_THAT(ToText(TwoPods(), std::nullopt, {}), Not(HasSubstr("IDLE COST")));
 }
 
@@ -84,7 +84,7 @@ TEST(UsageReport, CsvOfHostileNames) {
                         "0.000000,0.7500,0.7500,0.7500,,15.0000\r\n"));
   EXPECT_THAT(
       csv,
-      HasSubstr("\r\n\"(no pod)\",1,1,4.000000,1.000000,2.000000,1.000000,0.3333,0.0000,1.0000,0.2500,"));
+      HasSubstr("\r\n\"(no pod)\",1,1,4.000000,1.000000,2.000000,1.000000,0.3333,0.2500,0.5000,0.2500,"));
 }
 
 TEST(UsageReport, JsonHasTheSameFigures) {
