@@ -21,8 +21,8 @@ class ContainerRows {
  public:
   using Find = std::function<std::optional<proc::ContainerName>(std::string_view id)>;
 
-  explicit ContainerRows(Find find = [](std::string_view id) { return proc::FindContainerName(id); })
-      : find_(std::move(find)) {}
+  ContainerRows() : ContainerRows([](std::string_view id) { return proc::FindContainerName(id); }) {}
+  explicit ContainerRows(Find find) : find_(std::move(find)) {}
 
   // Looks at the processes of a batch; those of other tables are ignored.
   void Ingest(const model::Batch& batch);

@@ -48,7 +48,7 @@ struct Engine::State {
   std::shared_ptr<DeviceTable> devices;
   Collector collector;
   spool::Writer spool;
-  ContainerRows containers;
+  ContainerRows containers = {};
   std::optional<Diagnostician> diagnostician;
   std::optional<GpuMonitor> gpus;
 };
@@ -82,7 +82,6 @@ Result<Engine> Engine::Create(Options options) {
                                                  .devices = devices,
                                                  .collector = std::move(collector),
                                                  .spool = std::move(spool),
-                                                 .containers = ContainerRows(),
                                                  .diagnostician = std::move(diagnostician),
                                                  .gpus = std::nullopt}));
 }

@@ -26,7 +26,7 @@ Group Of(const std::string& name, double busy_hours, double idle_hours, double u
 }
 
 Usage TwoPods() {
-  Usage usage{.range = {0, 24 * 3600 * kNanosPerSecond},
+  Usage usage{.range = {0, int64_t{24} * 3600 * kNanosPerSecond},
               .by = By::kPod,
               .devices = {{6, 0}, {6, 1}},
               .groups = {Of("ml/trainer-0", 18, 6, 0), Of("", 1, 2, 1)}};

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <functional>
 #include <limits>
+#include <numeric>
 #include <utility>
 
 namespace gpusonde::analyze {
@@ -29,14 +30,15 @@ StepFollower::StepFollower(const Steps& steps, int64_t gpu_ahead_ns) {
 
 void StepFollower::ChooseSlow() {
   if (result_.steps.size() < kMinTypical) return;
-  std::vector<std::pair<int64_t, size_t>> lengths;
-  for (size_t i = 0; i < result_.steps.size(); ++i) lengths.emplace_back(-result_.steps[i].step_ns, i);
-  std::ranges::sort(lengths);
-  const auto median_ns = static_cast<double>(-lengths[lengths.size() / 2].first);
-  for (size_t i = 0; i < std::min(lengths.size(), RankSteps::kMaxSlow); ++i) {
-    if (static_cast<double>(-lengths[i].first) < kSlow * median_ns) break;
-    result_.slow.push_back({.number = lengths[i].second, .kernels = {}});
-    in_slow_ns_[lengths[i].second];
+  std::vector<size_t> longest(result_.steps.size());
+  std::iota(longest.begin(), longest.end(), size_t{0});
+  std::ranges::stable_sort(longest, std::greater(), [this](size_t i) { return result_.steps[i].step_ns; });
+  const size_t middle = longest.size() / 2;
+  const auto median_ns = static_cast<double>(result_.steps[longest[middle]].step_ns);
+  for (size_t i = 0; i < std::min(longest.size(), RankSteps::kMaxSlow); ++i) {
+    if (static_cast<double>(result_.steps[longest[i]].step_ns) < kSlow * median_ns) break;
+    result_.slow.push_back({.number = longest[i], .kernels = {}});
+    in_slow_ns_[longest[i]];
   }
 }
 

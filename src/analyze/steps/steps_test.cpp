@@ -94,7 +94,7 @@ TEST(StepCandidates, TheLongestAreKeptWhateverTheOrder) {
     std::vector<StepCandidates> states(threads);
     for (size_t i = 0; i < order.size(); ++i) {
       StepCandidates& state = states[i % threads];
-      const int number = order[i];
+      const int64_t number = order[i];
       // Every hundredth is a step, the others are operators within it.
       const importers::Range range{.start_ns = number * 10,
                                    .end_ns = number * 10 + (number % 100 == 0 ? 990 : 5 + number % 3),

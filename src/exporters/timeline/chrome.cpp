@@ -228,8 +228,8 @@ const TimelineFormat kChrome = {
     .name = "chrome",
     .meaning = "trace event JSON of a timeline, for Perfetto, chrome://tracing and Kineto's readers",
     .extension = ".trace.json",
-    .create = [](Output output, std::string title) -> std::unique_ptr<model::TimelineSink> {
-      return std::make_unique<ChromeWriter>(std::move(output), std::move(title));
+    .create = [](Output output, const std::string& title) -> std::unique_ptr<model::TimelineSink> {
+      return std::make_unique<ChromeWriter>(std::move(output), title);
     }};
 
 }  // namespace gpusonde::exporters

@@ -143,7 +143,7 @@ const TimelineFormat kPerfetto = {
     .name = "perfetto",
     .meaning = "Perfetto's protobuf of a timeline, for ui.perfetto.dev and trace_processor",
     .extension = ".pftrace",
-    .create = [](Output output, std::string /*title*/) -> std::unique_ptr<model::TimelineSink> {
+    .create = [](Output output, const std::string& /*title*/) -> std::unique_ptr<model::TimelineSink> {
       return std::make_unique<PerfettoWriter>(std::move(output));
     }};
 

@@ -25,7 +25,7 @@ struct TimelineFormat {
   // A writer to `output`. Its memory grows with the numbers of processes, threads, devices, streams and
   // names, not with that of events. The file is complete after End. `title` is the trace's name, where the
   // format has one. Not thread-safe. Errors of its methods: those of `output`.
-  std::unique_ptr<model::TimelineSink> (*create)(Output output, std::string title);
+  std::unique_ptr<model::TimelineSink> (*create)(Output output, const std::string& title);
 };
 
 extern const TimelineFormat kChrome;

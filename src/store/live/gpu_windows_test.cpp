@@ -431,7 +431,7 @@ TEST_F(GpuWindows, BusyTimesAreMergedAndCut) {
 TEST_F(GpuWindows, UsageOfDevicesIsThatOfRows) {
   CommitNames(kMidnightNs);
   std::vector<model::Kernel> kernels;
-  for (int64_t minute = 0; minute < 6 * 60; ++minute) {
+  for (int64_t minute = 0; minute < 360; ++minute) {
     for (int64_t i = 0; i < 12; ++i) {
       const int64_t start_ns = kMidnightNs + minute * kMinute + i * 5 * kSecond;
       const bool both = minute >= 120 && minute < 180;
