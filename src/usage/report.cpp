@@ -39,13 +39,12 @@ std::string Percent(double share) { return fmt::format("{:.0f} %", share * 100);
 // Sessions begin a moment after the first work: that little is not worth a column.
 bool HasUnobserved(const model::HolderUse& use) { return use.unobserved_ns >= AccountableNs(use) / 1000; }
 
-// "62 %", "62 % (55 to 70)" where it is an estimate, or "-".
+// "62 %", "62 % (55 to 70)" where it is an estimate that may be off by a percent, or "-".
 std::string BusyShareText(const model::HolderUse& use) {
   const auto estimate = model::EstimateBusyShare(use);
   if (!estimate.has_value()) return "-";
-  if (!HasUnobserved(use)) return Percent(estimate->share);
-  return fmt::format("{} ({:.0f} to {:.0f})", Percent(estimate->share), estimate->low * 100,
-                     estimate->high * 100);
+  const auto low = Rounded(estimate->low * 100), high = Rounded(estimate->high * 100);
+  return Percent(estimate->share) + (low < high ? fmt::format(" ({} to {})", low, high) : "");
 }
 
 std::string UtcTime(int64_t time_ns) {

@@ -159,6 +159,6 @@ function Row({ group, usage, price }: { group: UsageGroup; usage: Usage; price: 
 function busyShare(sums: UsageSums): string {
   if (sums.busy_share === null) return "–";
   const { value, low, high } = sums.busy_share;
-  const text = formatShare(value, 1);
-  return isShown(sums) ? `${text} (${Math.round(low * 100)} to ${Math.round(high * 100)})` : text;
+  const [from, to] = [Math.round(low * 100), Math.round(high * 100)];
+  return formatShare(value, 1) + (from < to ? ` (${from} to ${to})` : "");
 }
