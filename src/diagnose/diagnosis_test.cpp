@@ -225,10 +225,10 @@ TEST_F(DiagnosisTest, SlowKernelsAreClockThrottlingOnlyIfTheClocksFell) {
 
 TEST_F(DiagnosisTest, AWarmingGpuRaisesAWarningWhoseLeadTimeIsMeasured) {
   world.Gauge("gpu.clock.sm", 1980);
-  for (int second = 0; second < 60; ++second) {
+  for (int second = 0; second < 80; ++second) {
     world.Gauge("gpu.temperature.slowdown", 87);
     const int risen = second / 2;  // whole degrees
-    world.Gauge("gpu.temperature", 57 + risen);
+    world.Gauge("gpu.temperature", 47 + risen);
     world.Run({}, 33);
   }
   ASSERT_EQ(diagnosis.Warnings().size(), 1u);

@@ -78,6 +78,23 @@ TEST_F(ForewarnerTest, DoesNotWarnOfADeviceThatWillStayCoolEnough) {
   EXPECT_THAT(warned_, IsEmpty());
 }
 
+// At the begin of a load the temperature rises fastest, towards 58 °C; nothing tells yet where it ends.
+TEST_F(ForewarnerTest, DoesNotWarnOfADeviceThatHasJustGotWork) {
+  for (int second = 0; second < 60; ++second) {
+    Read("gpu.temperature.slowdown", kLimit);
+    Read("gpu.throttle.reasons", 0);
+    Read("gpu.temperature", 36);
+    Tick();
+  }
+  for (int second = 0; second < 300; ++second) {
+    Read("gpu.temperature.slowdown", kLimit);
+    Read("gpu.throttle.reasons", 0);
+    Read("gpu.temperature", std::round(58 - 22 * std::exp(-second / 60.0)));
+    Tick();
+  }
+  EXPECT_THAT(warned_, IsEmpty());
+}
+
 TEST_F(ForewarnerTest, DoesNotWarnWithoutALimit) {
   for (int second = 0; second < 60; ++second) {
     Read("gpu.temperature", 50 + second);

@@ -37,25 +37,31 @@ std::optional<double> SlopeOf(std::span<const std::pair<int64_t, double>> readin
 }
 
 // A device approaches its equilibrium temperature exponentially (Newton's law of cooling). The slopes of the
-// two halves of the last 40 s determine the equilibrium, and when the limit is reached on the way there.
+// two halves of the last 40 s determine the equilibrium, and when the limit is reached on the way there. They
+// don't if work began or grew meanwhile: then the device warmed more slowly in the 20 s before.
 std::optional<Sign> EvaluateTemperature(const HostTimeline& host, const Id128& device, int64_t now_ns) {
   const auto& limits = kThresholds.temperature;
   constexpr int64_t kHalfNs = kThresholds.temperature.half_ns;
   if (IsThrottled(host, device, now_ns)) return std::nullopt;
   const std::optional<double> limit =
       host.MeanReading(model::Metric::kGpuTemperatureSlowdown, device, now_ns - 2 * kHalfNs, now_ns);
+  const Readings before =
+      host.ReadingsOf(model::Metric::kGpuTemperature, device, now_ns - 3 * kHalfNs, now_ns - 2 * kHalfNs);
   const Readings readings =
       host.ReadingsOf(model::Metric::kGpuTemperature, device, now_ns - 2 * kHalfNs, now_ns);
   const auto middle =
       std::ranges::lower_bound(readings, now_ns - kHalfNs, {}, &std::pair<int64_t, double>::first);
-  if (!limit.has_value() || middle - readings.begin() < limits.min_of_half ||
-      readings.end() - middle < limits.min_of_half)
+  if (!limit.has_value() || std::ssize(before) < limits.min_of_half ||
+      middle - readings.begin() < limits.min_of_half || readings.end() - middle < limits.min_of_half)
     return std::nullopt;
   const auto earlier = SlopeOf({readings.begin(), middle});
   const auto later = SlopeOf({middle, readings.end()});
+  const auto at_first = SlopeOf(before);
   const double now = readings.back().second;
   if (!earlier.has_value() || !later.has_value() || *later <= 0 || now >= *limit ||
       now - readings.front().second < limits.min_rise)
+    return std::nullopt;
+  if (!at_first.has_value() || *at_first < limits.steady * *earlier || *earlier < limits.steady * *later)
     return std::nullopt;
   double seconds = (*limit - now) / *later;  // linear, unless the warming slows down
   if (*earlier > *later) {

@@ -16,6 +16,7 @@ struct IndicatorThresholds {
     Tuned<int64_t> half_ns{20 * kNanosPerSecond, "ns", "two slopes over this long determine the equilibrium"};
     Tuned<ptrdiff_t> min_of_half{15, "readings", "three quarters of those that are expected"};
     Tuned<double> min_rise{3, "°C", "over both halves: readings are whole degrees"};
+    Tuned<double> steady{0.75, "of the next slope", "less: work began or grew; readings are whole degrees"};
     Tuned<double> max_seconds{180, "s", "the extrapolation is worth nothing beyond a few time constants"};
   } temperature;
 
