@@ -4,8 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
-#include <iterator>
+#include <optional>
 #include <string_view>
 
 namespace gpusonde::server {
@@ -13,11 +12,11 @@ namespace gpusonde::server {
 Result<UsageQuestion> TakeUsageQuestion(QueryParameters& parameters) {
   UsageQuestion question;
   const std::string_view name = parameters.TakeText("by").value_or("owner");
-  const auto by = std::ranges::find(usage::kByNames, name);
-  if (by == std::end(usage::kByNames))
+  const std::optional<usage::By> by = usage::FindBy(name);
+  if (!by.has_value())
     return Fail(ErrorCode::kInvalidArgument,
                 fmt::format("parameter 'by' takes {}, not '{}'", fmt::join(usage::kByNames, ", "), name));
-  question.by = static_cast<usage::By>(by - std::begin(usage::kByNames));
+  question.by = *by;
   ASSIGN_OR_RETURN(question.selection, parameters.TakeTimeRange());
   TRY(parameters.Finish());
   return question;

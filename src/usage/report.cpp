@@ -31,7 +31,7 @@ double IdleCost(const model::HolderUse& use, double price) { return use.idle_ns 
 
 std::string NameOf(const Group& group, By by) {
   if (!group.name.empty()) return Printable(group.name);
-  return fmt::format("(no {})", kByNames[static_cast<size_t>(by)]);
+  return fmt::format("(no {})", NameOf(by));
 }
 
 std::string Percent(double share) { return fmt::format("{:.0f} %", share * 100); }
@@ -92,7 +92,7 @@ class TextReport {
   }
 
   std::vector<TextColumn> Columns() const {
-    std::string title(kByNames[static_cast<size_t>(usage_.by)]);
+    std::string title(NameOf(usage_.by));
     for (char& c : title) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
     TextColumn name{.title = title, .min_width = 12, .max_width = 256};
     TextColumn gpus{.title = "GPUS", .right = true, .leave_out = 5};
@@ -171,7 +171,7 @@ std::string ToCsv(const Usage& usage, Price price) {
   std::string csv = fmt::format(
       "{},gpus,processes,gpu_hours,busy_hours,idle_hours,unobserved_hours,busy_share,busy_share_low,"
       "busy_share_high,sampled_utilization,idle_cost\r\n",
-      kByNames[static_cast<size_t>(usage.by)]);
+      NameOf(usage.by));
   for (const Group& group : usage.groups) {
     const auto estimate = model::EstimateBusyShare(group.use);
     csv += fmt::format("{},{},{},{:.6f},{:.6f},{:.6f},{:.6f},", Quoted(NameOf(group, usage.by)),
@@ -192,7 +192,7 @@ std::string ToJson(const Usage& usage, Price price) {
   JsonWriter json;
   json.BeginObject().Field("from_us", usage.range.from_ns / kNanosPerMicro);
   json.Field("to_us", usage.range.to_ns / kNanosPerMicro);
-  json.Field("by", kByNames[static_cast<size_t>(usage.by)]).Field("simulated", usage.simulated);
+  json.Field("by", NameOf(usage.by)).Field("simulated", usage.simulated);
   json.Field("gpus", static_cast<int64_t>(usage.devices.size())).Key("total").BeginObject();
   WriteGroup(usage.Total(), price, json);
   json.EndObject().Key("groups").BeginArray();

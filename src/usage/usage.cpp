@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <memory>
 
 #include "model/cgroup_owner.h"
@@ -159,6 +160,12 @@ Group Usage::Total() const {
   Group total;
   for (const Group& group : groups) total += group;
   return total;
+}
+
+std::optional<By> FindBy(std::string_view name) {
+  const auto found = std::ranges::find(kByNames, name);
+  if (found == std::end(kByNames)) return std::nullopt;
+  return static_cast<By>(found - std::begin(kByNames));
 }
 
 double AccountableNs(const model::HolderUse& use) { return use.busy_ns + use.idle_ns + use.unobserved_ns; }

@@ -35,6 +35,10 @@ enum class By : uint8_t {
 inline constexpr std::string_view kByNames[] = {"owner", "pod",         "container", "job",    "service",
                                                 "user",  "application", "process",   "device", "host"};
 
+constexpr std::string_view NameOf(By by) { return kByNames[static_cast<size_t>(by)]; }
+// Null for a name that is none.
+std::optional<By> FindBy(std::string_view name);
+
 // Sums of several processes. Of texts, which are untrusted, none is longer than 256 bytes.
 struct Group {
   std::string name;  // "pod ml/trainer-0" by owner, else "ml/trainer-0"; empty: those that belong to none

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <cstdio>
 #include <iterator>
 #include <memory>
@@ -42,15 +41,12 @@ struct UsageOptions {
   convert::ImportOptions reading;  // of traces
 };
 
-usage::By ByOf(const std::string& name) {
-  const auto at = std::ranges::find(usage::kByNames, name);
-  return static_cast<usage::By>(at - std::begin(usage::kByNames));
-}
-
 Status Run(const UsageOptions& options) {
   ASSIGN_OR_RETURN(const auto store, OpenRecordings(options.files, options.reading));
   ASSIGN_OR_RETURN(const model::Selection selection, Select(*store, options.selection));
-  ASSIGN_OR_RETURN(const usage::Usage usage, usage::ReadUsage(*store, selection, ByOf(options.by)));
+  ASSIGN_OR_RETURN(
+      const usage::Usage usage,
+      usage::ReadUsage(*store, selection, usage::FindBy(options.by).value_or(usage::By::kOwner)));
   const std::string report = options.format == "csv" ? usage::ToCsv(usage, options.price)
                              : options.format == "json"
                                  ? usage::ToJson(usage, options.price) + "\n"

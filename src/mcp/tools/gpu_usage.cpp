@@ -6,6 +6,7 @@
 
 #include "mcp/selection.h"
 #include "mcp/tool.h"
+#include "usage/usage.h"
 
 namespace gpusonde::mcp {
 namespace {
@@ -38,8 +39,7 @@ Tool GpuUsageTool() {
       {.name = "by",
        .description = "What GPU time is summed by. An owner is a pod, job, container, service or user.",
        .type = Parameter::Type::kChoice,
-       .choices = {"owner", "pod", "container", "job", "service", "user", "application", "process", "device",
-                   "host"}});
+       .choices = {std::begin(usage::kByNames), std::end(usage::kByNames)}});
   parameters.push_back(LimitParameter(20, 100));
   return {.name = "gpu_usage",
           .title = "Who holds GPUs, and wastes them",
