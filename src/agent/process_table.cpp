@@ -138,9 +138,11 @@ void ProcessTable::On(const perf::CommEvent& event, int64_t time_ns) {
   if (event.exec) {
     process->mappings.Clear();
     process->python.reset();
+    // Whoever starts a container moves itself into its cgroup first.
     if (const Result<proc::ProcessInfo> now = proc::ReadProcess(event.pid); now.has_value()) {
       process->info.command = now->command;
       process->info.executable = now->executable;
+      process->info.cgroup = now->cgroup;
       process->info.user_id = now->user_id;
     }
     process->runs_anonymous_code = false;
@@ -204,10 +206,12 @@ std::vector<int32_t> ProcessTable::Resync(int64_t time_ns) {
       ended.push_back(pid);
       continue;
     }
-    process.changed |= process.info.name != now->name || process.info.executable != now->executable;
+    process.changed |= process.info.name != now->name || process.info.executable != now->executable ||
+                       process.info.cgroup != now->cgroup;
     process.info.name = std::move(now->name);
     process.info.command = std::move(now->command);
     process.info.executable = std::move(now->executable);
+    process.info.cgroup = std::move(now->cgroup);
     ResyncThreads(process, time_ns);
     ResyncMappings(process, time_ns);
   }

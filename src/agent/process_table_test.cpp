@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/process_table.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <csignal>
 #include <filesystem>
+#include <fstream>
 #include <iterator>
 #include <latch>
+#include <system_error>
 #include <thread>
 
 #include "agent/rows_testing.h"
@@ -53,6 +58,28 @@ TEST_F(ProcessTableTest, AForkedChildBeginsWithItsParentsMappings) {
   EXPECT_THAT(child.mappings.Find(here)->binary->name, testing::StartsWith("libc"));
   EXPECT_EQ(child.info.parent_pid, self_);
   EXPECT_EQ(child.started_ns / 10'000'000, (now_ + 1000) / 10'000'000) << "to the tick";
+}
+
+TEST_F(ProcessTableTest, AnExecutedProgramIsInTheCgroupItWasMovedTo) {
+  const std::filesystem::path cgroup = fmt::format("/sys/fs/cgroup/cpu/gpusonde_test_{}", self_);
+  std::error_code error;
+  if (!std::filesystem::create_directory(cgroup, error))
+    GTEST_SKIP() << "needs root and cgroup v1 with its controller cpu";
+  // As whoever starts a container does it: fork, move, exec.
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::pause();
+    ::_exit(0);
+  }
+  ProcessTable table = Make();
+  ASSERT_TRUE(table.Follow(child).has_value());
+  std::ofstream(cgroup / "cgroup.procs") << child;
+  EXPECT_NE(table.FindSampled(child, now_).info.cgroup, "/" + cgroup.filename().string());
+  table.Apply(Event(now_, perf::CommEvent{.pid = child, .tid = child, .exec = true, .name = "new"}));
+  EXPECT_EQ(table.FindSampled(child, now_).info.cgroup, "/" + cgroup.filename().string());
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  std::filesystem::remove(cgroup);
 }
 
 TEST_F(ProcessTableTest, ChildrenOfUnfollowedProcessesAreIgnored) {
