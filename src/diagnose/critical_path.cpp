@@ -150,11 +150,23 @@ class Accountant {
   }
   void AddRunQueue(const ThreadTime& time, double factor, Account& states,
                    std::map<Id128, double>& behind) const {
+    double own_ns = 0;
+    for (const auto& [who, ns] : time.behind)
+      if (program_.family.contains(who)) own_ns += ns;
+    // The program's threads would not wait for each other if others hadn't taken the other CPUs.
+    const double displaced_ns = std::min(time.displaced, own_ns);
+    const double kept = own_ns > 0 ? 1 - displaced_ns / own_ns : 1;
+    const auto add = [&](State state, const Id128& who, double ns) {
+      states[state] += factor * ns;
+      behind[who] += factor * ns;
+    };
     for (const auto& [who, ns] : time.behind) {
       const bool own = program_.family.contains(who);
-      states[own ? State::kRunQueueOwn : State::kRunQueue] += factor * ns;
-      behind[who] += factor * ns;
+      add(own ? State::kRunQueueOwn : State::kRunQueue, who, own ? kept * ns : ns);
     }
+    if (displaced_ns <= 0) return;
+    for (const auto& [who, ns] : time.displaced_by)
+      add(State::kRunQueue, who, displaced_ns * ns / time.displaced);
   }
 
   void AddLoaders() {

@@ -64,6 +64,33 @@ TEST_F(CriticalPathTest, TimeBelongsToTheLastRankOfAChain) {
   EXPECT_NEAR(last.behind.at(stranger), 6 * kMs, 1);
 }
 
+// Threads of the program wait for each other on one CPU while another program has the other one.
+TEST_F(CriticalPathTest, DelayBehindItselfBelongsToWhoeverTookTheOtherCpus) {
+  AddRanks(1);
+  const Id128 stranger{8, 8}, another{8, 9};
+  AddSignal(0, "thread.run_queue", 4 * kMs, Rank(0));
+  AddSignal(0, "thread.run_queue", 1 * kMs, stranger);
+  AddSignal(0, "thread.displaced", 2 * kMs, stranger);
+  AddSignal(0, "thread.displaced", 1 * kMs, another);
+  const PathAccount account = Account();
+  EXPECT_NEAR(account.states[State::kRunQueueOwn], 1 * kMs, 1);
+  EXPECT_NEAR(account.states[State::kRunQueue], 4 * kMs, 1);
+  EXPECT_NEAR(account.behind.at(Rank(0)), 1 * kMs, 1);
+  EXPECT_NEAR(account.behind.at(stranger), 3 * kMs, 1);
+  EXPECT_NEAR(account.behind.at(another), 1 * kMs, 1);
+}
+
+TEST_F(CriticalPathTest, NoMoreDelayIsDisplacedThanThereIsBehindItself) {
+  AddRanks(1);
+  const Id128 stranger{8, 8};
+  AddSignal(0, "thread.run_queue", 2 * kMs, Rank(0));
+  AddSignal(0, "thread.displaced", 5 * kMs, stranger);
+  const PathAccount account = Account();
+  EXPECT_NEAR(account.states[State::kRunQueueOwn], 0, 1);
+  EXPECT_NEAR(account.states[State::kRunQueue], 2 * kMs, 1);
+  EXPECT_NEAR(account.behind.at(stranger), 2 * kMs, 1);
+}
+
 TEST_F(CriticalPathTest, AWaitForAThreadOfTheSameProcessIsSplitByWhatThatThreadDid) {
   for (const bool runs : {true, false}) {
     host = {};

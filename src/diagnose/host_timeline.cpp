@@ -34,6 +34,8 @@ double* PartOf(ThreadTime& time, Metric metric) {
       return &time.interrupted;
     case Metric::kThreadReclaim:
       return &time.reclaim;
+    case Metric::kThreadDisplaced:
+      return &time.displaced;
     default:
       return nullptr;
   }
@@ -56,9 +58,11 @@ ThreadTime& ThreadTime::Add(const ThreadTime& other, double factor) {
   network += factor * other.network;
   interrupted += factor * other.interrupted;
   reclaim += factor * other.reclaim;
+  displaced += factor * other.displaced;
   for (const auto& [who, ns] : other.behind) behind[who] += factor * ns;
   for (const auto& [who, ns] : other.waiting_for) waiting_for[who] += factor * ns;
   for (const auto& [who, ns] : other.sent_by) sent_by[who] += factor * ns;
+  for (const auto& [who, ns] : other.displaced_by) displaced_by[who] += factor * ns;
   return *this;
 }
 
@@ -95,6 +99,7 @@ void HostTimeline::AddToThread(Buckets& buckets, const model::Signal& signal, Me
     if (metric == Metric::kThreadRunQueue) cell.time.behind[other] += here;
     if (metric == Metric::kThreadWaiting) cell.time.waiting_for[other] += here;
     if (metric == Metric::kThreadNetwork) cell.time.sent_by[other] += here;
+    if (metric == Metric::kThreadDisplaced) cell.time.displaced_by[other] += here;
   }
 }
 

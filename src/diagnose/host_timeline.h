@@ -27,9 +27,12 @@ struct ThreadTime {
   double network = 0;                   // waiting until a packet arrived
   double interrupted = 0;               // part of running
   double reclaim = 0;                   // part of running and blocked
+  double displaced = 0;                 // part of run_queue
   std::map<Id128, double> behind;       // run_queue by who ran instead; zero id: nobody, or unknown
   std::map<Id128, double> waiting_for;  // waiting by who woke the thread; zero id: unknown
   std::map<Id128, double> sent_by;      // network by who sent the packet; zero id: unknown
+  // displaced by who ran on another CPU while the thread waited behind its own program; zero id: unknown
+  std::map<Id128, double> displaced_by;
 
   double total() const { return running + run_queue + blocked_io + blocked + waiting + sleeping + network; }
   ThreadTime& Add(const ThreadTime& other, double factor = 1);

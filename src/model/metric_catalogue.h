@@ -63,6 +63,7 @@ enum class Metric : uint8_t {
   kStepWaiting,
   kThreadBlocked,
   kThreadBlockedIo,
+  kThreadDisplaced,
   kThreadInterrupted,
   kThreadNetwork,
   kThreadReclaim,
@@ -217,6 +218,10 @@ inline constexpr std::array kMetricCatalogue = {
                "time in which a thread was in uninterruptible sleep, other than for I/O"},
     MetricInfo{Metric::kThreadBlockedIo, "thread.blocked_io", "Blocked for I/O", "ns", MetricKind::kSum,
                "eBPF", "time in which a thread waited for I/O, as the kernel counts it (iowait)"},
+    MetricInfo{Metric::kThreadDisplaced, "thread.displaced", "Displaced", "ns", MetricKind::kSum, "eBPF",
+               "part of `thread.run_queue` behind profiled processes while an unprofiled one, `other`, ran "
+               "on another "
+               "CPU where the thread might have run; estimated from one such CPU at the end of each delay"},
     MetricInfo{Metric::kThreadInterrupted, "thread.interrupted", "Interrupted", "ns", MetricKind::kSum,
                "eBPF", "time that interrupts and softirqs took while the thread was on the CPU"},
     MetricInfo{

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <map>
 #include <optional>
@@ -31,6 +32,12 @@ class HostSignalsTest : public testing::Test {
     Result<HostSignals> signals = HostSignals::Create();
     SKIP_WHERE_REFUSED(signals);
     signals_ = std::move(*signals);
+    ASSERT_TRUE(signals_->Follow(::getpid()).has_value());
+  }
+
+  // Children that exist already are not followed then.
+  void StartAgain() {
+    signals_ = *HostSignals::Create();
     ASSERT_TRUE(signals_->Follow(::getpid()).has_value());
   }
 
@@ -155,6 +162,56 @@ TEST_F(HostSignalsTest, NamesTheProcessThatTakesTheCpu) {
   ::waitpid(hog, nullptr, 0);
   EXPECT_GE(behind_[hog], kNanosPerSecond / 4);
   EXPECT_GE(by_signal_[GPUSONDE_SIGNAL_RUN_QUEUE], behind_[hog]);
+  ASSERT_TRUE(who.has_value());
+  EXPECT_EQ(who->name, "cpu-hog");
+}
+
+// Two threads of this process share a CPU because another process keeps the other CPUs.
+TEST_F(HostSignalsTest, NamesTheProcessThatTakesTheOtherCpus) {
+  cpu_set_t all;
+  ASSERT_EQ(::sched_getaffinity(0, sizeof all, &all), 0);
+  if (CPU_COUNT(&all) < 2) GTEST_SKIP() << "needs two CPUs";
+  const int here = ::sched_getcpu();
+  int there = 0;
+  while (there == here || !CPU_ISSET(there, &all)) ++there;
+  cpu_set_t both;
+  CPU_ZERO(&both);
+  CPU_SET(here, &both);
+  CPU_SET(there, &both);
+  const pid_t hog = ::fork();
+  if (hog == 0) {
+    ::prctl(PR_SET_NAME, "cpu-hog");
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    PinToCpu(there);
+    // Else the scheduler would divide the CPU between it and the threads below.
+    const sched_param priority{.sched_priority = 1};
+    ::sched_setscheduler(0, SCHED_FIFO, &priority);
+    for (;;) Burn(kNanosPerSecond);
+  }
+  StartAgain();
+  ASSERT_EQ(::sched_setaffinity(0, sizeof both, &both), 0);
+  std::atomic<bool> done = false;
+  std::thread rival([&done] {
+    while (!done) Burn(50 * kNanosPerMilli);
+  });
+  int64_t displaced_ns = 0;
+  const int64_t deadline_ns = MonotonicNow() + kPatienceNs;
+  while (displaced_ns < kNanosPerSecond / 10 && MonotonicNow() < deadline_ns) {
+    Burn(50 * kNanosPerMilli);
+    ASSERT_TRUE(signals_
+                    ->Drain(sources::VisitOnly([&](const SignalSum& sum) {
+                      if (sum.signal == GPUSONDE_SIGNAL_DISPLACED && sum.other == hog)
+                        displaced_ns += sum.amount;
+                    }))
+                    .has_value());
+  }
+  done = true;
+  rival.join();
+  ASSERT_EQ(::sched_setaffinity(0, sizeof all, &all), 0);
+  const std::optional<HostSignals::Other> who = signals_->Who(hog);
+  ::kill(hog, SIGKILL);
+  ::waitpid(hog, nullptr, 0);
+  EXPECT_GE(displaced_ns, kNanosPerSecond / 10);
   ASSERT_TRUE(who.has_value());
   EXPECT_EQ(who->name, "cpu-hog");
 }

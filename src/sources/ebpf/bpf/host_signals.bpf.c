@@ -61,6 +61,21 @@ struct {
 #define RUNS 16
 #define BLAMED 64
 
+struct run {
+  __u64 since_ns;
+  /* The memory may have been freed or reused; checked against the ids below. */
+  struct task_struct *task;
+  struct pid *process;
+  __u32 task_tid;
+  __u32 task_pid;
+};
+
+/* What each CPU runs now, for other CPUs to read. CPUs beyond the last one are not looked at. */
+#define CPUS 1024
+static struct {
+  struct run run;
+} __attribute__((aligned(64))) running[CPUS];
+
 /* Per-CPU state. */
 struct cpu {
   /* Interrupts in progress. */
@@ -71,14 +86,7 @@ struct cpu {
   /* The last threads that ran on it. More than the last one is needed: if two threads wait behind a third,
    * the second to be switched in has waited for both others. */
   __u32 next_run;
-  struct run {
-    __u64 since_ns;
-    /* The memory may have been freed or reused; checked against the ids below. */
-    struct task_struct *task;
-    struct pid *process;
-    __u32 task_tid;
-    __u32 task_pid;
-  } runs[RUNS];
+  struct run runs[RUNS];
 
   /* A cache of the pids of those that were blamed: finding and naming one takes half a microsecond. */
   struct blamed {
@@ -235,6 +243,8 @@ static __always_inline void note_run(struct cpu *cpu, struct task_struct *task, 
   if (pid_namespace) run->process = task->group_leader->thread_pid; /* two cache lines */
   run->task_tid = task->pid;
   run->task_pid = task->tgid;
+  const __u32 number = bpf_get_smp_processor_id();
+  if (number < CPUS) running[number].run = *run;
 }
 
 static __always_inline __u32 pid_of_run(const struct run *run) {
@@ -262,15 +272,50 @@ static __always_inline __u32 runner(struct cpu *cpu, const struct run *run, __u6
   return pid;
 }
 
+/* A CPU chosen at random among those where a thread may run, without this one and those of other words of the
+ * mask; CPUS: there is none. */
+static __always_inline __u32 another_cpu(struct task_struct *task) {
+  const __u32 number = bpf_get_smp_processor_id();
+  if (number >= CPUS) return CPUS;
+  __u64 allowed = 0;
+  const struct cpumask *mask = BPF_CORE_READ(task, cpus_ptr);
+  if (bpf_core_read(&allowed, sizeof allowed, &mask->bits[number / 64])) return CPUS;
+  allowed &= ~(1ull << number % 64);
+  if (!allowed) return CPUS;
+  const __u32 turn = bpf_get_prandom_u32() % 64;
+  const __u64 turned = allowed >> turn | allowed << (64 - turn) % 64;
+  return number / 64 * 64 + (__builtin_ctzll(turned) + turn) % 64;
+}
+
+/* Hand-overs between threads wait for less, and are frequent: a look costs 0.1 us. */
+#define SHORTEST_DISPLACED_NS 50000
+
+/* Threads of one program wait for each other on one CPU because another program took the others: attributes
+ * the delay to what runs on one of these. On average that is right, however many they are. */
+static __always_inline void blame_displacer(struct thread *thread, struct task_struct *task, struct cpu *cpu,
+                                            __u64 from, __u64 now, __u64 to) {
+  const __u32 number = another_cpu(task);
+  if (number >= CPUS) return;
+  const struct run run = running[number].run;
+  const __u32 pid = runner(cpu, &run, now);
+  if (pid && pid != thread->pid && !wanted(pid)) spend(thread, GPUSONDE_SIGNAL_DISPLACED, pid, from, to);
+}
+
 /* Attributes [woken, now) of a thread's run-queue delay to the processes that ran on this CPU, backwards from
  * now. */
-static __always_inline void blame(struct thread *thread, struct cpu *cpu, __u64 woken, __u64 now) {
+static __always_inline void blame(struct thread *thread, struct task_struct *task, struct cpu *cpu,
+                                  __u64 woken, __u64 now) {
   __u64 end = now;
   for (__u32 i = 1; i <= RUNS && end > woken; ++i) {
     const struct run *run = &cpu->runs[(cpu->next_run - i) % RUNS];
     if (run->since_ns > end || !run->since_ns) break;
     const __u64 begin = run->since_ns > woken ? run->since_ns : woken;
-    if (end > begin) spend(thread, GPUSONDE_SIGNAL_RUN_QUEUE, runner(cpu, run, now), begin, end);
+    if (end > begin) {
+      const __u32 pid = runner(cpu, run, now);
+      spend(thread, GPUSONDE_SIGNAL_RUN_QUEUE, pid, begin, end);
+      if (end - begin >= SHORTEST_DISPLACED_NS && pid && (pid == thread->pid || wanted(pid)))
+        blame_displacer(thread, task, cpu, begin, now, end);
+    }
     end = begin;
   }
   if (end > woken) spend(thread, GPUSONDE_SIGNAL_RUN_QUEUE, 0, woken, end);
@@ -283,7 +328,7 @@ static __always_inline void arrive(struct task_struct *task, struct cpu *cpu, __
     /* The wake-up was not seen: an interrupt woke it before it had left its CPU. */
     const __u64 woken = thread->woken_ns ? thread->woken_ns : now;
     spend(thread, thread->signal, thread->waker, thread->since_ns, woken);
-    blame(thread, cpu, woken, now);
+    blame(thread, task, cpu, woken, now);
   }
   thread->on_cpu = 1;
   thread->since_ns = now;

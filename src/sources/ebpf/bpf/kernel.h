@@ -29,6 +29,10 @@ struct thread_struct {
 
 struct mm_struct;
 
+struct cpumask {
+  unsigned long bits[1]; /* as many as there are CPUs */
+};
+
 struct ns_common {
   unsigned int inum;
 };
@@ -58,7 +62,8 @@ struct task_struct {
   struct pid *thread_pid;
   struct signal_struct *signal;
   struct thread_struct thread;
-  unsigned int __state; /* 0: runnable */
+  const struct cpumask *cpus_ptr; /* where it may run */
+  unsigned int __state;           /* 0: runnable */
   unsigned in_iowait : 1;
   __u64 start_boottime; /* ns */
   char comm[16];
