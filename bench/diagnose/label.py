@@ -137,7 +137,7 @@ def ms_of(cause, explained):
     late = max(0.0, explained["late_rank"])
     return {"block_io": explained["disk"], "io_throttling": explained["disk"], "memory_pressure": explained["disk"],
             "slow_data_loading": min(explained["data"], explained["cpu"]), "slow_cpu": explained["cpu"],
-            "interrupt_pressure": max(explained["cpu"], explained["run_delay"]),
+            "more_cpu_work": explained["cpu"], "interrupt_pressure": max(explained["cpu"], explained["run_delay"]),
             "network_contention": explained["data"] - late, "packet_loss": explained["data"] - late,
             "straggler": min(explained["data"], late), "gpu_neighbour": explained["gpu"], "gpu_clocks": explained["gpu"],
             "gpu_fault": explained["gpu"], "pcie_pressure": explained["gpu"]}.get(cause, explained["run_delay"])
@@ -217,8 +217,8 @@ def causes_of(record, samples, clean, active, explained, ms_before, ms_during, v
                    else "block_io")
     if "slow_data_loading" in faults and {"data", "cpu"} <= enough:
         labels.add("slow_data_loading")
-    if "slow_cpu" in faults and "cpu" in enough:
-        labels.add("slow_cpu")
+    if "cpu" in enough:
+        labels |= faults & {"slow_cpu", "more_cpu_work"}
     # The ranks send as much per step as before, in fewer steps.
     if "network_contention" in faults and "data" in enough and (
             rate(samples, active, sent_bytes) - rate(samples, clean, sent_bytes) / slowdown > 1e6):

@@ -4,6 +4,15 @@
 import dataclasses
 import random
 
+# victims/train_structures.py and test_structures.py: how programs arrange their work
+TRAIN_STRUCTURES = ("short-loop", "pool", "pipeline", "event-loop", "micro-batches", "long-steps", "checkpoints", "graph-loop",
+                    "thread-pool", "socket-ranks")
+TRAIN_LOADING = ("pool", "pipeline", "thread-pool")  # GPU-bound, and wait for data if there is more to do for it
+TRAIN_COMPUTING = ("short-loop", "event-loop", "micro-batches", "long-steps", "checkpoints", "graph-loop")
+TEST_STRUCTURES = ("async-server", "process-pool", "double-buffer", "phases", "spinner", "launcher-thread", "slow-steps",
+                   "two-streams", "mpi-ranks")
+TEST_LOADING = ("process-pool", "double-buffer", "launcher-thread")
+TEST_COMPUTING = ("phases", "spinner", "slow-steps", "two-streams")
 VICTIMS = {
     # name: program, arguments; with placeholders {build}, {log}, {seconds}, {disk}, {cached}
     "stencil": ["{build}/bin/hpc", "--halo-mb", "16", "--seconds", "{seconds}", "--step-log", "{log}"],
@@ -23,7 +32,11 @@ VICTIMS = {
                        "{log}"],
     "inference": ["{python}", "{here}/victims/inference.py", "--step-log", "{log}", "--seconds", "{seconds}",
                   "--stream", "vit-classifier-h100", "--record-kb", "512"],
+    **{name: ["{python}", "{here}/victims/train_structures.py", name, "--step-log", "{log}", "--seconds", "{seconds}"]
+       for name in TRAIN_STRUCTURES},
     # only in the test split
+    **{name: ["{python}", "{here}/victims/test_structures.py", name, "--step-log", "{log}", "--seconds", "{seconds}"]
+       for name in TEST_STRUCTURES},
     "stencil-large": ["{build}/bin/hpc", "--halo-mb", "24", "--seconds", "{seconds}", "--step-log", "{log}"],
     "saver": ["{python}", "{here}/victims/trainer.py", "--step-log", "{log}", "--seconds", "{seconds}",
               "--stream", "qwen-infer-h100", "--records", "60", "--write-kb", "256", "--extra", "hash", "--own", "compress"],
@@ -72,7 +85,7 @@ TEST_NETWORKED = ("ranks-net-large", "ranks-net-wide", "ranks-net-deep")
 TEST_RANKS = ("ranks-large", "ranks-wide", "ranks-deep")
 TEST_CACHED = ("rereader", "rereader-2", "rereader-3")
 NETWORKED = ("ranks-net", *TEST_NETWORKED)  # these need two network namespaces
-RANKS = ("ranks", *TEST_RANKS, *NETWORKED)
+RANKS = ("ranks", "socket-ranks", "mpi-ranks", *TEST_RANKS, *NETWORKED)
 CACHED = ("reader", *TEST_CACHED)  # these need their file outside the page cache
 TRAINERS = ("trainer", "trainer-2", "streamer", "reader")
 TEST_TRAINERS = ("saver", "hasher", "scanner")
@@ -82,23 +95,24 @@ TEST_PINNED = ("inference-pinned", "stencil-large-pinned", "saver-pinned")
 # By fault: its victims, its amounts, and its label if the instruments confirm it ("": none, a negative or a slow-down without a
 # model). The splits share no victim, no fault and no injector (score_test.py).
 TRAIN = {
-    "compute": (("stencil", *TRAINERS, "inference"), (2, 3, 4), "cpu_contention"),
-    "stress-cpu": (("stencil", *TRAINERS, "inference"), (2, 3), "cpu_contention"),
-    "quota": (("stencil", *TRAINERS, "inference"), (0.4, 0.6, 0.75), "cpu_quota"),
+    "compute": (("stencil", *TRAINERS, "inference", *TRAIN_STRUCTURES), (2, 3, 4), "cpu_contention"),
+    "stress-cpu": (("stencil", *TRAINERS, "inference", *TRAIN_STRUCTURES), (2, 3), "cpu_contention"),
+    "quota": (("stencil", *TRAINERS, "inference", *TRAIN_STRUCTURES), (0.4, 0.6, 0.75), "cpu_quota"),
     "disk-read": (("streamer",), (2, 4, 8), "block_io"),
     "stress-disk": (("streamer",), (6, 10), "block_io"),
     "memory-limit": (("reader",), (16, 24, 32), "memory_pressure"),
-    "heavier-data": (TRAINERS, (1,), "slow_data_loading"),
+    "heavier-data": ((*TRAINERS, *TRAIN_LOADING), (1,), "slow_data_loading"),
+    "more-work": (TRAIN_COMPUTING, (1,), "more_cpu_work"),
     "own-threads": (TRAINERS, (1,), "cpu_contention_own"),
-    "gpu-neighbour": (("streamer", "trainer", "inference"), (0.4, 0.6), "gpu_neighbour"),
-    "gpu-power-cap": (("streamer", "trainer", "inference"), (150, 250), "gpu_clocks"),
+    "gpu-neighbour": (("streamer", "trainer", "inference", *TRAIN_LOADING), (0.4, 0.6), "gpu_neighbour"),
+    "gpu-power-cap": (("streamer", "trainer", "inference", *TRAIN_LOADING), (150, 250), "gpu_clocks"),
     "gpu-pcie-width": (("stencil",), (1, 2), "pcie_pressure"),
     "gpu-firmware": (("trainer", "stencil", "inference"), (0.4, 0.8), "gpu_fault"),
     "io-limit": (("streamer",), (20, 40, 80), "io_throttling"),
     "traffic": (("ranks-net",), (1, 2), "network_contention"),
     "short-queue": (("ranks-net",), (16, 24), "packet_loss"),
     "flood": (("stencil-pinned",), (1,), "interrupt_pressure"),
-    "late-rank": (("ranks", "ranks-net"), (1,), "straggler"),
+    "late-rank": (("ranks", "ranks-net", "socket-ranks"), (1,), "straggler"),
     "memory-copy": (("stencil",), (1,), "slow_cpu"),
     "stress-stream": (("stencil",), (1, 2), "slow_cpu"),
     "stopped-loader": (("trainer",), (1,), ""),
@@ -111,23 +125,24 @@ TRAIN_PAIRS = {
     "ranks-net": (("traffic", 1, "network_contention"), ("late-rank", 1, "straggler")),
 }
 TRAIN_NEGATIVES = {
-    "nothing": (("stencil", *TRAINERS, "inference"), (0,), ""),
+    "nothing": (("stencil", *TRAINERS, "inference", *TRAIN_STRUCTURES), (0,), ""),
     "compute-little": (("stencil", *TRAINERS, "inference"), (1, 2), ""),
     "disk-read": (("stencil", "trainer"), (2, 4), ""),
     "cached-read": (("trainer", "streamer"), (1,), ""),
 }
 TEST = {
-    "compress": (("stencil-large", *TEST_TRAINERS, "inference-large"), (2, 4), "cpu_contention"),
-    "compile": (("stencil-large", *TEST_TRAINERS, "inference-large"), (2, 3), "cpu_contention"),
-    "short-quota": (("stencil-large", *TEST_TRAINERS, "inference-large"), (0.35, 0.5, 0.7), "cpu_quota"),
+    "compress": (("stencil-large", *TEST_TRAINERS, "inference-large", *TEST_STRUCTURES), (2, 4), "cpu_contention"),
+    "compile": (("stencil-large", *TEST_TRAINERS, "inference-large", *TEST_STRUCTURES), (2, 3), "cpu_contention"),
+    "short-quota": (("stencil-large", *TEST_TRAINERS, "inference-large", *TEST_STRUCTURES), (0.35, 0.5, 0.7), "cpu_quota"),
     "disk-write": (TEST_SCANNERS, (4, 8), "block_io"),
     "copy-file": (TEST_SCANNERS, (2, 4), "block_io"),
     "io-operations": (("saver", "scanner", "scanner-3"), (10, 20), "io_throttling"),
     "sidecar": (TEST_CACHED, (64, 80), "memory_pressure"),
-    "checks": (TEST_TRAINERS, (1,), "slow_data_loading"),
+    "checks": ((*TEST_TRAINERS, *TEST_LOADING), (1,), "slow_data_loading"),
+    "more-rounds": (TEST_COMPUTING, (1,), "more_cpu_work"),
     "own-compress": (TEST_TRAINERS, (1,), "cpu_contention_own"),
-    "gpu-rival": (("saver", "inference-large", "inference-pinned"), (24, 48), "gpu_neighbour"),
-    "gpu-clock-limit": (("saver", "inference-large", "inference-pinned"), (0.3, 0.5), "gpu_clocks"),
+    "gpu-rival": (("saver", "inference-large", "inference-pinned", *TEST_LOADING), (24, 48), "gpu_neighbour"),
+    "gpu-clock-limit": (("saver", "inference-large", "inference-pinned", *TEST_LOADING), (0.3, 0.5), "gpu_clocks"),
     "gpu-pcie-generation": (("stencil-large", "stencil-wide", "stencil-large-pinned"), (1,), "pcie_pressure"),
     "gpu-memory-rows": (("saver", "stencil-large", "inference-large"), (0.15, 0.3), "gpu_fault"),
     "transfers": (TEST_NETWORKED, (2, 4), "network_contention"),
@@ -148,14 +163,14 @@ TEST_PAIRS = {
     "ranks-net-deep": (("compress", 4, "cpu_contention"), ("transfers", 2, "network_contention")),
 }
 TEST_NEGATIVES = {
-    "idle": (("stencil-large", *TEST_TRAINERS, "inference-large"), (0,), ""),
+    "idle": (("stencil-large", *TEST_TRAINERS, "inference-large", *TEST_STRUCTURES), (0,), ""),
     "copy-file": (("stencil-large", "hasher"), (1,), ""),
     "compress-little": (("stencil-large", "inference-large"), (1,), ""),
 }
 SHAPES = ("steady", "steady", "pulse", "ramp")
 # These faults can't be pulsed or ramped, or take time to start.
-STEADY = ("nothing", "idle", "stopped-loader", "stopped-rank", "own-threads", "own-compress", "late-rank", "one-cpu",
-          "held-lock", "sidecar", "gpu-rival", "gpu-pcie-width", "gpu-pcie-generation")
+STEADY = ("nothing", "idle", "stopped-loader", "stopped-rank", "more-work", "more-rounds", "own-threads", "own-compress",
+          "late-rank", "one-cpu", "held-lock", "sidecar", "gpu-rival", "gpu-pcie-width", "gpu-pcie-generation")
 CLEAN_S = (11.0, 15.0)  # from the start of the victim's steps to the onset
 FAULT_S = 9.0
 AFTER_S = 5.0

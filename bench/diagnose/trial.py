@@ -13,6 +13,7 @@ import time
 import faults
 import groups
 import instruments
+import label
 import manifest
 import networks
 
@@ -81,15 +82,17 @@ class Trial:
         return children[0]
 
     def rank_pid(self, rank):
-        """The pid of a rank."""
-        for pid in self.groups["victim"].pids():
-            if f"--rank\0{rank}\0".encode() in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes():
-                return pid
-        raise TrialFailed(f"the victim has no rank {rank}")
+        """The pid of a rank, from the head of its log."""
+        log = self.folder / (f"steps.log.{rank}" if rank else "steps.log")
+        head = log.read_text().partition("\n")[0] if log.exists() else ""
+        if not head.startswith("pid "):
+            raise TrialFailed(f"the victim has no rank {rank}")
+        return int(head.removeprefix("pid "))
 
     def logged_pid(self):
         """The pid of the process whose steps are logged."""
-        return self.rank_pid(0) if self.plan.victim in manifest.RANKS else self.victim_pid()
+        has_pid = (self.folder / "steps.log").read_text().startswith("pid ")
+        return self.rank_pid(0) if has_pid else self.victim_pid()
 
     @staticmethod
     def last_cpu():
@@ -116,9 +119,8 @@ class Trial:
                                           *self.groups["victim"].command(victim)]),
             env=self.environment, stdin=subprocess.DEVNULL, stdout=open(self.folder / "record.log", "wb"),
             stderr=subprocess.STDOUT)
-        log = self.folder / "steps.log"
         deadline = time.monotonic() + START_S
-        while not log.exists() or log.stat().st_size == 0:
+        while not (self.folder / "steps.log").exists() or not label.read_steps(self.folder):
             if self.recorder.poll() is not None or time.monotonic() > deadline:
                 raise TrialFailed("the victim made no step")
             time.sleep(0.02)

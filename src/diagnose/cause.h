@@ -87,6 +87,10 @@ inline constexpr int64_t kHungNs = 5'000'000'000;
 // factor.
 bool IsUniformlySlower(const Situation& situation);
 
+// Returns the CPU time per step that the hypervisor took from the machine more than before, ns: it looks like
+// CPU time of whoever ran.
+double StolenNs(const Situation& situation);
+
 // Returns whether the program reclaims memory, so that it reads evicted pages from disk again.
 bool IsReclaimingMemory(const Situation& situation);
 

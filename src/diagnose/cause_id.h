@@ -19,6 +19,7 @@
   X(InterruptPressure)     \
   X(IoThrottling)          \
   X(MemoryPressure)        \
+  X(MoreCpuWork)           \
   X(NetworkContention)     \
   X(PacketLoss)            \
   X(PciePressure)          \

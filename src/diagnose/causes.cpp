@@ -41,6 +41,10 @@ bool IsUniformlySlower(const Situation& situation) {
          std::max(launch_thread, loader) < kWeights.slow_cpu.alike * std::min(launch_thread, loader);
 }
 
+double StolenNs(const Situation& situation) {
+  return std::max(0.0, situation.Of(model::Metric::kHostSteal).rise()) * situation.during.total();
+}
+
 bool IsReclaimingMemory(const Situation& situation) {
   return situation.excess(State::kReclaim) > kWeights.memory_pressure.reclaiming * situation.excess_ns();
 }

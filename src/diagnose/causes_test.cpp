@@ -170,10 +170,18 @@ TEST_F(CausesTest, AnotherGpuProgramOnTheMachineIsNotARank) {
 
 TEST_F(CausesTest, MoreCpuTimeForTheSameWorkIsASlowerCpuWithLowConfidence) {
   const Report report =
-      Slow({.loader_hidden_ns = 10 * kMs}, {.cpu_ns = 25 * kMs, .loader_hidden_ns = 10 * kMs});
+      Slow({.loader_hidden_ns = 10 * kMs}, {.cpu_ns = 17 * kMs, .loader_hidden_ns = 10 * kMs});
   EXPECT_EQ(report.incident.cause, "slow_cpu") << FormatText(diagnosis);
+  EXPECT_LT(Confidence(report, "more_cpu_work"), 0.5);
   EXPECT_LT(report.incident.confidence, 0.85);
   EXPECT_THAT(report.incident.sentence, HasSubstr("unless the program itself does more"));
+}
+
+TEST_F(CausesTest, MuchMoreCpuTimeIsMoreWorkOfTheProgram) {
+  const Report report = Slow({}, {.cpu_ns = 40 * kMs});
+  EXPECT_EQ(report.incident.cause, "more_cpu_work") << FormatText(diagnosis);
+  EXPECT_GT(report.incident.confidence, 0.9);
+  EXPECT_THAT(report.incident.sentence, HasSubstr("39 ms of CPU time per step (9.5 ms before), 4.2× as much"));
 }
 
 // Contention for caches alone makes a loader run 10 % longer.

@@ -291,7 +291,7 @@ TEST_F(DiagnosisTest, StolenCpuTimeIsBlamedOnTheHypervisor) {
     run({.cpu_ns = 40 * kMs}, stolen ? 0.5 : 0);
     const auto reports = here.Finish();
     ASSERT_EQ(reports.size(), 1u);
-    EXPECT_EQ(reports[0].incident.cause, stolen ? "host_steal" : kAbstain) << FormatText(other);
+    EXPECT_EQ(reports[0].incident.cause, stolen ? "host_steal" : "more_cpu_work") << FormatText(other);
   }
 }
 

@@ -6,7 +6,7 @@ In each step a rank computes on its CPU, launches the GPU work of one step of a 
 gradients over TCP: to rank 0 and back. --namespaces puts each rank into a network namespace of its own (which must exist), where
 it is reached at --addresses. SIGUSR1 to a rank makes its own CPU work --heavier times as long (and normal again).
 
-A line of the log (that of rank 0; those of the others end in .1, .2, …) is a step: begin and end (CLOCK_MONOTONIC, ns), ns of
+A log (that of rank 0; those of the others end in .1, .2, …) begins with `pid N`; a line of it is a step: begin and end (CLOCK_MONOTONIC, ns), ns of
 it spent in the sum over all ranks, 0, and ns waiting for the GPU.
 """
 
@@ -115,6 +115,7 @@ def run_rank(arguments):
     ends = time.monotonic() + arguments.seconds
     name = f"{arguments.step_log}.{arguments.rank}" if arguments.rank else str(arguments.step_log)
     with open(name, "w", encoding="ascii", buffering=1) as log:
+        log.write(f"pid {os.getpid()}\n")
         while time.monotonic() < ends:
             begin = time.monotonic_ns()
             with annotate("step"):

@@ -28,9 +28,7 @@ std::optional<Finding> EvaluateSlowCpu(const Situation& situation) {
   const bool both = situation.loader_cpu_before > 0;
   Finding finding{.explained_ns = ExcessOf(situation, kSlowCpuStates),
                   .nats = both ? -kWeights.slow_cpu.both : -kWeights.slow_cpu.one};
-  const double steal =
-      std::max(0.0, situation.Of(model::Metric::kHostSteal).rise()) * situation.during.total();
-  finding.explained_ns = std::max(0.0, finding.explained_ns - steal);
+  finding.explained_ns = std::max(0.0, finding.explained_ns - StolenNs(situation));
   finding.sentence = fmt::format(
       "the launch thread used {} of CPU time per step ({} before) for the same GPU work{}: memory bandwidth, "
       "caches or clocks slow the CPU down, unless the program itself does more",

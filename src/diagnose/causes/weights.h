@@ -95,6 +95,12 @@ struct CauseWeights {
   } memory_pressure;
 
   struct {
+    Tuned<double> no_growth{1.8, "ratio", "neighbours slow memory-bound programs down 1.2 to 1.9 times"};
+    Tuned<double> full_growth{2.4, "ratio", "nothing but more work makes a program run this much longer"};
+    Tuned<double> little_growth{4, "nats against", "a growth that a slower CPU explains as well"};
+  } more_cpu_work;
+
+  struct {
     Tuned<double> noticeable_bytes{1e6, "bytes/s", "a link carries a hundred times as much"};
     Tuned<double> sender_known{1, "nats", "another process sends more through the device than before"};
     Tuned<double> sender_unknown{0.5, "nats against", "nobody is known to send more than before"};
