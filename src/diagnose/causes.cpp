@@ -33,6 +33,8 @@ double ExcessOf(const Situation& situation, std::span<const State> states) {
 }
 
 bool IsUniformlySlower(const Situation& situation) {
+  // The growth of next to nothing says nothing.
+  if (situation.excess(State::kCpu) < kWeights.slow_cpu.min_share * situation.lost_ns()) return false;
   const auto growth = [](double before, double during) { return before > 0 ? during / before - 1 : 0; };
   const double launch_thread = growth(situation.before[State::kCpu], situation.during[State::kCpu]);
   if (situation.loader_cpu_before <= 0) return launch_thread > kWeights.slow_cpu.min_growth;
