@@ -64,7 +64,7 @@ std::vector<Candidate> Rank(const Situation& situation) {
   const std::array<double, kCauses> superseded = SupersededBy(situation);
   for (const Cause* cause : AllCauses()) {
     std::optional<Finding> finding = cause->evaluate(situation);
-    if (!finding.has_value() || finding->explained_ns <= 0) continue;
+    if (!finding.has_value() || finding->explained_ns < kWeights.ranking.min_share * lost_ns) continue;
     finding->nats -= superseded[static_cast<size_t>(cause->id)];
     AddSignalEvidence(*cause, situation, *finding);
     const double share = std::clamp(finding->explained_ns / lost_ns, 0.0, 1.0);
