@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "analyze/detail/operators.h"
 #include "analyze/findings/job.h"
 #include "analyze/report.h"
-
 #include "analyze/trace_state.h"
 #include "importers/trace.h"
 
@@ -38,6 +38,9 @@ DistributionLine MakeDistributionLine(const DurationLine& kernel, const model::S
 
 // Largest total first, ties by kind.
 std::vector<TransferLine> MakeTransferLines(const std::map<TransferKey, Transfers>& transfers);
+
+// Those that launched work: by kind, largest total first, ties by the names' bytes.
+std::vector<OperatorLine> MakeOperatorLines(const OperatorTable& table);
 
 RankLine MakeRankLine(const JobRank& rank);
 

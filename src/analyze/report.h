@@ -205,6 +205,23 @@ struct CollectiveLine {
   bool straggler = false;         // last more often than by chance
 };
 
+// GPU work by what was open on the thread that launched it (detail/operators.h).
+struct OperatorLine {
+  struct Kernel {
+    std::string name;  // of copies and sets "[copy htod]", "[set]"
+    int64_t count = 0;
+    int64_t total_ns = 0;
+  };
+  std::string_view kind;  // operator, module, range
+  std::string name;
+  int64_t calls = 0;
+  int64_t host_ns = 0;   // of the calls, nested ones too
+  int64_t launches = 0;  // GPU work
+  int64_t self_ns = 0;   // of work that no nested one of the kind launched
+  int64_t total_ns = 0;
+  std::vector<Kernel> kernels;  // at most 3, largest total first
+};
+
 // A metric of Nsight Compute's over the launches of one kernel. Values are in `unit`.
 struct KernelMetricLine {
   std::string name;
@@ -313,6 +330,7 @@ struct Report {
   std::vector<CommunicationLine> communication;
   std::vector<KernelMetricLine> kernel_metrics;
   std::vector<StepsLine> steps;
+  std::vector<OperatorLine> operators;  // with Options::operators
   std::vector<AdviceLine> advice;
   std::vector<Note> notes;
 };

@@ -187,6 +187,8 @@ Result<Report> ReportBuilder::Finish() && {
   report_.slow_ranks = FindSlowRanks(job);
   report_.kernel_metrics = CompareKernelMetrics(job);
   report_.steps = SumSteps(job);
+  operators_.Finish();
+  report_.operators = MakeOperatorLines(operators_);
   report_.advice = Advise(report_);
   return std::move(report_);
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "analyze/communication.h"
+#include "analyze/detail/read_detail.h"
 #include "analyze/findings/job.h"
 #include "analyze/report.h"
 #include "analyze/trace_state.h"
@@ -29,6 +30,8 @@ class ReportBuilder {
   // `ranks` are those of the state.
   void Add(const std::string& path, const importers::TraceInfo& info, const TraceState& state,
            std::vector<RankResult> ranks);
+  // What one of its parts read of the trace in detail.
+  void AddDetail(const DetailResult& detail) { operators_.Merge(detail.operators); }
   // Errors: kInvalidArgument, naming the traces, for two ranks of the same number at the same time and for
   // the same trace twice.
   Result<Report> Finish() &&;
@@ -48,6 +51,7 @@ class ReportBuilder {
   CommunicationKernels communication_;
   Report report_;
   TraceState all_;
+  OperatorTable operators_;
   std::map<uint32_t, std::vector<ValueCount>> fine_;  // as in Job
   std::vector<JobRank> ranks_;
   std::vector<JobMetrics> metrics_;

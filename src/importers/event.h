@@ -84,6 +84,7 @@ struct ApiCall {
   int64_t process = 0;
   int64_t correlation = kNoCorrelation;
   uint32_t name = 0;
+  uint32_t thread = 0;  // a number that whoever reads in detail gave; importers leave it 0
 };
 
 // An annotated range of a thread (NVTX, user annotations).

@@ -191,6 +191,17 @@ void Write(JsonWriter& json, const StepsLine& line) {
   json.EndArray().EndObject();
 }
 
+void Write(JsonWriter& json, const OperatorLine& line) {
+  json.BeginObject().Field("kind", line.kind).Field("name", line.name).Field("calls", line.calls);
+  json.Field("host_ns", line.host_ns).Field("launches", line.launches).Field("self_ns", line.self_ns);
+  json.Field("total_ns", line.total_ns).Key("kernels").BeginArray();
+  for (const OperatorLine::Kernel& kernel : line.kernels) {
+    json.BeginObject().Field("name", kernel.name).Field("count", kernel.count);
+    json.Field("total_ns", kernel.total_ns).EndObject();
+  }
+  json.EndArray().EndObject();
+}
+
 void Write(JsonWriter& json, const AdviceLine& line) {
   json.BeginObject().Field("rule", line.rule).Field("rank", line.rank).Field("ranks", line.ranks);
   json.Field("gain_ns", line.gain_ns).Field("span_ns", line.span_ns).Field("finding", line.finding);
@@ -237,6 +248,7 @@ std::string ToJson(const Report& report) {
   WriteLines(json, "kernel_metrics", report.kernel_metrics);
   WriteLines(json, "distributions", report.distributions);
   WriteLines(json, "steps", report.steps);
+  WriteLines(json, "operators", report.operators);
   WriteLines(json, "advice", report.advice);
   json.Field("alignment", report.alignment == Alignment::kCollectives ? "collectives" : "none");
   WriteLines(json, "notes", report.notes);

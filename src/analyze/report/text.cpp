@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "analyze/report.h"
+#include "analyze/report/operators.h"
 #include "analyze/report/quantities.h"
 #include "analyze/report/sentences.h"
 #include "analyze/report/short_names.h"
@@ -42,6 +43,9 @@ class TextWriter {
     Transfers("Copies", report_.memcpys);
     Transfers("Sets", report_.memsets);
     Durations("API calls", report_.api_calls);
+    Operators("Operators", "operator");
+    Operators("Modules", "module");
+    Operators("Ranges", "range");
     Metrics();
     return std::move(out_);
   }
@@ -177,6 +181,26 @@ class TextWriter {
       Line("{:>12} {:>8} {:>9} {:>11} {:>11} {:>11} {:>11} {:>8}  {}", Time(line.total_ns),
            Percent(line.total_ns, whole), line.count, Time(line.mean_ns), Time(line.p50_ns),
            Time(line.p99_ns), Time(line.max_ns), line.outliers, shown_(line.name));
+    }
+    if (lines.size() > kLinesShown) Line("… and {} more", lines.size() - kLinesShown);
+  }
+
+  // GPU time by what launched it.
+  void Operators(std::string_view title, std::string_view kind) {
+    std::vector<const OperatorLine*> lines;
+    for (const OperatorLine& line : report_.operators)
+      if (line.kind == kind) lines.push_back(&line);
+    if (lines.empty()) return;
+    const int64_t whole = GpuTime(report_);
+    Line(
+        "\n{} by the GPU time of what they launched\n{:>12} {:>8} {:>12} {:>9} {:>9} {:>12}  name: its "
+        "largest kernel",
+        title, "total", "share", "self", "calls", "launches", "host time");
+    for (size_t i = 0; i < std::min(lines.size(), kLinesShown); ++i) {
+      const OperatorLine& line = *lines[i];
+      Line("{:>12} {:>8} {:>12} {:>9} {:>9} {:>12}  {}: {}", Time(line.total_ns),
+           Percent(line.total_ns, whole), Time(line.self_ns), line.calls, line.launches, Time(line.host_ns),
+           shown_(line.name), KernelsText(line, shown_, 1));
     }
     if (lines.size() > kLinesShown) Line("… and {} more", lines.size() - kLinesShown);
   }

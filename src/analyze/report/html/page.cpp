@@ -146,6 +146,7 @@ std::string ToHtml(const Report& report) {
   WriteHeatMap(html, report);
   WriteSteps(html, report, shown);
   WriteKernels(html, report, shown);
+  WriteOperators(html, report, shown);
   WriteVariability(html, report, shown);
   WriteCopyEffects(html, report, shown);
   WriteJob(html, report);

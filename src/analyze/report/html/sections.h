@@ -23,6 +23,8 @@ void WriteSteps(HtmlWriter& html, const Report& report, const ShortNames& shown)
 
 // Kernels by time, with the distributions of their durations.
 void WriteKernels(HtmlWriter& html, const Report& report, const ShortNames& shown);
+// GPU work by what launched it.
+void WriteOperators(HtmlWriter& html, const Report& report, const ShortNames& shown);
 void WriteVariability(HtmlWriter& html, const Report& report, const ShortNames& shown);
 void WriteCopyEffects(HtmlWriter& html, const Report& report, const ShortNames& shown);
 // Slow ranks, unusual windows, collectives.

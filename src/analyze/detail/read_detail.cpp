@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyze/detail/read_detail.h"
+
+#include "analyze/detail/detail_state.h"
+#include "importers/trace.h"
+
+namespace gpusonde::analyze {
+
+Result<DetailResult> ReadDetail(const std::string& path, const Options& options) {
+  using importers::TraceFormat;
+  DetailResult result;
+  if (!options.operators) return result;
+  ASSIGN_OR_RETURN(const auto trace,
+                   importers::OpenTrace(
+                       path, {.partial = options.partial, .detail = true, .temp_limit = options.temp_limit}));
+  const TraceFormat format = trace->info().format;
+  if (format == TraceFormat::kSonde || format == TraceFormat::kNcuCsv) return result;
+  DetailState state(/*one_process=*/format != TraceFormat::kNsysSqlite);
+  ASSIGN_OR_RETURN(const auto reader, trace->MakeReader(state));
+  importers::Shard shard;
+  while (true) {
+    ASSIGN_OR_RETURN(const bool more, trace->Next(shard));
+    if (!more) break;
+    Status read = reader->Read(shard);
+    if (!read.has_value() && !options.partial) return Fail(std::move(read).error());
+  }
+  TRY(state.Finish());
+  ASSIGN_OR_RETURN(result.operators, SumOperators(state));
+  return result;
+}
+
+}  // namespace gpusonde::analyze
