@@ -207,6 +207,26 @@ std::vector<OperatorLine> MakeOperatorLines(const OperatorTable& table) {
   return lines;
 }
 
+CriticalPathLine MakeCriticalPathLine(const JobRank& rank, const CriticalPath& path) {
+  constexpr std::array kKinds = {
+      std::string_view("compute"),     std::string_view("communication"), std::string_view("transfer"),
+      std::string_view("graph"),       std::string_view("launch"),        std::string_view("gap"),
+      std::string_view("stream_wait"), std::string_view("call"),          std::string_view("operator"),
+      std::string_view("host"),        std::string_view("sync"),          std::string_view("rank_wait"),
+      std::string_view("unknown")};
+  static_assert(kKinds.size() == static_cast<size_t>(PathKind::kUnknown) + 1);
+  CriticalPathLine line{.rank = rank.number,
+                        .trace = rank.trace,
+                        .number = path.number,
+                        .slow = path.slow,
+                        .begin_ns = path.begin_ns,
+                        .end_ns = path.end_ns,
+                        .parts = {}};
+  for (const CriticalPath::Part& part : path.parts)
+    line.parts.push_back({kKinds[static_cast<size_t>(part.kind)], part.name, part.count, part.total_ns});
+  return line;
+}
+
 RankLine MakeRankLine(const JobRank& rank) {
   const RankResult& result = rank.result;
   const RankTimeline& timeline = result.timeline;

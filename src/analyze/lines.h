@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "analyze/detail/critical_path.h"
 #include "analyze/detail/operators.h"
 #include "analyze/findings/job.h"
 #include "analyze/report.h"
@@ -41,6 +42,8 @@ std::vector<TransferLine> MakeTransferLines(const std::map<TransferKey, Transfer
 
 // Those that launched work: by kind, largest total first, ties by the names' bytes.
 std::vector<OperatorLine> MakeOperatorLines(const OperatorTable& table);
+
+CriticalPathLine MakeCriticalPathLine(const JobRank& rank, const CriticalPath& path);
 
 RankLine MakeRankLine(const JobRank& rank);
 

@@ -222,6 +222,23 @@ struct OperatorLine {
   std::vector<Kernel> kernels;  // at most 3, largest total first
 };
 
+// A critical path through a step (detail/critical_path.h).
+struct CriticalPathLine {
+  struct Part {
+    std::string_view kind;
+    std::string name;  // of kernels, calls, operators
+    int64_t count = 0;
+    int64_t total_ns = 0;
+  };
+  int64_t rank = 0;
+  size_t trace = 0;
+  int64_t number = 0;    // of the step, as in StepsLine
+  bool slow = false;     // else the typical one
+  int64_t begin_ns = 0;  // on the device, by the trace's own clock
+  int64_t end_ns = 0;
+  std::vector<Part> parts;  // largest first; they add up to the whole
+};
+
 // A metric of Nsight Compute's over the launches of one kernel. Values are in `unit`.
 struct KernelMetricLine {
   std::string name;
@@ -330,7 +347,8 @@ struct Report {
   std::vector<CommunicationLine> communication;
   std::vector<KernelMetricLine> kernel_metrics;
   std::vector<StepsLine> steps;
-  std::vector<OperatorLine> operators;  // with Options::operators
+  std::vector<OperatorLine> operators;           // with Options::operators
+  std::vector<CriticalPathLine> critical_paths;  // with Options::critical_path
   std::vector<AdviceLine> advice;
   std::vector<Note> notes;
 };

@@ -41,6 +41,11 @@ void ReportBuilder::Add(const std::string& path, const importers::TraceInfo& inf
   }
 }
 
+void ReportBuilder::AddDetail(const DetailResult& detail) {
+  operators_.Merge(detail.operators);
+  for (const CriticalPath& path : detail.paths) paths_.emplace_back(report_.traces.size() - 1, path);
+}
+
 void ReportBuilder::AddMetrics(const importers::TraceInfo& info, const TraceState& state,
                                std::span<const uint32_t> ids) {
   std::map<RankKey, std::vector<MetricSums>> ranks;
@@ -151,6 +156,15 @@ void ReportBuilder::JoinDropped() {
       for (uint32_t* const name : {&sums.name, &sums.metric, &sums.unit}) *name = kept[*name];
 }
 
+void ReportBuilder::AddPaths(const Job& job, const std::vector<std::vector<CollectiveWait>>& waits) {
+  for (size_t i = 0; i < ranks_.size(); ++i)
+    for (auto& [trace, path] : paths_)
+      if (trace == ranks_[i].trace && path.rank == ranks_[i].result.key) {
+        AddRankWaits(job, i, waits[i], path);
+        report_.critical_paths.push_back(MakeCriticalPathLine(ranks_[i], path));
+      }
+}
+
 Result<Report> ReportBuilder::Finish() && {
   TRY(CheckRanks());
   TRY(CheckTraces());
@@ -177,7 +191,7 @@ Result<Report> ReportBuilder::Finish() && {
   report_.api_calls = MakeDurationLines(all_.names(), all_.calls());
   report_.memcpys = MakeTransferLines(all_.copies());
   report_.memsets = MakeTransferLines(all_.sets());
-  CollectiveComparison compared = CompareCollectives(job);
+  CollectiveComparison compared = CompareCollectives(job, !paths_.empty());
   report_.collectives = std::move(compared.lines);
   if (report_.alignment == Alignment::kCollectives) AlignClocks(compared.clock_offsets);
   AddRankLines();
@@ -189,6 +203,7 @@ Result<Report> ReportBuilder::Finish() && {
   report_.steps = SumSteps(job);
   operators_.Finish();
   report_.operators = MakeOperatorLines(operators_);
+  AddPaths(job, compared.waits);
   report_.advice = Advise(report_);
   return std::move(report_);
 }

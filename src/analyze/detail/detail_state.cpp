@@ -13,6 +13,7 @@ uint32_t DetailState::Name(std::string_view name) {
   const uint32_t id = state_.Name(kept);
   if (id >= properties_.size()) properties_.resize(size_t{id} + 1);
   properties_[id].module |= kept.starts_with(kModule);
+  properties_[id].step |= kept.starts_with("ProfilerStep#");
   properties_[id].arguments |= kept.size() < name.size();
   return id;
 }
@@ -49,6 +50,7 @@ void DetailState::Add(const Span& span) {
                                   .correlation = span.correlation,
                                   .name = span.name,
                                   .thread = static_cast<uint32_t>(span.tid)};
+    if (calls_) spans_.Add(span);
     return state_.Api({&call, 1});
   }
   if (span.has_end == 0) return;

@@ -21,9 +21,9 @@ namespace gpusonde::analyze {
 // did. Reads a whole trace in file order, so that results don't depend on threads or parts. Not thread-safe.
 class DetailState final : public importers::EventSink {
  public:
-  // `one_process`: events of the format don't say which process they are of.
-  explicit DetailState(bool one_process)
-      : one_process_(one_process), spans_(std::make_shared<TemporaryFile>()) {}
+  // `one_process`: events of the format don't say which process they are of. `calls`: spans() have calls too.
+  explicit DetailState(bool one_process, bool calls = false)
+      : one_process_(one_process), calls_(calls), spans_(std::make_shared<TemporaryFile>()) {}
 
   uint32_t Name(std::string_view name) override;
   void Group(const importers::ProcessGroup& /*group*/) override {}
@@ -47,6 +47,8 @@ class DetailState final : public importers::EventSink {
   const SpanRuns& spans() const { return spans_; }
   // Modules of PyTorch are Python functions of this name; other Python functions are left out.
   static constexpr std::string_view kModule = "nn.Module: ";
+  // Whether a range of this name is a step of PyTorch's profiler.
+  bool IsProfilerStep(uint32_t name) const { return properties_[name].step; }
 
  private:
   // Of more threads, all further ones have the same number.
@@ -59,10 +61,12 @@ class DetailState final : public importers::EventSink {
 
   struct Properties {
     bool module = false;
+    bool step = false;
     bool arguments = false;  // emit_nvtx appended some: an operator
   };
 
   bool one_process_;
+  bool calls_;
   TraceState state_;
   SpanRuns spans_;
   std::vector<Properties> properties_;  // of names

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analyze/detail/operators.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -19,7 +17,6 @@
 
 namespace gpusonde::analyze {
 
-using importers::GpuWork;
 using importers::Span;
 using importers::SpanKind;
 
@@ -139,6 +136,7 @@ class Attribution {
 
   // Spans and launches come by time; a span before launches of the same time.
   void Open(const Span& span) {
+    if (span.kind == SpanKind::kCall) return;
     const Key key{KindOf(span.kind), NameOf(span.kind, span.name)};
     Sums& row = table_.At(key);
     ++row.calls;
@@ -213,10 +211,7 @@ class Attribution {
     return known->second;
   }
   uint32_t KernelOf(const GpuRecord& record) {
-    if (!importers::IsNamed(record.work)) {
-      if (record.work == GpuWork::kMemset) return table_.Name("[set]");
-      return table_.Name(fmt::format("[copy {}]", importers::Name(CopyOf(record.name))));
-    }
+    if (!importers::IsNamed(record.work)) return table_.Name(NameOfTransfer(record));
     const auto [known, is_new] = kernel_numbers_.try_emplace(names_.Canonical(record.name));
     if (is_new) known->second = table_.Name(names_[known->first]);
     return known->second;

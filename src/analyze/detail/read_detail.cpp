@@ -9,13 +9,13 @@ namespace gpusonde::analyze {
 Result<DetailResult> ReadDetail(const std::string& path, const Options& options) {
   using importers::TraceFormat;
   DetailResult result;
-  if (!options.operators) return result;
+  if (!options.operators && !options.critical_path) return result;
   ASSIGN_OR_RETURN(const auto trace,
                    importers::OpenTrace(
                        path, {.partial = options.partial, .detail = true, .temp_limit = options.temp_limit}));
   const TraceFormat format = trace->info().format;
   if (format == TraceFormat::kSonde || format == TraceFormat::kNcuCsv) return result;
-  DetailState state(/*one_process=*/format != TraceFormat::kNsysSqlite);
+  DetailState state(/*one_process=*/format != TraceFormat::kNsysSqlite, options.critical_path);
   ASSIGN_OR_RETURN(const auto reader, trace->MakeReader(state));
   importers::Shard shard;
   while (true) {
@@ -25,7 +25,13 @@ Result<DetailResult> ReadDetail(const std::string& path, const Options& options)
     if (!read.has_value() && !options.partial) return Fail(std::move(read).error());
   }
   TRY(state.Finish());
-  ASSIGN_OR_RETURN(result.operators, SumOperators(state));
+  if (options.operators) {
+    ASSIGN_OR_RETURN(result.operators, SumOperators(state));
+  }
+  if (options.critical_path) {
+    ASSIGN_OR_RETURN(result.paths, FindCriticalPaths(state, {.communication = options.communication,
+                                                             .steps = options.steps}));
+  }
   return result;
 }
 

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "analyze/analyzer.h"
+#include "analyze/detail/critical_path.h"
 #include "analyze/detail/operators.h"
 #include "base/result.h"
 
@@ -12,10 +14,12 @@ namespace gpusonde::analyze {
 // What a second pass over a trace, in detail, found.
 struct DetailResult {
   OperatorTable operators;
+  std::vector<CriticalPath> paths;
 
   template <class Archive>
   void Transfer(Archive& archive) {
     archive(operators);
+    archive(paths);
   }
 };
 

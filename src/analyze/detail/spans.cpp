@@ -15,4 +15,23 @@ std::string_view RepeatedName(std::string_view name) {
   return numbered && name[last] == '#' ? name.substr(0, last) : name;
 }
 
+std::string_view NameOfTransfer(const GpuRecord& record) {
+  if (record.work == importers::GpuWork::kMemset) return "[set]";
+  switch (CopyOf(record.name)) {
+    case importers::CopyKind::kHostToDevice:
+      return "[copy htod]";
+    case importers::CopyKind::kDeviceToHost:
+      return "[copy dtoh]";
+    case importers::CopyKind::kDeviceToDevice:
+      return "[copy dtod]";
+    case importers::CopyKind::kPeerToPeer:
+      return "[copy ptop]";
+    case importers::CopyKind::kHostToHost:
+      return "[copy htoh]";
+    case importers::CopyKind::kUnknown:
+      break;
+  }
+  return "[copy unknown]";
+}
+
 }  // namespace gpusonde::analyze

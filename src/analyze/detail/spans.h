@@ -27,4 +27,7 @@ using SpanRuns = SortedRuns<importers::Span, ByNesting>;
 std::string_view WithoutArguments(std::string_view name);
 std::string_view RepeatedName(std::string_view name);
 
+// What a copy or set is called beside kernels: "[copy htod]", "[set]".
+std::string_view NameOfTransfer(const GpuRecord& record);
+
 }  // namespace gpusonde::analyze

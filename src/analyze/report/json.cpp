@@ -202,6 +202,17 @@ void Write(JsonWriter& json, const OperatorLine& line) {
   json.EndArray().EndObject();
 }
 
+void Write(JsonWriter& json, const CriticalPathLine& line) {
+  json.BeginObject().Field("rank", line.rank).Field("trace", static_cast<int64_t>(line.trace));
+  json.Field("number", line.number).Field("slow", line.slow).Field("begin_ns", line.begin_ns);
+  json.Field("end_ns", line.end_ns).Key("parts").BeginArray();
+  for (const CriticalPathLine::Part& part : line.parts) {
+    json.BeginObject().Field("kind", part.kind).Field("name", part.name).Field("count", part.count);
+    json.Field("total_ns", part.total_ns).EndObject();
+  }
+  json.EndArray().EndObject();
+}
+
 void Write(JsonWriter& json, const AdviceLine& line) {
   json.BeginObject().Field("rule", line.rule).Field("rank", line.rank).Field("ranks", line.ranks);
   json.Field("gain_ns", line.gain_ns).Field("span_ns", line.span_ns).Field("finding", line.finding);
@@ -249,6 +260,7 @@ std::string ToJson(const Report& report) {
   WriteLines(json, "distributions", report.distributions);
   WriteLines(json, "steps", report.steps);
   WriteLines(json, "operators", report.operators);
+  WriteLines(json, "critical_paths", report.critical_paths);
   WriteLines(json, "advice", report.advice);
   json.Field("alignment", report.alignment == Alignment::kCollectives ? "collectives" : "none");
   WriteLines(json, "notes", report.notes);

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "analyze/name_table.h"
+#include "analyze/report/critical_paths.h"
 #include "analyze/report/quantities.h"
 #include "analyze/report/steps.h"
 #include "base/counted.h"
@@ -38,6 +39,8 @@ class SentenceWriter {
     LargestKernel(overview);
     if (std::optional<std::string> steps = StepsSentence(report_); steps.has_value())
       overview.push_back(*std::move(steps));
+    if (std::optional<std::string> path = CriticalPathSentence(report_, shown_); path.has_value())
+      overview.push_back(*std::move(path));
     AlignedClocks(overview);
     if (std::optional<Finding> step = SlowestStep(report_, shown_); step.has_value())
       found.push_back(*std::move(step));

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "analyze/report.h"
+#include "analyze/report/critical_paths.h"
 #include "analyze/report/operators.h"
 #include "analyze/report/quantities.h"
 #include "analyze/report/sentences.h"
@@ -37,6 +38,7 @@ class TextWriter {
     Notes();
     Ranks();
     Steps();
+    CriticalPaths();
     Durations("Kernels", report_.kernels);
     Durations("CUDA graphs", report_.graphs);
     Communication();
@@ -168,6 +170,34 @@ class TextWriter {
            Time(typical.other_ns), Time(typical.idle_ns), Printable(steps.label));
     }
     if (report_.steps.size() > kLinesShown) Line("… and {} more", report_.steps.size() - kLinesShown);
+  }
+
+  // Of typical and slow steps, and the largest parts of typical ones.
+  void CriticalPaths() {
+    if (report_.critical_paths.empty()) return;
+    out_ += fmt::format("\nCritical paths of steps\n{:>5} {:>7} {:>8} {:>12}", "rank", "step", "", "took");
+    for (const std::string_view column : kPathColumns) out_ += fmt::format(" {:>13}", column);
+    Line("");
+    size_t shown = 0;
+    for (const CriticalPathLine& path : report_.critical_paths) {
+      if (shown++ == kLinesShown) break;
+      out_ += fmt::format("{:>5} {:>7} {:>8} {:>12}", path.rank, path.number, path.slow ? "slow" : "typical",
+                          Time(path.end_ns - path.begin_ns));
+      for (const int64_t ns : PathColumnsOf(path)) out_ += fmt::format(" {:>13}", Time(ns));
+      Line("");
+    }
+    if (report_.critical_paths.size() > kLinesShown)
+      Line("… and {} more", report_.critical_paths.size() - kLinesShown);
+    const CriticalPathLine& first = report_.critical_paths.front();
+    Line(
+        "\nLargest parts of the path of step {} of rank {}: at most what it would save without them\n{:>12} "
+        "{:>8} "
+        "{:>9}  part",
+        first.number, first.rank, "time", "share", "times");
+    for (size_t i = 0; i < std::min(first.parts.size(), kLinesShown / 2); ++i)
+      Line("{:>12} {:>8} {:>9}  {}", Time(first.parts[i].total_ns),
+           Percent(first.parts[i].total_ns, first.end_ns - first.begin_ns), first.parts[i].count,
+           PathPartText(first.parts[i], shown_));
   }
 
   void Durations(std::string_view title, const std::vector<DurationLine>& lines) {

@@ -48,6 +48,7 @@ struct Part {
   uint64_t parts = 1;
   std::string communication;  // CommunicationKernels::expression
   bool operators = false;     // Options::operators
+  bool critical_path = false;
   std::vector<TracePart> traces;
   std::vector<std::vector<Counts>> counts;
 
@@ -57,6 +58,7 @@ struct Part {
     archive(parts);
     archive(communication);
     archive(operators);
+    archive(critical_path);
     uint64_t size = traces.size();
     archive(size);
     archive.Require(size <= kMaxParts);
@@ -271,7 +273,8 @@ Status AnalyzePart(const std::vector<std::string>& paths, const Options& options
   Part made{.part = part,
             .parts = parts,
             .communication = options.communication.expression(),
-            .operators = options.operators};
+            .operators = options.operators,
+            .critical_path = options.critical_path};
   TRY(ReadParts(paths, options, division, part,
                 [&made](TracePart trace) { made.traces.push_back(std::move(trace)); }));
   for (const TracePart& trace : made.traces) {
@@ -292,8 +295,9 @@ Result<Report> MergeParts(const std::vector<std::string>& files, const Options& 
           fmt::format("part {}/{} was made with --communication '{}'; give all parts and --merge the same",
                       part.part, part.parts, part.communication));
   for (const Part& part : parts)
-    if (part.operators != parts[0].operators)
-      return Fail(ErrorCode::kInvalidArgument, "make all parts with --operators, or none");
+    if (part.operators != parts[0].operators || part.critical_path != parts[0].critical_path)
+      return Fail(ErrorCode::kInvalidArgument,
+                  "make all parts with --operators, or none; so with --critical-path");
   ReportBuilder builder(options.alignment, options.communication);
   for (size_t i = 0; !parts.empty() && i < parts[0].traces.size(); ++i) {
     const auto whole = std::ranges::find_if(parts, [i](const Part& part) { return part.traces[i].whole; });
