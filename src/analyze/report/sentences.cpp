@@ -294,8 +294,7 @@ std::string SentenceOf(const Note& note) {
     return fmt::format("{} with an invalid device or stream {} left out", events, are);
   if (note.kind == "not_collected")
     return fmt::format("{} whose times the profiler could not collect {} left out", events, are);
-  if (note.kind == "begin_end")
-    return fmt::format("{} given as a begin and an end (ph B and E) {} left out", events, are);
+  if (note.kind == "begin_end") return fmt::format("{} that begin without an end {} left out", events, are);
   if (note.kind == "gpu_clock_ahead_ns")
     return fmt::format(
         "the GPU's clock is {} {} the CPU's, as its launches say if the fastest took no time; times of calls "
