@@ -239,6 +239,22 @@ struct CriticalPathLine {
   std::vector<Part> parts;  // largest first; they add up to the whole
 };
 
+// What a rank's kernels lose in last waves of blocks (detail/waves.h).
+struct WavesLine {
+  struct Kernel {
+    std::string name;
+    int64_t count = 0;
+    int64_t total_ns = 0;
+    int64_t lost_ns = 0;
+  };
+  int64_t rank = 0;
+  size_t trace = 0;
+  int64_t known_ns = 0;         // of kernels whose waves are known
+  int64_t unknown_ns = 0;       // of others
+  int64_t lost_ns = 0;          // at most
+  std::vector<Kernel> kernels;  // that lose most, at most 20
+};
+
 // A metric of Nsight Compute's over the launches of one kernel. Values are in `unit`.
 struct KernelMetricLine {
   std::string name;
@@ -349,6 +365,7 @@ struct Report {
   std::vector<StepsLine> steps;
   std::vector<OperatorLine> operators;           // with Options::operators
   std::vector<CriticalPathLine> critical_paths;  // with Options::critical_path
+  std::vector<WavesLine> waves;                  // with Options::waves
   std::vector<AdviceLine> advice;
   std::vector<Note> notes;
 };

@@ -43,6 +43,7 @@ void ReportBuilder::Add(const std::string& path, const importers::TraceInfo& inf
 
 void ReportBuilder::AddDetail(const DetailResult& detail) {
   operators_.Merge(detail.operators);
+  for (const RankWaves& rank : detail.waves) waves_.emplace_back(report_.traces.size() - 1, rank);
   for (const CriticalPath& path : detail.paths) paths_.emplace_back(report_.traces.size() - 1, path);
 }
 
@@ -165,6 +166,20 @@ void ReportBuilder::AddPaths(const Job& job, const std::vector<std::vector<Colle
       }
 }
 
+void ReportBuilder::AddWaves() {
+  for (const JobRank& rank : ranks_)
+    for (const auto& [trace, waves] : waves_)
+      if (trace == rank.trace && waves.rank == rank.result.key) {
+        WavesLine& line = report_.waves.emplace_back(WavesLine{.rank = rank.number,
+                                                               .trace = trace,
+                                                               .known_ns = waves.known_ns,
+                                                               .unknown_ns = waves.unknown_ns,
+                                                               .lost_ns = waves.lost_ns});
+        for (const RankWaves::Kernel& kernel : waves.kernels)
+          line.kernels.push_back({kernel.name, kernel.count, kernel.total_ns, kernel.lost_ns});
+      }
+}
+
 Result<Report> ReportBuilder::Finish() && {
   TRY(CheckRanks());
   TRY(CheckTraces());
@@ -204,6 +219,7 @@ Result<Report> ReportBuilder::Finish() && {
   operators_.Finish();
   report_.operators = MakeOperatorLines(operators_);
   AddPaths(job, compared.waits);
+  AddWaves();
   report_.advice = Advise(report_);
   return std::move(report_);
 }

@@ -47,12 +47,14 @@ class ReportBuilder {
   void AddRankLines();
   void AddDistributions();
   void AddPaths(const Job& job, const std::vector<std::vector<CollectiveWait>>& waits);
+  void AddWaves();
   void AddMetrics(const importers::TraceInfo& info, const TraceState& state, std::span<const uint32_t> ids);
 
   CommunicationKernels communication_;
   Report report_;
   TraceState all_;
   OperatorTable operators_;
+  std::vector<std::pair<size_t, RankWaves>> waves_;     // with the number of their trace
   std::vector<std::pair<size_t, CriticalPath>> paths_;  // with the number of their trace
   std::map<uint32_t, std::vector<ValueCount>> fine_;    // as in Job
   std::vector<JobRank> ranks_;

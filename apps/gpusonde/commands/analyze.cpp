@@ -166,11 +166,15 @@ void AddAnalyze(CLI::App& app, int& exit_status) {
   CLI::Option* const critical_path = command->add_flag(
       "--critical-path", options->how.critical_path,
       "What typical and slow steps wait for, from end to begin; reads the traces a second time");
+  CLI::Option* const waves =
+      command->add_flag("--waves", options->how.waves,
+                        "What kernels lose in last waves of blocks; reads the traces a second time");
   command
       ->add_flag("--kernel-summary", options->how.kernel_summary,
                  "Only count and time each kernel, which takes a fifth of the time")
       ->excludes(operators)
-      ->excludes(critical_path);
+      ->excludes(critical_path)
+      ->excludes(waves);
   command->add_flag("--partial", options->how.partial, "Analyse the readable part of damaged traces");
   command->callback([options, &exit_status] {
     if (options->traces.empty() && options->merge.empty()) throw CLI::RequiredError("TRACE");

@@ -37,6 +37,8 @@ void DetailState::Detailed(const importers::EventBatch& batch) {
   if (one_process_)
     for (importers::GpuEvent& event : gpu_) event.process = 0;
   if (!gpu_.empty()) state_.Gpu(gpu_);
+  for (size_t i = 0; wanted_.waves && i < gpu_.size(); ++i)
+    if (gpu_[i].work == importers::GpuWork::kKernel) waves_.Add(gpu_[i], batch.gpu_details[i]);
   for (const Span& span : batch.spans)
     if (span.kind != SpanKind::kOsCall && (span.kind != SpanKind::kPython || IsModule(span.name)))
       Add(Numbered(span));
@@ -50,7 +52,7 @@ void DetailState::Add(const Span& span) {
                                   .correlation = span.correlation,
                                   .name = span.name,
                                   .thread = static_cast<uint32_t>(span.tid)};
-    if (calls_) spans_.Add(span);
+    if (wanted_.calls) spans_.Add(span);
     return state_.Api({&call, 1});
   }
   if (span.has_end == 0) return;

@@ -11,9 +11,11 @@
 #include <vector>
 
 #include "analyze/detail/spans.h"
+#include "analyze/detail/waves.h"
 #include "analyze/trace_state.h"
 #include "base/result.h"
 #include "importers/event.h"
+#include "importers/trace.h"
 
 namespace gpusonde::analyze {
 
@@ -21,9 +23,13 @@ namespace gpusonde::analyze {
 // did. Reads a whole trace in file order, so that results don't depend on threads or parts. Not thread-safe.
 class DetailState final : public importers::EventSink {
  public:
-  // `one_process`: events of the format don't say which process they are of. `calls`: spans() have calls too.
-  explicit DetailState(bool one_process, bool calls = false)
-      : one_process_(one_process), calls_(calls), spans_(std::make_shared<TemporaryFile>()) {}
+  struct Wanted {
+    bool calls = false;  // in spans()
+    bool waves = false;
+  };
+  // `one_process`: events of the format don't say which process they are of.
+  DetailState(bool one_process, Wanted wanted)
+      : one_process_(one_process), wanted_(wanted), spans_(std::make_shared<TemporaryFile>()) {}
 
   uint32_t Name(std::string_view name) override;
   void Group(const importers::ProcessGroup& /*group*/) override {}
@@ -45,6 +51,10 @@ class DetailState final : public importers::EventSink {
   const TraceState& state() const { return state_; }
   // Operators, modules and ranges; their tid is the number of their thread.
   const SpanRuns& spans() const { return spans_; }
+  // What its kernels lose in last waves, once the trace's information is complete.
+  std::vector<RankWaves> Waves(const importers::TraceInfo& info) const {
+    return waves_.Finish(info.devices, state_.names());
+  }
   // Modules of PyTorch are Python functions of this name; other Python functions are left out.
   static constexpr std::string_view kModule = "nn.Module: ";
   // Whether a range of this name is a step of PyTorch's profiler.
@@ -66,12 +76,13 @@ class DetailState final : public importers::EventSink {
   };
 
   bool one_process_;
-  bool calls_;
+  Wanted wanted_;
   TraceState state_;
   SpanRuns spans_;
   std::vector<Properties> properties_;  // of names
   std::map<std::pair<int64_t, int32_t>, uint32_t> threads_;
   std::vector<importers::GpuEvent> gpu_;
+  WaveTable waves_;
 };
 
 }  // namespace gpusonde::analyze

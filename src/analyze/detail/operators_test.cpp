@@ -52,7 +52,7 @@ class OperatorsTest : public testing::Test {
     return MakeOperatorLines(SumOperators(state_).value());
   }
 
-  DetailState state_{/*one_process=*/false};
+  DetailState state_{/*one_process=*/false, {}};
   EventBatch batch_;
   int64_t correlation_ = 0;
 };

@@ -9,13 +9,14 @@ namespace gpusonde::analyze {
 Result<DetailResult> ReadDetail(const std::string& path, const Options& options) {
   using importers::TraceFormat;
   DetailResult result;
-  if (!options.operators && !options.critical_path) return result;
+  if (!options.operators && !options.critical_path && !options.waves) return result;
   ASSIGN_OR_RETURN(const auto trace,
                    importers::OpenTrace(
                        path, {.partial = options.partial, .detail = true, .temp_limit = options.temp_limit}));
   const TraceFormat format = trace->info().format;
   if (format == TraceFormat::kSonde || format == TraceFormat::kNcuCsv) return result;
-  DetailState state(/*one_process=*/format != TraceFormat::kNsysSqlite, options.critical_path);
+  DetailState state(/*one_process=*/format != TraceFormat::kNsysSqlite,
+                    {.calls = options.critical_path, .waves = options.waves});
   ASSIGN_OR_RETURN(const auto reader, trace->MakeReader(state));
   importers::Shard shard;
   while (true) {
@@ -32,6 +33,7 @@ Result<DetailResult> ReadDetail(const std::string& path, const Options& options)
     ASSIGN_OR_RETURN(result.paths, FindCriticalPaths(state, {.communication = options.communication,
                                                              .steps = options.steps}));
   }
+  if (options.waves) result.waves = state.Waves(trace->info());
   return result;
 }
 

@@ -7,6 +7,7 @@
 #include "analyze/analyzer.h"
 #include "analyze/detail/critical_path.h"
 #include "analyze/detail/operators.h"
+#include "analyze/detail/waves.h"
 #include "base/result.h"
 
 namespace gpusonde::analyze {
@@ -15,11 +16,13 @@ namespace gpusonde::analyze {
 struct DetailResult {
   OperatorTable operators;
   std::vector<CriticalPath> paths;
+  std::vector<RankWaves> waves;
 
   template <class Archive>
   void Transfer(Archive& archive) {
     archive(operators);
     archive(paths);
+    archive(waves);
   }
 };
 

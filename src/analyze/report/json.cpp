@@ -213,6 +213,17 @@ void Write(JsonWriter& json, const CriticalPathLine& line) {
   json.EndArray().EndObject();
 }
 
+void Write(JsonWriter& json, const WavesLine& line) {
+  json.BeginObject().Field("rank", line.rank).Field("trace", static_cast<int64_t>(line.trace));
+  json.Field("known_ns", line.known_ns).Field("unknown_ns", line.unknown_ns);
+  json.Field("lost_ns", line.lost_ns).Key("kernels").BeginArray();
+  for (const WavesLine::Kernel& kernel : line.kernels) {
+    json.BeginObject().Field("name", kernel.name).Field("count", kernel.count);
+    json.Field("total_ns", kernel.total_ns).Field("lost_ns", kernel.lost_ns).EndObject();
+  }
+  json.EndArray().EndObject();
+}
+
 void Write(JsonWriter& json, const AdviceLine& line) {
   json.BeginObject().Field("rule", line.rule).Field("rank", line.rank).Field("ranks", line.ranks);
   json.Field("gain_ns", line.gain_ns).Field("span_ns", line.span_ns).Field("finding", line.finding);
@@ -261,6 +272,7 @@ std::string ToJson(const Report& report) {
   WriteLines(json, "steps", report.steps);
   WriteLines(json, "operators", report.operators);
   WriteLines(json, "critical_paths", report.critical_paths);
+  WriteLines(json, "waves", report.waves);
   WriteLines(json, "advice", report.advice);
   json.Field("alignment", report.alignment == Alignment::kCollectives ? "collectives" : "none");
   WriteLines(json, "notes", report.notes);

@@ -48,6 +48,7 @@ class TextWriter {
     Operators("Operators", "operator");
     Operators("Modules", "module");
     Operators("Ranges", "range");
+    Waves();
     Metrics();
     return std::move(out_);
   }
@@ -233,6 +234,24 @@ class TextWriter {
            shown_(line.name), KernelsText(line, shown_, 1));
     }
     if (lines.size() > kLinesShown) Line("… and {} more", lines.size() - kLinesShown);
+  }
+
+  // What kernels lose in last waves, of the rank that loses most.
+  void Waves() {
+    if (report_.waves.empty()) return;
+    const WavesLine& worst = *std::ranges::max_element(report_.waves, {}, &WavesLine::lost_ns);
+    Line(
+        "\nLast waves of blocks (rank {}): at most {} of {} of kernel time are lost; {} of kernels whose "
+        "waves are "
+        "not known",
+        worst.rank, Time(worst.lost_ns), Time(worst.known_ns), Time(worst.unknown_ns));
+    if (worst.kernels.empty()) return;
+    Line("{:>12} {:>12} {:>9}  name", "lost", "total", "count");
+    for (size_t i = 0; i < std::min(worst.kernels.size(), kLinesShown / 2); ++i) {
+      const WavesLine::Kernel& kernel = worst.kernels[i];
+      Line("{:>12} {:>12} {:>9}  {}", Time(kernel.lost_ns), Time(kernel.total_ns), kernel.count,
+           shown_(kernel.name));
+    }
   }
 
   // Which kernels count as communication.

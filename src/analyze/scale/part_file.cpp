@@ -49,6 +49,7 @@ struct Part {
   std::string communication;  // CommunicationKernels::expression
   bool operators = false;     // Options::operators
   bool critical_path = false;
+  bool waves = false;
   std::vector<TracePart> traces;
   std::vector<std::vector<Counts>> counts;
 
@@ -59,6 +60,7 @@ struct Part {
     archive(communication);
     archive(operators);
     archive(critical_path);
+    archive(waves);
     uint64_t size = traces.size();
     archive(size);
     archive.Require(size <= kMaxParts);
@@ -274,7 +276,8 @@ Status AnalyzePart(const std::vector<std::string>& paths, const Options& options
             .parts = parts,
             .communication = options.communication.expression(),
             .operators = options.operators,
-            .critical_path = options.critical_path};
+            .critical_path = options.critical_path,
+            .waves = options.waves};
   TRY(ReadParts(paths, options, division, part,
                 [&made](TracePart trace) { made.traces.push_back(std::move(trace)); }));
   for (const TracePart& trace : made.traces) {
@@ -295,9 +298,10 @@ Result<Report> MergeParts(const std::vector<std::string>& files, const Options& 
           fmt::format("part {}/{} was made with --communication '{}'; give all parts and --merge the same",
                       part.part, part.parts, part.communication));
   for (const Part& part : parts)
-    if (part.operators != parts[0].operators || part.critical_path != parts[0].critical_path)
+    if (part.operators != parts[0].operators || part.critical_path != parts[0].critical_path ||
+        part.waves != parts[0].waves)
       return Fail(ErrorCode::kInvalidArgument,
-                  "make all parts with --operators, or none; so with --critical-path");
+                  "give all parts the same of --operators, --critical-path and --waves");
   ReportBuilder builder(options.alignment, options.communication);
   for (size_t i = 0; !parts.empty() && i < parts[0].traces.size(); ++i) {
     const auto whole = std::ranges::find_if(parts, [i](const Part& part) { return part.traces[i].whole; });

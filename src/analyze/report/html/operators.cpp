@@ -52,4 +52,31 @@ void WriteOperators(HtmlWriter& html, const Report& report, const ShortNames& sh
   html.EndSection();
 }
 
+void WriteWaves(HtmlWriter& html, const Report& report, const ShortNames& shown) {
+  if (report.waves.empty()) return;
+  html.Section("Last waves of blocks",
+               "Blocks run in waves of as many as fit on the device; what the last wave lacks is lost, at "
+               "most, as its "
+               "blocks may run faster.");
+  html.Table("What each rank's kernels lose in last waves",
+             {"#rank", "#kernel time", "#lost", "#unknown", "kernel that loses most", "#lost"});
+  const size_t rows = std::min(report.waves.size(), kMaxRows);
+  for (size_t i = 0; i < rows; ++i) {
+    const WavesLine& line = report.waves[i];
+    html.Row();
+    html.Figure(fmt::format("{}", line.rank));
+    for (const int64_t ns : {line.known_ns, line.lost_ns, line.unknown_ns}) html.Figure(Time(ns));
+    if (line.kernels.empty()) {
+      html.Cell("–");
+      html.Figure("–");
+    } else {
+      html.Name(shown(line.kernels.front().name), line.kernels.front().name);
+      html.Figure(Time(line.kernels.front().lost_ns));
+    }
+    html.EndRow();
+  }
+  html.EndTable(report.waves.size() - rows);
+  html.EndSection();
+}
+
 }  // namespace gpusonde::analyze

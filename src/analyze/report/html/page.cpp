@@ -148,6 +148,7 @@ std::string ToHtml(const Report& report) {
   WriteCriticalPaths(html, report, shown);
   WriteKernels(html, report, shown);
   WriteOperators(html, report, shown);
+  WriteWaves(html, report, shown);
   WriteVariability(html, report, shown);
   WriteCopyEffects(html, report, shown);
   WriteJob(html, report);

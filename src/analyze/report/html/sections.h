@@ -28,6 +28,7 @@ void WriteCriticalPaths(HtmlWriter& html, const Report& report, const ShortNames
 void WriteKernels(HtmlWriter& html, const Report& report, const ShortNames& shown);
 // GPU work by what launched it.
 void WriteOperators(HtmlWriter& html, const Report& report, const ShortNames& shown);
+void WriteWaves(HtmlWriter& html, const Report& report, const ShortNames& shown);
 void WriteVariability(HtmlWriter& html, const Report& report, const ShortNames& shown);
 void WriteCopyEffects(HtmlWriter& html, const Report& report, const ShortNames& shown);
 // Slow ranks, unusual windows, collectives.
