@@ -444,9 +444,6 @@ Metadata ParseMetadata(std::string_view text) {
   metadata.valid = true;
   simdjson::dom::object root;
   if (value.get(root) != simdjson::SUCCESS) return metadata;
-  metadata.more_events =
-      std::ranges::count(root, std::string_view("traceEvents"),
-                         [](const simdjson::dom::key_value_pair& member) { return member.key; }) > 1;
   int64_t number = 0;
   if (root["baseTimeNanoseconds"].get(number) == simdjson::SUCCESS) metadata.base_time_ns = number;
   if (root["distributedInfo"]["rank"].get(number) == simdjson::SUCCESS) metadata.rank = number;

@@ -82,9 +82,6 @@ class KinetoTrace final : public Trace {
     if (!info_.truncated && !metadata.valid)
       return Fail(ErrorCode::kCorrupt,
                   source_->path() + ": the text around its events is not JSON; --partial ignores it");
-    if (metadata.more_events)
-      return Fail(ErrorCode::kUnsupported,
-                  source_->path() + ": has traceEvents twice; --partial reads the first ones only");
     if (!info_.truncated) return {};
     return Fail(
         ErrorCode::kCorrupt,
