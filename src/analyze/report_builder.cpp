@@ -42,9 +42,12 @@ void ReportBuilder::Add(const std::string& path, const importers::TraceInfo& inf
 }
 
 void ReportBuilder::AddDetail(const DetailResult& detail) {
+  const size_t trace = report_.traces.size() - 1;
+  if (detail.without_spans) report_.notes.push_back({trace, "no_operators", 1});
+  if (detail.without_paths) report_.notes.push_back({trace, "no_critical_paths", 1});
   operators_.Merge(detail.operators);
-  for (const RankWaves& rank : detail.waves) waves_.emplace_back(report_.traces.size() - 1, rank);
-  for (const CriticalPath& path : detail.paths) paths_.emplace_back(report_.traces.size() - 1, path);
+  for (const RankWaves& rank : detail.waves) waves_.emplace_back(trace, rank);
+  for (const CriticalPath& path : detail.paths) paths_.emplace_back(trace, path);
 }
 
 void ReportBuilder::AddMetrics(const importers::TraceInfo& info, const TraceState& state,

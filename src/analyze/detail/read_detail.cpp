@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analyze/detail/read_detail.h"
 
+#include <algorithm>
+
 #include "analyze/detail/detail_state.h"
 #include "importers/trace.h"
 
@@ -8,7 +10,7 @@ namespace gpusonde::analyze {
 
 Result<DetailResult> ReadDetail(const std::string& path, const Options& options) {
   using importers::TraceFormat;
-  DetailResult result;
+  DetailResult result{.without_spans = options.operators, .without_paths = options.critical_path};
   if (!options.operators && !options.critical_path && !options.waves) return result;
   ASSIGN_OR_RETURN(const auto trace,
                    importers::OpenTrace(
@@ -28,11 +30,14 @@ Result<DetailResult> ReadDetail(const std::string& path, const Options& options)
   TRY(state.Finish());
   if (options.operators) {
     ASSIGN_OR_RETURN(result.operators, SumOperators(state));
+    result.without_spans = std::ranges::none_of(result.operators.rows(),
+                                                [](const auto& row) { return row.second.launches > 0; });
   }
   if (options.critical_path) {
     ASSIGN_OR_RETURN(result.paths, FindCriticalPaths(state, {.communication = options.communication,
                                                              .steps = options.steps}));
   }
+  result.without_paths = options.critical_path && result.paths.empty();
   if (options.waves) result.waves = state.Waves(trace->info());
   return result;
 }

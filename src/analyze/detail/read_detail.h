@@ -17,12 +17,16 @@ struct DetailResult {
   OperatorTable operators;
   std::vector<CriticalPath> paths;
   std::vector<RankWaves> waves;
+  bool without_spans = false;  // operators were asked for, but no work was launched in any
+  bool without_paths = false;  // so critical paths
 
   template <class Archive>
   void Transfer(Archive& archive) {
     archive(operators);
     archive(paths);
     archive(waves);
+    archive(without_spans);
+    archive(without_paths);
   }
 };
 

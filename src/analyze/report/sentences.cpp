@@ -287,6 +287,10 @@ std::string SentenceOf(const Note& note) {
   if (note.kind == "names_beyond_bound")
     return fmt::format("{} with names beyond the first 50,000 {} together in {}", events, are,
                        NameTable::kOther);
+  if (note.kind == "no_operators")
+    return "no GPU work of it was launched within an operator, module or range, as far as it says";
+  if (note.kind == "no_critical_paths")
+    return "it has no steps that launched GPU work, so there are no critical paths (--steps names them)";
   if (note.kind == "bad_time") return fmt::format("{} with an impossible time {} left out", events, are);
   if (note.kind == "negative_duration")
     return fmt::format("{} that end before they begin {} left out", events, are);

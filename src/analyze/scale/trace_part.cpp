@@ -135,13 +135,14 @@ Result<TracePart> ReadPart(const std::string& path, const std::optional<Share>& 
                                                   .keep_records = !options.kernel_summary,
                                                   .share = *share}));
   ASSIGN_OR_RETURN(part.info, Describe(path, trace->info(), options));
+  part.whole = share->parts == 1;
+  if (part.whole) {
+    ASSIGN_OR_RETURN(part.ranks, FollowProcesses(part.state, threads, FollowOptionsOf(options)));
+    part.state.DropRecords();
+  }
   if (detail) {
     ASSIGN_OR_RETURN(part.detail, ReadDetail(path, options));
   }
-  part.whole = share->parts == 1;
-  if (!part.whole) return part;
-  ASSIGN_OR_RETURN(part.ranks, FollowProcesses(part.state, threads, FollowOptionsOf(options)));
-  part.state.DropRecords();
   return part;
 }
 
