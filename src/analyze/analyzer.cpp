@@ -13,6 +13,7 @@ Result<Report> Analyze(const std::vector<std::string>& paths, const Options& opt
   ASSIGN_OR_RETURN(const Division division, Division::Make(paths, 1));
   TRY(ReadParts(paths, options, division, 0, [&builder](TracePart part) {
     builder.Add(part.path, part.info, part.state, std::move(part.ranks));
+    builder.AddDetail(part.detail);
   }));
   return std::move(builder).Finish();
 }

@@ -19,6 +19,9 @@ struct Options {
   bool partial = false;  // analyse the readable part of damaged traces
   // Bytes of temporary files.
   uint64_t temp_limit = std::numeric_limits<uint64_t>::max();
+  bool operators = false;       // GPU work by what launched it, which reads the traces a second time
+  bool critical_path = false;   // critical paths of steps, in the same second reading
+  bool waves = false;           // what kernels lose in last waves of blocks, in the same second reading
   bool kernel_summary = false;  // only sums of kernels: faster, as no timeline is built
   Alignment alignment = Alignment::kNone;
   CommunicationKernels communication;

@@ -2,6 +2,7 @@
 #include "analyze/lines.h"
 
 #include <algorithm>
+#include <array>
 #include <tuple>
 #include <utility>
 
@@ -170,6 +171,60 @@ std::vector<TransferLine> MakeTransferLines(const std::map<TransferKey, Transfer
   std::ranges::stable_sort(lines, std::greater<>(),
                            [](const TransferLine& line) { return line.durations.total_ns; });
   return lines;
+}
+
+std::vector<OperatorLine> MakeOperatorLines(const OperatorTable& table) {
+  constexpr size_t kKernels = 3;
+  constexpr std::array kKinds = {std::string_view("operator"), std::string_view("module"),
+                                 std::string_view("range")};
+  std::vector<OperatorLine> lines;
+  // Rows are by kind.
+  for (const auto& [key, row] : table.rows()) {
+    if (row.launches == 0) continue;
+    OperatorLine line{.kind = kKinds[static_cast<size_t>(key.kind)],
+                      .name = std::string(table.names()[key.name]),
+                      .calls = row.calls,
+                      .host_ns = row.host_ns,
+                      .launches = row.launches,
+                      .self_ns = row.self_ns,
+                      .total_ns = row.total_ns,
+                      .kernels = {}};
+    std::vector<std::pair<uint32_t, OperatorKernel>> kernels(row.kernels.begin(), row.kernels.end());
+    const size_t shown = std::min(kernels.size(), kKernels);
+    std::ranges::partial_sort(
+        kernels, kernels.begin() + static_cast<std::ptrdiff_t>(shown), {},
+        [&table](const auto& one) { return std::tuple(-one.second.total_ns, table.names()[one.first]); });
+    kernels.resize(shown);
+    for (const auto& [name, sums] : kernels)
+      line.kernels.push_back({std::string(table.names()[name]), sums.count, sums.total_ns});
+    lines.push_back(std::move(line));
+  }
+  const auto rank = [&kKinds](const OperatorLine& line) {
+    return std::tuple(std::ranges::find(kKinds, line.kind) - kKinds.begin(), -line.total_ns,
+                      std::string_view(line.name));
+  };
+  std::ranges::sort(lines, {}, rank);
+  return lines;
+}
+
+CriticalPathLine MakeCriticalPathLine(const JobRank& rank, const CriticalPath& path) {
+  constexpr std::array kKinds = {
+      std::string_view("compute"),     std::string_view("communication"), std::string_view("transfer"),
+      std::string_view("graph"),       std::string_view("launch"),        std::string_view("gap"),
+      std::string_view("stream_wait"), std::string_view("call"),          std::string_view("operator"),
+      std::string_view("host"),        std::string_view("sync"),          std::string_view("rank_wait"),
+      std::string_view("unknown")};
+  static_assert(kKinds.size() == static_cast<size_t>(PathKind::kUnknown) + 1);
+  CriticalPathLine line{.rank = rank.number,
+                        .trace = rank.trace,
+                        .number = path.number,
+                        .slow = path.slow,
+                        .begin_ns = path.begin_ns,
+                        .end_ns = path.end_ns,
+                        .parts = {}};
+  for (const CriticalPath::Part& part : path.parts)
+    line.parts.push_back({kKinds[static_cast<size_t>(part.kind)], part.name, part.count, part.total_ns});
+  return line;
 }
 
 RankLine MakeRankLine(const JobRank& rank) {

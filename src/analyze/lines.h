@@ -6,9 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "analyze/detail/critical_path.h"
+#include "analyze/detail/operators.h"
 #include "analyze/findings/job.h"
 #include "analyze/report.h"
-
 #include "analyze/trace_state.h"
 #include "importers/trace.h"
 
@@ -38,6 +39,11 @@ DistributionLine MakeDistributionLine(const DurationLine& kernel, const model::S
 
 // Largest total first, ties by kind.
 std::vector<TransferLine> MakeTransferLines(const std::map<TransferKey, Transfers>& transfers);
+
+// Those that launched work: by kind, largest total first, ties by the names' bytes.
+std::vector<OperatorLine> MakeOperatorLines(const OperatorTable& table);
+
+CriticalPathLine MakeCriticalPathLine(const JobRank& rank, const CriticalPath& path);
 
 RankLine MakeRankLine(const JobRank& rank);
 

@@ -44,7 +44,7 @@ struct CallRecord {
   int64_t start_ns = 0;
   int64_t end_ns = 0;
   uint32_t correlation = 0;
-  uint32_t unused = 0;  // padding, so that files have no uninitialised bytes
+  uint32_t thread = 0;  // importers::ApiCall::thread
 };
 static_assert(sizeof(CallRecord) == 24);
 
@@ -75,7 +75,7 @@ struct ByCorrelation {
     return std::tuple(r.has_correlation == 0, r.correlation, r.start_ns, r.end_ns, r.stream, r.work, r.shape,
                       r.bytes);
   }
-  static auto Key(const CallRecord& r) { return std::tuple(r.correlation, r.start_ns, r.end_ns); }
+  static auto Key(const CallRecord& r) { return std::tuple(r.correlation, r.start_ns, r.end_ns, r.thread); }
   // The leading part of Key.
   static uint64_t Radix(const GpuRecord& r) {
     return uint64_t{r.has_correlation != 0 ? 0u : 1u} << 32 | r.correlation;
@@ -99,7 +99,8 @@ struct LaunchedRecord {
   GpuRecord gpu;
   int64_t call_start_ns = 0;
   int64_t call_end_ns = 0;
-  uint64_t has_call = 0;
+  uint32_t has_call = 0;
+  uint32_t thread = 0;  // of the call
 };
 static_assert(sizeof(LaunchedRecord) == 64);
 

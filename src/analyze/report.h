@@ -205,6 +205,56 @@ struct CollectiveLine {
   bool straggler = false;         // last more often than by chance
 };
 
+// GPU work by what was open on the thread that launched it (detail/operators.h).
+struct OperatorLine {
+  struct Kernel {
+    std::string name;  // of copies and sets "[copy htod]", "[set]"
+    int64_t count = 0;
+    int64_t total_ns = 0;
+  };
+  std::string_view kind;  // operator, module, range
+  std::string name;
+  int64_t calls = 0;
+  int64_t host_ns = 0;   // of the calls, nested ones too
+  int64_t launches = 0;  // GPU work
+  int64_t self_ns = 0;   // of work that no nested one of the kind launched
+  int64_t total_ns = 0;
+  std::vector<Kernel> kernels;  // at most 3, largest total first
+};
+
+// A critical path through a step (detail/critical_path.h).
+struct CriticalPathLine {
+  struct Part {
+    std::string_view kind;
+    std::string name;  // of kernels, calls, operators
+    int64_t count = 0;
+    int64_t total_ns = 0;
+  };
+  int64_t rank = 0;
+  size_t trace = 0;
+  int64_t number = 0;    // of the step, as in StepsLine
+  bool slow = false;     // else the typical one
+  int64_t begin_ns = 0;  // on the device, by the trace's own clock
+  int64_t end_ns = 0;
+  std::vector<Part> parts;  // largest first; they add up to the whole
+};
+
+// What a rank's kernels lose in last waves of blocks (detail/waves.h).
+struct WavesLine {
+  struct Kernel {
+    std::string name;
+    int64_t count = 0;
+    int64_t total_ns = 0;
+    int64_t lost_ns = 0;
+  };
+  int64_t rank = 0;
+  size_t trace = 0;
+  int64_t known_ns = 0;         // of kernels whose waves are known
+  int64_t unknown_ns = 0;       // of others
+  int64_t lost_ns = 0;          // at most
+  std::vector<Kernel> kernels;  // that lose most, at most 20
+};
+
 // A metric of Nsight Compute's over the launches of one kernel. Values are in `unit`.
 struct KernelMetricLine {
   std::string name;
@@ -313,6 +363,9 @@ struct Report {
   std::vector<CommunicationLine> communication;
   std::vector<KernelMetricLine> kernel_metrics;
   std::vector<StepsLine> steps;
+  std::vector<OperatorLine> operators;           // with Options::operators
+  std::vector<CriticalPathLine> critical_paths;  // with Options::critical_path
+  std::vector<WavesLine> waves;                  // with Options::waves
   std::vector<AdviceLine> advice;
   std::vector<Note> notes;
 };

@@ -41,6 +41,15 @@ void ReportBuilder::Add(const std::string& path, const importers::TraceInfo& inf
   }
 }
 
+void ReportBuilder::AddDetail(const DetailResult& detail) {
+  const size_t trace = report_.traces.size() - 1;
+  if (detail.without_spans) report_.notes.push_back({trace, "no_operators", 1});
+  if (detail.without_paths) report_.notes.push_back({trace, "no_critical_paths", 1});
+  operators_.Merge(detail.operators);
+  for (const RankWaves& rank : detail.waves) waves_.emplace_back(trace, rank);
+  for (const CriticalPath& path : detail.paths) paths_.emplace_back(trace, path);
+}
+
 void ReportBuilder::AddMetrics(const importers::TraceInfo& info, const TraceState& state,
                                std::span<const uint32_t> ids) {
   std::map<RankKey, std::vector<MetricSums>> ranks;
@@ -151,6 +160,29 @@ void ReportBuilder::JoinDropped() {
       for (uint32_t* const name : {&sums.name, &sums.metric, &sums.unit}) *name = kept[*name];
 }
 
+void ReportBuilder::AddPaths(const Job& job, const std::vector<std::vector<CollectiveWait>>& waits) {
+  for (size_t i = 0; i < ranks_.size(); ++i)
+    for (auto& [trace, path] : paths_)
+      if (trace == ranks_[i].trace && path.rank == ranks_[i].result.key) {
+        AddRankWaits(job, i, waits[i], path);
+        report_.critical_paths.push_back(MakeCriticalPathLine(ranks_[i], path));
+      }
+}
+
+void ReportBuilder::AddWaves() {
+  for (const JobRank& rank : ranks_)
+    for (const auto& [trace, waves] : waves_)
+      if (trace == rank.trace && waves.rank == rank.result.key) {
+        WavesLine& line = report_.waves.emplace_back(WavesLine{.rank = rank.number,
+                                                               .trace = trace,
+                                                               .known_ns = waves.known_ns,
+                                                               .unknown_ns = waves.unknown_ns,
+                                                               .lost_ns = waves.lost_ns});
+        for (const RankWaves::Kernel& kernel : waves.kernels)
+          line.kernels.push_back({kernel.name, kernel.count, kernel.total_ns, kernel.lost_ns});
+      }
+}
+
 Result<Report> ReportBuilder::Finish() && {
   TRY(CheckRanks());
   TRY(CheckTraces());
@@ -177,7 +209,7 @@ Result<Report> ReportBuilder::Finish() && {
   report_.api_calls = MakeDurationLines(all_.names(), all_.calls());
   report_.memcpys = MakeTransferLines(all_.copies());
   report_.memsets = MakeTransferLines(all_.sets());
-  CollectiveComparison compared = CompareCollectives(job);
+  CollectiveComparison compared = CompareCollectives(job, !paths_.empty());
   report_.collectives = std::move(compared.lines);
   if (report_.alignment == Alignment::kCollectives) AlignClocks(compared.clock_offsets);
   AddRankLines();
@@ -187,6 +219,10 @@ Result<Report> ReportBuilder::Finish() && {
   report_.slow_ranks = FindSlowRanks(job);
   report_.kernel_metrics = CompareKernelMetrics(job);
   report_.steps = SumSteps(job);
+  operators_.Finish();
+  report_.operators = MakeOperatorLines(operators_);
+  AddPaths(job, compared.waits);
+  AddWaves();
   report_.advice = Advise(report_);
   return std::move(report_);
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "analyze/communication.h"
+#include "analyze/detail/read_detail.h"
 #include "analyze/findings/job.h"
 #include "analyze/report.h"
 #include "analyze/trace_state.h"
@@ -29,6 +30,8 @@ class ReportBuilder {
   // `ranks` are those of the state.
   void Add(const std::string& path, const importers::TraceInfo& info, const TraceState& state,
            std::vector<RankResult> ranks);
+  // What one of its parts read in detail of the trace that was added last.
+  void AddDetail(const DetailResult& detail);
   // Errors: kInvalidArgument, naming the traces, for two ranks of the same number at the same time and for
   // the same trace twice.
   Result<Report> Finish() &&;
@@ -43,12 +46,17 @@ class ReportBuilder {
   void AlignClocks(const std::vector<std::optional<int64_t>>& offsets);
   void AddRankLines();
   void AddDistributions();
+  void AddPaths(const Job& job, const std::vector<std::vector<CollectiveWait>>& waits);
+  void AddWaves();
   void AddMetrics(const importers::TraceInfo& info, const TraceState& state, std::span<const uint32_t> ids);
 
   CommunicationKernels communication_;
   Report report_;
   TraceState all_;
-  std::map<uint32_t, std::vector<ValueCount>> fine_;  // as in Job
+  OperatorTable operators_;
+  std::vector<std::pair<size_t, RankWaves>> waves_;     // with the number of their trace
+  std::vector<std::pair<size_t, CriticalPath>> paths_;  // with the number of their trace
+  std::map<uint32_t, std::vector<ValueCount>> fine_;    // as in Job
   std::vector<JobRank> ranks_;
   std::vector<JobMetrics> metrics_;
 };

@@ -106,7 +106,8 @@ void TraceState::Api(std::span<const importers::ApiCall> calls) {
     }
     records->calls.Add({.start_ns = call.start_ns,
                         .end_ns = call.end_ns,
-                        .correlation = static_cast<uint32_t>(call.correlation)});
+                        .correlation = static_cast<uint32_t>(call.correlation),
+                        .thread = call.thread});
   }
   LimitMemory();
 }

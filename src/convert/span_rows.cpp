@@ -56,11 +56,15 @@ bool ReadPythonName(std::string_view text, FrameName& frame) {
   return true;
 }
 
-std::string_view WithoutSuffix(std::string_view name, std::string_view mark, size_t min_digits) {
+// "cudaLaunchKernel_v7000".
+std::string_view WithoutVersion(std::string_view name) {
+  constexpr std::string_view kMark = "_v";
+  constexpr size_t kMinDigits = 4;
   const size_t last = name.find_last_not_of(kDigits);
-  if (last == std::string_view::npos || name.size() - last - 1 < min_digits) return name;
+  if (last == std::string_view::npos || name.size() - last - 1 < kMinDigits) return name;
   const std::string_view head = name.substr(0, last + 1);
-  return head.ends_with(mark) && head.size() > mark.size() ? head.substr(0, head.size() - mark.size()) : name;
+  return head.ends_with(kMark) && head.size() > kMark.size() ? head.substr(0, head.size() - kMark.size())
+                                                             : name;
 }
 
 }  // namespace
@@ -75,19 +79,13 @@ FrameName FrameNameOf(SpanKind kind, std::string_view name) {
     if (address != std::string_view::npos && name.ends_with('>')) frame.name += '>';
     return frame;
   }
-  if (IsCall(kind)) {
-    name = WithoutSuffix(name, "_v", 4);
-  } else {
-    // PyTorch's emit_nvtx: "aten::mm, seq = 12, op_id = 34".
-    for (const std::string_view data : {", seq = ", ", op_id = "}) name = name.substr(0, name.find(data));
-    name = WithoutSuffix(name, "#", 1);
-  }
+  name = IsCall(kind) ? WithoutVersion(name) : analyze::RepeatedName(name);
   frame.name = name;
   return frame;
 }
 
 Status SpanRows::Write(const SpanRuns& runs) {
-  analyze::Merged<Span, ByNesting> merged(runs.runs());
+  analyze::Merged<Span, analyze::ByNesting> merged(runs.runs());
   while (const Span* span = merged.Next()) {
     Thread& thread = ThreadOf(*span);
     if (IsFrame(*span)) Push(thread, *span);

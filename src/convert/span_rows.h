@@ -13,8 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "analyze/records.h"
-#include "analyze/sorted_runs.h"
+#include "analyze/detail/spans.h"
 #include "base/id128.h"
 #include "base/result.h"
 #include "convert/name_store.h"
@@ -24,15 +23,7 @@
 
 namespace gpusonde::convert {
 
-// By start; a span before those that it surrounds.
-struct ByNesting {
-  static auto Key(const importers::Span& s) {
-    return std::tuple(s.start_ns, -s.end_ns, s.kind, s.process, s.tid, s.correlation, s.name, s.result);
-  }
-  static uint64_t Radix(const importers::Span& s) { return analyze::RadixOf(s.start_ns); }
-  bool operator()(const importers::Span& a, const importers::Span& b) const { return Key(a) < Key(b); }
-};
-using SpanRuns = analyze::SortedRuns<importers::Span, ByNesting>;
+using SpanRuns = analyze::SpanRuns;
 
 // Turns the spans of a trace into rows: calls with their stacks, ranges, and the stacks themselves. The stack
 // of a call is what was open on its thread when it began: Python functions, annotations, operators, calls.

@@ -84,6 +84,7 @@ struct ApiCall {
   int64_t process = 0;
   int64_t correlation = kNoCorrelation;
   uint32_t name = 0;
+  uint32_t thread = 0;  // a number that whoever reads in detail gave; importers leave it 0
 };
 
 // An annotated range of a thread (NVTX, user annotations).
@@ -175,7 +176,7 @@ enum class Dropped : uint8_t {
   kWrongType,         // a column or value of a type that it never has
   kMalformed,         // a row or event that doesn't parse
   kNotCollected,      // the profiler could not collect its times
-  kBeginEnd,          // a begin whose end is another event, which may be far away in the file
+  kBeginEnd,          // a begin whose end, another event, is not there
 };
 inline constexpr std::array kDroppedNames = {
     std::string_view("bad_time"),  std::string_view("negative_duration"), std::string_view("wrong_type"),

@@ -83,4 +83,36 @@ bool IsTrace(const std::string& path) {
   return trace.has_value() || trace.error().code != ErrorCode::kUnsupported;
 }
 
+void Multiprocessor::SetCapability(int64_t major, int64_t minor) {
+  reserved_shared_bytes = major >= 8 ? 1'024 : 0;
+  if (blocks != 0) return;
+  switch (major * 10 + minor) {
+    case 75:
+    case 86:
+    case 87:
+      blocks = 16;
+      return;
+    case 89:
+    case 120:
+      blocks = 24;
+      return;
+    case 50:
+    case 52:
+    case 53:
+    case 60:
+    case 61:
+    case 62:
+    case 70:
+    case 72:
+    case 80:
+    case 90:
+    case 100:
+    case 103:
+      blocks = 32;
+      return;
+    default:
+      return;
+  }
+}
+
 }  // namespace gpusonde::importers

@@ -20,6 +20,20 @@ enum class TraceFormat : uint8_t { kNsysSqlite, kNvprofSqlite, kKinetoJson, kNcu
 // As in the JSON: "nsys-sqlite".
 std::string_view Name(TraceFormat format);
 
+// What a multiprocessor of an NVIDIA GPU has; 0 where the trace doesn't say.
+struct Multiprocessor {
+  int64_t threads = 0;
+  int64_t blocks = 0;
+  int64_t registers = 0;
+  int64_t shared_bytes = 0;
+  int64_t reserved_shared_bytes = 0;  // of each block
+
+  // Fills in what depends on the compute capability (CUDA C++ Programming Guide, "Technical Specifications
+  // per Compute Capability"): the reserved memory, and the blocks if they are unknown and of a known
+  // capability.
+  void SetCapability(int64_t major, int64_t minor);
+};
+
 // A GPU as a trace describes it.
 struct TracedDevice {
   int64_t pid = 0;  // of the process that numbers it so; 0: of all
@@ -29,6 +43,7 @@ struct TracedDevice {
   std::string pci_bus;
   std::optional<int64_t> sm_count;
   std::optional<int64_t> memory_bytes;
+  Multiprocessor multiprocessor;
 };
 
 // Metadata of a trace, complete once all its shards have been returned.

@@ -160,8 +160,21 @@ void AddAnalyze(CLI::App& app, int& exit_status) {
       ->add_option("--temp-limit", options->how.temp_limit,
                    "Space for temporary files, such as 20GB; default: all there is")
       ->transform(CLI::AsSizeValue(/*kb_is_1000=*/true));
-  command->add_flag("--kernel-summary", options->how.kernel_summary,
-                    "Only count and time each kernel, which takes a fifth of the time");
+  CLI::Option* const operators = command->add_flag(
+      "--operators", options->how.operators,
+      "GPU time by operator, module and range that launched it; reads the traces a second time");
+  CLI::Option* const critical_path = command->add_flag(
+      "--critical-path", options->how.critical_path,
+      "What typical and slow steps wait for, from end to begin; reads the traces a second time");
+  CLI::Option* const waves =
+      command->add_flag("--waves", options->how.waves,
+                        "What kernels lose in last waves of blocks; reads the traces a second time");
+  command
+      ->add_flag("--kernel-summary", options->how.kernel_summary,
+                 "Only count and time each kernel, which takes a fifth of the time")
+      ->excludes(operators)
+      ->excludes(critical_path)
+      ->excludes(waves);
   command->add_flag("--partial", options->how.partial, "Analyse the readable part of damaged traces");
   command->callback([options, &exit_status] {
     if (options->traces.empty() && options->merge.empty()) throw CLI::RequiredError("TRACE");

@@ -22,6 +22,7 @@ constexpr std::optional<AdviceLine> (*kRules[])(const Report&) = {
     AdviseSmallKernels,
     AdviseStraggler,
     AdviseSynchronousCopies,
+    AdviseTailEffect,
 };
 
 }  // namespace

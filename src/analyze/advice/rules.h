@@ -26,6 +26,7 @@ std::optional<AdviceLine> AdviseSlowRank(const Report& report);
 std::optional<AdviceLine> AdviseSmallKernels(const Report& report);
 std::optional<AdviceLine> AdviseStraggler(const Report& report);
 std::optional<AdviceLine> AdviseSynchronousCopies(const Report& report);
+std::optional<AdviceLine> AdviseTailEffect(const Report& report);
 
 // How much evidence of a kind an advice names.
 inline constexpr size_t kMaxEvidence = 3;

@@ -38,6 +38,9 @@ inline constexpr double kComparableSizes = 4;
 // Share of communication without computation and without waiting for stragglers.
 inline constexpr double kExposedCommunication = 0.10;
 
+// Share that last waves lose: the bound is generous, as a last wave's blocks run faster, alone.
+inline constexpr double kLastWaves = 0.05;
+
 // Share that a straggler, a slow rank or slow periods cost. They are significant already (docs/analyze.md);
 // less is lost in the variation between runs.
 inline constexpr double kSlowness = 0.01;

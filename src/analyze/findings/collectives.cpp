@@ -114,8 +114,9 @@ int64_t ResidualOf(const MatchedCollectives& matched) {
 
 class Comparison {
  public:
-  explicit Comparison(const Job& job)
+  Comparison(const Job& job, bool with_waits)
       : job_(job), lines_(job.ranks.size()), expected_last_(job.ranks.size()) {
+    if (with_waits) waits_.resize(job.ranks.size());
     for (size_t i = 0; i < lines_.size(); ++i) lines_[i].rank = job.ranks[i].number;
   }
 
@@ -125,6 +126,12 @@ class Comparison {
     for (size_t at = 0; at < count; ++at) AddOne(matched, at, residual_ns);
     for (const size_t rank : matched.ranks)
       expected_last_[rank] += static_cast<double>(count) / static_cast<double>(matched.ranks.size());
+  }
+
+  std::vector<std::vector<CollectiveWait>> TakeWaits() {
+    for (std::vector<CollectiveWait>& of_rank : waits_)
+      std::ranges::sort(of_rank, {}, &CollectiveWait::start_ns);
+    return std::move(waits_);
   }
 
   std::vector<CollectiveLine> Finish(const Clocks& clocks) && {
@@ -168,7 +175,12 @@ class Comparison {
     for (size_t i = 0; i < matched.ranks.size(); ++i) {
       CollectiveLine& line = lines_[matched.ranks[i]];
       ++line.matched;
-      if (duration(i) - shortest > residual_ns) line.waited_ns += duration(i) - shortest;
+      if (duration(i) - shortest <= residual_ns) continue;
+      line.waited_ns += duration(i) - shortest;
+      if (!waits_.empty())
+        waits_[matched.ranks[i]].push_back({.start_ns = matched.visits[i][at].start_ns,
+                                            .wait_ns = duration(i) - shortest,
+                                            .last = job_.ranks[matched.ranks[last]].number});
     }
     if (longest - shortest < kNoticeableNs || longest - shortest <= residual_ns) return;
     ++lines_[matched.ranks[last]].last;
@@ -177,19 +189,23 @@ class Comparison {
 
   const Job& job_;
   std::vector<CollectiveLine> lines_;
+  std::vector<std::vector<CollectiveWait>> waits_;  // empty unless asked for
   std::vector<double> expected_last_;
 };
 
 }  // namespace
 
-CollectiveComparison CompareCollectives(const Job& job) {
+CollectiveComparison CompareCollectives(const Job& job, bool with_waits) {
   const std::vector<MatchedCollectives> all = MatchCollectives(job);
   Clocks clocks(job.ranks.size());
   for (const MatchedCollectives& matched : all) clocks.Add(matched);
   clocks.Finish();
-  Comparison comparison(job);
+  Comparison comparison(job, with_waits);
   for (const MatchedCollectives& matched : all) comparison.Add(matched, ResidualOf(matched));
-  return {.lines = std::move(comparison).Finish(clocks), .clock_offsets = clocks.Offsets()};
+  std::vector<std::vector<CollectiveWait>> waits = comparison.TakeWaits();
+  return {.lines = std::move(comparison).Finish(clocks),
+          .clock_offsets = clocks.Offsets(),
+          .waits = std::move(waits)};
 }
 
 }  // namespace gpusonde::analyze

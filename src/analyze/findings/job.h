@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "analyze/detail/critical_path.h"
 #include "analyze/metric_table.h"
 #include "analyze/name_table.h"
 #include "analyze/report.h"
@@ -56,13 +57,25 @@ std::vector<SlowRankLine> FindSlowRanks(const Job& job);
 // Of each rank with steps, in the order of ranks.
 std::vector<StepsLine> SumSteps(const Job& job);
 
+// How long a rank waited in a collective for the one that came last.
+struct CollectiveWait {
+  int64_t start_ns = 0;  // of the rank's kernel, by its trace's clock
+  int64_t wait_ns = 0;
+  int64_t last = 0;  // the number of the rank that came last
+};
+
 struct CollectiveComparison {
   std::vector<CollectiveLine> lines;
   // How far each rank's clock is ahead of that of the first rank with collectives; empty for ranks that have
   // no collectives in common with it, also not by way of other ranks.
   std::vector<std::optional<int64_t>> clock_offsets;
+  // Of each rank, by start, if asked for: those that are longer than the residual.
+  std::vector<std::vector<CollectiveWait>> waits;
 };
-CollectiveComparison CompareCollectives(const Job& job);
+CollectiveComparison CompareCollectives(const Job& job, bool with_waits = false);
+// Makes what a path has of a collective before its last rank came a part of its own, named by that rank.
+// `waits`: of the path's rank, an index into the job's.
+void AddRankWaits(const Job& job, size_t rank, std::span<const CollectiveWait> waits, CriticalPath& path);
 std::vector<KernelMetricLine> CompareKernelMetrics(const Job& job);
 
 }  // namespace gpusonde::analyze

@@ -191,6 +191,39 @@ void Write(JsonWriter& json, const StepsLine& line) {
   json.EndArray().EndObject();
 }
 
+void Write(JsonWriter& json, const OperatorLine& line) {
+  json.BeginObject().Field("kind", line.kind).Field("name", line.name).Field("calls", line.calls);
+  json.Field("host_ns", line.host_ns).Field("launches", line.launches).Field("self_ns", line.self_ns);
+  json.Field("total_ns", line.total_ns).Key("kernels").BeginArray();
+  for (const OperatorLine::Kernel& kernel : line.kernels) {
+    json.BeginObject().Field("name", kernel.name).Field("count", kernel.count);
+    json.Field("total_ns", kernel.total_ns).EndObject();
+  }
+  json.EndArray().EndObject();
+}
+
+void Write(JsonWriter& json, const CriticalPathLine& line) {
+  json.BeginObject().Field("rank", line.rank).Field("trace", static_cast<int64_t>(line.trace));
+  json.Field("number", line.number).Field("slow", line.slow).Field("begin_ns", line.begin_ns);
+  json.Field("end_ns", line.end_ns).Key("parts").BeginArray();
+  for (const CriticalPathLine::Part& part : line.parts) {
+    json.BeginObject().Field("kind", part.kind).Field("name", part.name).Field("count", part.count);
+    json.Field("total_ns", part.total_ns).EndObject();
+  }
+  json.EndArray().EndObject();
+}
+
+void Write(JsonWriter& json, const WavesLine& line) {
+  json.BeginObject().Field("rank", line.rank).Field("trace", static_cast<int64_t>(line.trace));
+  json.Field("known_ns", line.known_ns).Field("unknown_ns", line.unknown_ns);
+  json.Field("lost_ns", line.lost_ns).Key("kernels").BeginArray();
+  for (const WavesLine::Kernel& kernel : line.kernels) {
+    json.BeginObject().Field("name", kernel.name).Field("count", kernel.count);
+    json.Field("total_ns", kernel.total_ns).Field("lost_ns", kernel.lost_ns).EndObject();
+  }
+  json.EndArray().EndObject();
+}
+
 void Write(JsonWriter& json, const AdviceLine& line) {
   json.BeginObject().Field("rule", line.rule).Field("rank", line.rank).Field("ranks", line.ranks);
   json.Field("gain_ns", line.gain_ns).Field("span_ns", line.span_ns).Field("finding", line.finding);
@@ -237,6 +270,9 @@ std::string ToJson(const Report& report) {
   WriteLines(json, "kernel_metrics", report.kernel_metrics);
   WriteLines(json, "distributions", report.distributions);
   WriteLines(json, "steps", report.steps);
+  WriteLines(json, "operators", report.operators);
+  WriteLines(json, "critical_paths", report.critical_paths);
+  WriteLines(json, "waves", report.waves);
   WriteLines(json, "advice", report.advice);
   json.Field("alignment", report.alignment == Alignment::kCollectives ? "collectives" : "none");
   WriteLines(json, "notes", report.notes);

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "analyze/name_table.h"
+#include "analyze/report/critical_paths.h"
 #include "analyze/report/quantities.h"
 #include "analyze/report/steps.h"
 #include "base/counted.h"
@@ -38,6 +39,8 @@ class SentenceWriter {
     LargestKernel(overview);
     if (std::optional<std::string> steps = StepsSentence(report_); steps.has_value())
       overview.push_back(*std::move(steps));
+    if (std::optional<std::string> path = CriticalPathSentence(report_, shown_); path.has_value())
+      overview.push_back(*std::move(path));
     AlignedClocks(overview);
     if (std::optional<Finding> step = SlowestStep(report_, shown_); step.has_value())
       found.push_back(*std::move(step));
@@ -284,6 +287,10 @@ std::string SentenceOf(const Note& note) {
   if (note.kind == "names_beyond_bound")
     return fmt::format("{} with names beyond the first 50,000 {} together in {}", events, are,
                        NameTable::kOther);
+  if (note.kind == "no_operators")
+    return "no GPU work of it was launched within an operator, module or range, as far as it says";
+  if (note.kind == "no_critical_paths")
+    return "it has no steps that launched GPU work, so there are no critical paths (--steps names them)";
   if (note.kind == "bad_time") return fmt::format("{} with an impossible time {} left out", events, are);
   if (note.kind == "negative_duration")
     return fmt::format("{} that end before they begin {} left out", events, are);
@@ -291,8 +298,7 @@ std::string SentenceOf(const Note& note) {
     return fmt::format("{} with an invalid device or stream {} left out", events, are);
   if (note.kind == "not_collected")
     return fmt::format("{} whose times the profiler could not collect {} left out", events, are);
-  if (note.kind == "begin_end")
-    return fmt::format("{} given as a begin and an end (ph B and E) {} left out", events, are);
+  if (note.kind == "begin_end") return fmt::format("{} that begin without an end {} left out", events, are);
   if (note.kind == "gpu_clock_ahead_ns")
     return fmt::format(
         "the GPU's clock is {} {} the CPU's, as its launches say if the fastest took no time; times of calls "

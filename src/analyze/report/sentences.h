@@ -33,7 +33,7 @@ AdviceSentences SentencesOf(const AdviceLine& advice, const Report& report, cons
 
 ReportSentences SentencesOf(const Report& report, const ShortNames& shown);
 
-// "rank0.json from 12 to 15 µs (3.000 µs)": times as the trace writes them, Kineto's in µs, the others in ns.
+// "rank0.json from 12 to 15 µs (3 µs)": times as the trace writes them, Kineto's in µs, the others in ns.
 std::string PlaceText(const AdviceLine::Place& place, const Report& report);
 
 // The names of kernels and calls, for ShortNames.

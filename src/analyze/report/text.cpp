@@ -12,6 +12,8 @@
 #include <vector>
 
 #include "analyze/report.h"
+#include "analyze/report/critical_paths.h"
+#include "analyze/report/operators.h"
 #include "analyze/report/quantities.h"
 #include "analyze/report/sentences.h"
 #include "analyze/report/short_names.h"
@@ -36,12 +38,17 @@ class TextWriter {
     Notes();
     Ranks();
     Steps();
+    CriticalPaths();
     Durations("Kernels", report_.kernels);
     Durations("CUDA graphs", report_.graphs);
     Communication();
     Transfers("Copies", report_.memcpys);
     Transfers("Sets", report_.memsets);
     Durations("API calls", report_.api_calls);
+    Operators("Operators", "operator");
+    Operators("Modules", "module");
+    Operators("Ranges", "range");
+    Waves();
     Metrics();
     return std::move(out_);
   }
@@ -166,6 +173,34 @@ class TextWriter {
     if (report_.steps.size() > kLinesShown) Line("… and {} more", report_.steps.size() - kLinesShown);
   }
 
+  // Of typical and slow steps, and the largest parts of typical ones.
+  void CriticalPaths() {
+    if (report_.critical_paths.empty()) return;
+    out_ += fmt::format("\nCritical paths of steps\n{:>5} {:>7} {:>8} {:>12}", "rank", "step", "", "took");
+    for (const std::string_view column : kPathColumns) out_ += fmt::format(" {:>13}", column);
+    Line("");
+    size_t shown = 0;
+    for (const CriticalPathLine& path : report_.critical_paths) {
+      if (shown++ == kLinesShown) break;
+      out_ += fmt::format("{:>5} {:>7} {:>8} {:>12}", path.rank, path.number, path.slow ? "slow" : "typical",
+                          Time(path.end_ns - path.begin_ns));
+      for (const int64_t ns : PathColumnsOf(path)) out_ += fmt::format(" {:>13}", Time(ns));
+      Line("");
+    }
+    if (report_.critical_paths.size() > kLinesShown)
+      Line("… and {} more", report_.critical_paths.size() - kLinesShown);
+    const CriticalPathLine& first = report_.critical_paths.front();
+    Line(
+        "\nLargest parts of the path of step {} of rank {}: at most what it would save without them\n{:>12} "
+        "{:>8} "
+        "{:>9}  part",
+        first.number, first.rank, "time", "share", "times");
+    for (size_t i = 0; i < std::min(first.parts.size(), kLinesShown / 2); ++i)
+      Line("{:>12} {:>8} {:>9}  {}", Time(first.parts[i].total_ns),
+           Percent(first.parts[i].total_ns, first.end_ns - first.begin_ns), first.parts[i].count,
+           PathPartText(first.parts[i], shown_));
+  }
+
   void Durations(std::string_view title, const std::vector<DurationLine>& lines) {
     if (lines.empty()) return;
     int64_t whole = 0;
@@ -179,6 +214,44 @@ class TextWriter {
            Time(line.p99_ns), Time(line.max_ns), line.outliers, shown_(line.name));
     }
     if (lines.size() > kLinesShown) Line("… and {} more", lines.size() - kLinesShown);
+  }
+
+  // GPU time by what launched it.
+  void Operators(std::string_view title, std::string_view kind) {
+    std::vector<const OperatorLine*> lines;
+    for (const OperatorLine& line : report_.operators)
+      if (line.kind == kind) lines.push_back(&line);
+    if (lines.empty()) return;
+    const int64_t whole = GpuTime(report_);
+    Line(
+        "\n{} by the GPU time of what they launched\n{:>12} {:>8} {:>12} {:>9} {:>9} {:>12}  name: its "
+        "largest kernel",
+        title, "total", "share", "self", "calls", "launches", "host time");
+    for (size_t i = 0; i < std::min(lines.size(), kLinesShown); ++i) {
+      const OperatorLine& line = *lines[i];
+      Line("{:>12} {:>8} {:>12} {:>9} {:>9} {:>12}  {}: {}", Time(line.total_ns),
+           Percent(line.total_ns, whole), Time(line.self_ns), line.calls, line.launches, Time(line.host_ns),
+           shown_(line.name), KernelsText(line, shown_, 1));
+    }
+    if (lines.size() > kLinesShown) Line("… and {} more", lines.size() - kLinesShown);
+  }
+
+  // What kernels lose in last waves, of the rank that loses most.
+  void Waves() {
+    if (report_.waves.empty()) return;
+    const WavesLine& worst = *std::ranges::max_element(report_.waves, {}, &WavesLine::lost_ns);
+    Line(
+        "\nLast waves of blocks (rank {}): at most {} of {} of kernel time are lost; {} of kernels whose "
+        "waves are "
+        "not known",
+        worst.rank, Time(worst.lost_ns), Time(worst.known_ns), Time(worst.unknown_ns));
+    if (worst.kernels.empty()) return;
+    Line("{:>12} {:>12} {:>9}  name", "lost", "total", "count");
+    for (size_t i = 0; i < std::min(worst.kernels.size(), kLinesShown / 2); ++i) {
+      const WavesLine::Kernel& kernel = worst.kernels[i];
+      Line("{:>12} {:>12} {:>9}  {}", Time(kernel.lost_ns), Time(kernel.total_ns), kernel.count,
+           shown_(kernel.name));
+    }
   }
 
   // Which kernels count as communication.

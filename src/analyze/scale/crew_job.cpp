@@ -228,6 +228,7 @@ Result<std::optional<Report>> Collect(const Crew& crew, const Options& options, 
       std::ranges::sort(part.ranks, {}, &RankResult::key);
     }
     builder.Add(own[trace].path, part.info, part.state, std::move(part.ranks));
+    for (const std::vector<TracePart>& parts : crews) builder.AddDetail(parts[trace].detail);
   }
   ASSIGN_OR_RETURN(Report report, std::move(builder).Finish());
   return std::optional<Report>(std::move(report));

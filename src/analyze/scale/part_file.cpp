@@ -23,7 +23,7 @@
 namespace gpusonde::analyze {
 namespace {
 
-constexpr std::string_view kMagic = "gpusonde analyze part 5\n";
+constexpr std::string_view kMagic = "gpusonde analyze part 6\n";
 constexpr uint64_t kMaxHeader = uint64_t{4} << 30;
 constexpr uint64_t kMaxParts = 1'000'000;
 
@@ -47,6 +47,9 @@ struct Part {
   uint64_t part = 0;
   uint64_t parts = 1;
   std::string communication;  // CommunicationKernels::expression
+  bool operators = false;     // Options::operators
+  bool critical_path = false;
+  bool waves = false;
   std::vector<TracePart> traces;
   std::vector<std::vector<Counts>> counts;
 
@@ -55,6 +58,9 @@ struct Part {
     archive(part);
     archive(parts);
     archive(communication);
+    archive(operators);
+    archive(critical_path);
+    archive(waves);
     uint64_t size = traces.size();
     archive(size);
     archive.Require(size <= kMaxParts);
@@ -266,7 +272,12 @@ Result<std::vector<Part>> ReadAll(const std::vector<std::string>& files) {
 Status AnalyzePart(const std::vector<std::string>& paths, const Options& options, uint64_t part,
                    uint64_t parts, const std::string& output) {
   ASSIGN_OR_RETURN(const Division division, Division::Make(paths, parts));
-  Part made{.part = part, .parts = parts, .communication = options.communication.expression()};
+  Part made{.part = part,
+            .parts = parts,
+            .communication = options.communication.expression(),
+            .operators = options.operators,
+            .critical_path = options.critical_path,
+            .waves = options.waves};
   TRY(ReadParts(paths, options, division, part,
                 [&made](TracePart trace) { made.traces.push_back(std::move(trace)); }));
   for (const TracePart& trace : made.traces) {
@@ -286,12 +297,18 @@ Result<Report> MergeParts(const std::vector<std::string>& files, const Options& 
           ErrorCode::kInvalidArgument,
           fmt::format("part {}/{} was made with --communication '{}'; give all parts and --merge the same",
                       part.part, part.parts, part.communication));
+  for (const Part& part : parts)
+    if (part.operators != parts[0].operators || part.critical_path != parts[0].critical_path ||
+        part.waves != parts[0].waves)
+      return Fail(ErrorCode::kInvalidArgument,
+                  "give all parts the same of --operators, --critical-path and --waves");
   ReportBuilder builder(options.alignment, options.communication);
   for (size_t i = 0; !parts.empty() && i < parts[0].traces.size(); ++i) {
     const auto whole = std::ranges::find_if(parts, [i](const Part& part) { return part.traces[i].whole; });
     if (whole != parts.end()) {
       TracePart& trace = whole->traces[i];
       builder.Add(trace.path, trace.info, trace.state, std::move(trace.ranks));
+      builder.AddDetail(trace.detail);
       continue;
     }
     TracePart& first = parts[0].traces[i];
@@ -301,6 +318,7 @@ Result<Report> MergeParts(const std::vector<std::string>& files, const Options& 
     ASSIGN_OR_RETURN(std::vector<RankResult> ranks,
                      FollowProcesses(first.state, ThreadsOf(options), FollowOptionsOf(options)));
     builder.Add(first.path, first.info, first.state, std::move(ranks));
+    for (const Part& part : parts) builder.AddDetail(part.traces[i].detail);
   }
   return std::move(builder).Finish();
 }

@@ -102,6 +102,10 @@ std::optional<Share> Division::Of(size_t trace, uint64_t part) const {
   return owners_[trace] == part ? std::optional<Share>(Share()) : std::nullopt;
 }
 
+bool Division::ReadsDetail(size_t trace, uint64_t part) const {
+  return owners_.empty() ? trace % parts_ == part : owners_[trace] == part;
+}
+
 namespace {
 
 // At most what temporary files need: SQLite has 60 bytes or more for a kernel and JSON 250, for which records
@@ -118,8 +122,8 @@ uint64_t EstimateTemporarySpace(const std::vector<std::string>& paths) {
   return bytes;
 }
 
-Result<TracePart> ReadPart(const std::string& path, const std::optional<Share>& share, const Options& options,
-                           int threads) {
+Result<TracePart> ReadPart(const std::string& path, const std::optional<Share>& share, bool detail,
+                           const Options& options, int threads) {
   TracePart part;
   part.path = path;
   if (!share.has_value()) return part;
@@ -132,9 +136,13 @@ Result<TracePart> ReadPart(const std::string& path, const std::optional<Share>& 
                                                   .share = *share}));
   ASSIGN_OR_RETURN(part.info, Describe(path, trace->info(), options));
   part.whole = share->parts == 1;
-  if (!part.whole) return part;
-  ASSIGN_OR_RETURN(part.ranks, FollowProcesses(part.state, threads, FollowOptionsOf(options)));
-  part.state.DropRecords();
+  if (part.whole) {
+    ASSIGN_OR_RETURN(part.ranks, FollowProcesses(part.state, threads, FollowOptionsOf(options)));
+    part.state.DropRecords();
+  }
+  if (detail) {
+    ASSIGN_OR_RETURN(part.detail, ReadDetail(path, options));
+  }
   return part;
 }
 
@@ -150,7 +158,7 @@ Status ReadParts(const std::vector<std::string>& paths, const Options& options, 
   const auto threads = static_cast<size_t>(ThreadsOf(options));
   const size_t at_once = std::max<size_t>(1, std::min(threads, division.CountOf(paths.size(), part)));
   const auto read = [&](size_t i) {
-    return ReadPart(paths[i], division.Of(i, part), options,
+    return ReadPart(paths[i], division.Of(i, part), division.ReadsDetail(i, part), options,
                     static_cast<int>((threads + at_once - 1) / at_once));
   };
   return MakeInOrder<TracePart>(paths.size(), at_once, read, take);

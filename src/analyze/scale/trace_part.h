@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "analyze/analyzer.h"
+#include "analyze/detail/read_detail.h"
 #include "analyze/read_trace.h"
 #include "analyze/report_builder.h"
 #include "analyze/timeline/process_timeline.h"
@@ -28,6 +29,7 @@ struct TracePart {
   // joined with those of others.
   bool whole = false;
   std::vector<RankResult> ranks;
+  DetailResult detail;  // of the whole trace, in one of its parts
 
   // Everything but the path and the records.
   template <class Archive>
@@ -39,6 +41,7 @@ struct TracePart {
     archive(state);
     archive(whole);
     archive(ranks);
+    archive(detail);
     archive.Require(info.format <= importers::TraceFormat::kSonde);
     for (const RankResult& rank : ranks) archive.Require(HasOnlyKnownNames(rank, state.names().size()));
   }
@@ -62,6 +65,8 @@ class Division {
   size_t CountOf(size_t traces, uint64_t part) const;
   // The share of a trace that a part reads; empty if another part reads all of it.
   std::optional<Share> Of(size_t trace, uint64_t part) const;
+  // Whether the part reads the trace in detail: one part does, all of it.
+  bool ReadsDetail(size_t trace, uint64_t part) const;
 
  private:
   uint64_t parts_ = 1;

@@ -40,6 +40,7 @@ std::optional<LaunchedRecord> LaunchJoin::Next() {
       event->has_correlation != 0 ? FindCall(event->correlation, event->start_ns - gpu_ahead_ns_) : nullptr;
   if (call != nullptr) {
     record.has_call = 1;
+    record.thread = call->thread;
     record.call_start_ns = call->start_ns + gpu_ahead_ns_;
     record.call_end_ns = call->end_ns + gpu_ahead_ns_;
   }

@@ -409,6 +409,19 @@ TracedDevice DeviceOf(simdjson::dom::element properties) {
   if (properties["name"].get(name) == simdjson::SUCCESS) device.name = name;
   if (properties["numSms"].get(number) == simdjson::SUCCESS) device.sm_count = number;
   if (properties["totalGlobalMem"].get(number) == simdjson::SUCCESS) device.memory_bytes = number;
+  // AMD's GPUs have other waves and limits.
+  int64_t warp = 0, major = 0, minor = 0;
+  Multiprocessor& limits = device.multiprocessor;
+  const auto read = [&properties](std::string_view key, int64_t& value) {
+    return properties[key].get(value) == simdjson::SUCCESS;
+  };
+  if (!read("warpSize", warp) || warp != 32 || !read("computeMajor", major) || !read("computeMinor", minor))
+    return device;
+  if (major < 0 || major > 100 || minor < 0 || minor > 9) return device;
+  read("maxThreadsPerMultiprocessor", limits.threads);
+  read("regsPerMultiprocessor", limits.registers);
+  read("sharedMemPerMultiprocessor", limits.shared_bytes);
+  limits.SetCapability(major, minor);
   return device;
 }
 
@@ -431,9 +444,6 @@ Metadata ParseMetadata(std::string_view text) {
   metadata.valid = true;
   simdjson::dom::object root;
   if (value.get(root) != simdjson::SUCCESS) return metadata;
-  metadata.more_events =
-      std::ranges::count(root, std::string_view("traceEvents"),
-                         [](const simdjson::dom::key_value_pair& member) { return member.key; }) > 1;
   int64_t number = 0;
   if (root["baseTimeNanoseconds"].get(number) == simdjson::SUCCESS) metadata.base_time_ns = number;
   if (root["distributedInfo"]["rank"].get(number) == simdjson::SUCCESS) metadata.rank = number;

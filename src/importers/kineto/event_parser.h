@@ -34,9 +34,8 @@ class EventParser {
 
 // The metadata of a trace, outside its events.
 struct Metadata {
-  bool complete = false;     // its first value, an object or array, ends; other bytes may follow
-  bool valid = false;        // that value is JSON
-  bool more_events = false;  // it has a second traceEvents
+  bool complete = false;  // its first value, an object or array, ends; other bytes may follow
+  bool valid = false;     // that value is JSON
   std::optional<int64_t> base_time_ns;
   std::optional<int64_t> rank;  // distributedInfo.rank
   std::vector<TracedDevice> devices;

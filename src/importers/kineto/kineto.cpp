@@ -3,9 +3,11 @@
 
 #include <fmt/format.h>
 
+#include <optional>
 #include <utility>
 
 #include "importers/kineto/event_parser.h"
+#include "importers/kineto/pair_joiner.h"
 #include "importers/kineto/splitter.h"
 
 namespace gpusonde::importers::kineto {
@@ -37,6 +39,7 @@ class KinetoTrace final : public Trace {
     shard.first = splitter_.offset();
     EventSplitter::Chunk chunk{.text = std::move(shard.text), .ends = std::move(shard.ends)};
     auto more = splitter_.Next(chunk);
+    if (more.has_value()) more = JoinPairs(*more, chunk);
     shard.text = std::move(chunk.text);
     shard.ends = std::move(chunk.ends);
     if (!more.has_value() && options_.partial && more.error().code == ErrorCode::kCorrupt && shards_ > 0) {
@@ -57,6 +60,18 @@ class KinetoTrace final : public Trace {
   }
 
  private:
+  // Whether there is a chunk.
+  bool JoinPairs(bool more, EventSplitter::Chunk& chunk) {
+    // A search in all chunks would cost every trace a part of its reading.
+    constexpr uint64_t kSearchedShards = 4;
+    if (more && !joiner_.has_value() && shards_ < kSearchedShards && PairJoiner::MayHavePairs(chunk.text))
+      joiner_.emplace();
+    if (!joiner_.has_value()) return more;
+    if (!more) return joiner_->Finish(chunk);
+    joiner_->Join(chunk);
+    return true;
+  }
+
   Status Finish() {
     const Metadata metadata = ParseMetadata(splitter_.metadata());
     info_.truncated = splitter_.truncated() || source_->truncated() || !metadata.complete;
@@ -67,9 +82,6 @@ class KinetoTrace final : public Trace {
     if (!info_.truncated && !metadata.valid)
       return Fail(ErrorCode::kCorrupt,
                   source_->path() + ": the text around its events is not JSON; --partial ignores it");
-    if (metadata.more_events)
-      return Fail(ErrorCode::kUnsupported,
-                  source_->path() + ": has traceEvents twice; --partial reads the first ones only");
     if (!info_.truncated) return {};
     return Fail(
         ErrorCode::kCorrupt,
@@ -81,6 +93,7 @@ class KinetoTrace final : public Trace {
   std::unique_ptr<ByteSource> source_;
   OpenOptions options_;
   EventSplitter splitter_;
+  std::optional<PairJoiner> joiner_;  // once there were begins
   TraceInfo info_{.format = TraceFormat::kKinetoJson};
   uint64_t shards_ = 0;
 };

@@ -39,19 +39,23 @@ Result<bool> EventSplitter::ReadMore() {
   return count > 0;
 }
 
-// Leaves the text after the array's '[' in buffer_, and the text before it in metadata_.
+// Looks for an array of events at the object's own level, or for one that is the whole text. Leaves the text
+// from the array's '[' in buffer_ and adds the text before it to metadata_. False at the end of the text.
 Result<bool> EventSplitter::FindEvents() {
+  const bool first = !begun_;
   size_t at = 0;
-  int64_t depth = 0;
+  int64_t depth = first ? 0 : 1;
   bool in_string = false;
   bool escaped = false;
   bool key_seen = false;  // "traceEvents" was the last string at depth 1
   size_t string_begin = 0;
   while (true) {
     if (at == buffer_.size()) {
-      if (buffer_.size() > kMaxMetadataBytes)
+      if (metadata_.size() + buffer_.size() > kMaxMetadataBytes)
         return Fail(ErrorCode::kUnsupported,
-                    fmt::format("{}: no traceEvents in the first {} bytes", source_.path(), at));
+                    first ? fmt::format("{}: no traceEvents in the first {} bytes", source_.path(), at)
+                          : fmt::format("{}: more than {} bytes around its events", source_.path(),
+                                        kMaxMetadataBytes));
       if (source_ended_) break;
       TRY(ReadMore());
       continue;
@@ -72,12 +76,15 @@ Result<bool> EventSplitter::FindEvents() {
     if (c == '"') {
       in_string = true;
       string_begin = at;
-    } else if (c == '[' && (depth == 0 || (depth == 1 && key_seen))) {
+    } else if (c == '[' && ((first && depth == 0) || (depth == 1 && key_seen && (first || object_)))) {
       object_ = depth == 1;
-      const size_t mark = buffer_.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0;
-      metadata_ = buffer_.substr(mark, at - 1 - mark);
-      consumed_ = at - 1;
+      const size_t mark = first && buffer_.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0;
+      metadata_ += buffer_.substr(mark, at - 1 - mark);
+      consumed_ += at - 1;
       buffer_.erase(0, at - 1);
+      brackets_ = BracketScanner();
+      scanned_ = 1;
+      begun_ = true;
       return true;
     } else if (c == '{' || c == '[') {
       ++depth;
@@ -87,25 +94,15 @@ Result<bool> EventSplitter::FindEvents() {
       key_seen = false;
     }
   }
+  if (!first) {
+    metadata_ += buffer_;
+    return false;
+  }
   truncated_ = depth > 0 || in_string;
   if (truncated_)
     return Fail(ErrorCode::kCorrupt,
                 fmt::format("{}: ends at byte {} before its events begin", source_.path(), at));
   return Fail(ErrorCode::kUnsupported, source_.path() + ": JSON without traceEvents; not a trace");
-}
-
-Status EventSplitter::ReadRest() {
-  std::string rest = buffer_;
-  while (!source_ended_) {
-    buffer_.clear();
-    TRY(ReadMore());
-    rest += buffer_;
-    if (rest.size() > kMaxMetadataBytes)
-      return Fail(ErrorCode::kUnsupported,
-                  fmt::format("{}: more than {} bytes follow its events", source_.path(), kMaxMetadataBytes));
-  }
-  metadata_ += "[]" + rest;
-  return {};
 }
 
 size_t EventSplitter::CommaBehind(size_t end) const {
@@ -115,13 +112,16 @@ size_t EventSplitter::CommaBehind(size_t end) const {
 }
 
 Result<bool> EventSplitter::Next(Chunk& chunk) {
-  if (finished_) return false;
-  if (!begun_) {
-    ASSIGN_OR_RETURN(const bool found, FindEvents());
-    if (!found) return false;
-    begun_ = true;
-    scanned_ = 1;
+  while (!finished_) {
+    ASSIGN_OR_RETURN(const bool has_events, Take(chunk));
+    if (has_events) return true;
   }
+  return false;
+}
+
+// Whether there are events in the chunk: an array may be empty.
+Result<bool> EventSplitter::Take(Chunk& chunk) {
+  if (!begun_) TRY(FindEvents());
   size_t wanted = kChunkBytes;
   while (true) {
     scanned_ = brackets_.Scan(buffer_, scanned_, source_ended_);
@@ -158,11 +158,16 @@ Result<bool> EventSplitter::Next(Chunk& chunk) {
     buffer_[0] = '[';
     return true;
   }
+  metadata_ += "[]";
   if (array_end != 0) {
-    TRY(ReadRest());
+    // The object may have the member twice; then events are in both.
+    const uint64_t last_event = consumed_;
+    consumed_ += array_end + 1 - end;
+    ASSIGN_OR_RETURN(const bool more, FindEvents());
+    finished_ = !more;
+    if (!more) consumed_ = last_event;
   } else {
     truncated_ = true;
-    metadata_ += "[]";
     if (object_) metadata_ += '}';
   }
   return end > 0;

@@ -16,7 +16,7 @@ namespace gpusonde::importers::kineto {
 // found from quotes, backslashes and brackets, 64 bytes at a time. So files of any size can be read, and
 // threads parse while one reads. Chunks don't depend on who reads them.
 //
-// The trace is an object with "traceEvents" in it, or that array alone.
+// The trace is an object with "traceEvents" in it, once or several times, or that array alone.
 class EventSplitter {
  public:
   static constexpr size_t kChunkBytes = size_t{1} << 20;
@@ -31,11 +31,11 @@ class EventSplitter {
   explicit EventSplitter(ByteSource& source) : source_(source) {}
 
   // Reads the next events into `chunk`, reusing its memory; returns false when there are none left. Errors:
-  // kUnsupported for JSON without traceEvents, more than 8 MiB before or after them, kCorrupt for an event of
+  // kUnsupported for JSON without traceEvents, more than 8 MiB around them, kCorrupt for an event of
   // more than 16 MiB and for invalid JSON, with offsets; those of the source.
   Result<bool> Next(Chunk& chunk);
 
-  // The trace without its events, as a JSON object with an empty traceEvents; complete when Next has returned
+  // The trace without its events, as a JSON object with empty traceEvents; complete when Next has returned
   // false.
   const std::string& metadata() const { return metadata_; }
   // Whether the array of events, or what is behind it, ends in the middle. Complete as above.
@@ -46,8 +46,7 @@ class EventSplitter {
  private:
   Result<bool> ReadMore();
   Result<bool> FindEvents();
-  // Appends the text after the array, which begins in buffer_, to metadata_.
-  Status ReadRest();
+  Result<bool> Take(Chunk& chunk);
   // Where the comma behind an event that ends at `end` is; 0 if it isn't in buffer_.
   size_t CommaBehind(size_t end) const;
 

@@ -167,8 +167,20 @@ Result<std::vector<TracedDevice>> ReadDevices(const sqlite::Database& database) 
     mapped.push_back({cells[0].integer, cells[1].integer, cells[2].integer});
   }));
   std::vector<TracedDevice> devices;
-  constexpr std::array<std::string_view, 7> kColumns = {"id",      "name",     "uuid",       "totalMemory",
-                                                        "smCount", "cuDevice", "busLocation"};
+  constexpr std::array<std::string_view, 14> kColumns = {"id",
+                                                         "name",
+                                                         "uuid",
+                                                         "totalMemory",
+                                                         "smCount",
+                                                         "cuDevice",
+                                                         "busLocation",
+                                                         "maxWarpsPerSm",
+                                                         "threadsPerWarp",
+                                                         "maxBlocksPerSm",
+                                                         "maxRegistersPerSm",
+                                                         "maxShmemPerSm",
+                                                         "computeMajor",
+                                                         "computeMinor"};
   TRY(ForEachRow(database, "TARGET_INFO_GPU", kColumns, [&](std::span<const sqlite::Cell> cells) {
     const auto number = [&](size_t column) {
       return cells[column].is_integer() ? std::optional(cells[column].integer) : std::nullopt;
@@ -178,6 +190,15 @@ Result<std::vector<TracedDevice>> ReadDevices(const sqlite::Database& database) 
                         .pci_bus = std::string(cells[6].bytes),
                         .sm_count = number(4),
                         .memory_bytes = number(3)};
+    constexpr int64_t kMaxLimit = int64_t{1} << 31;  // so that their product is one
+    const auto limit = [&](size_t column) {
+      return std::clamp<int64_t>(number(column).value_or(0), 0, kMaxLimit);
+    };
+    device.multiprocessor = {.threads = limit(7) * limit(8),
+                             .blocks = limit(9),
+                             .registers = limit(10),
+                             .shared_bytes = limit(11)};
+    device.multiprocessor.SetCapability(limit(12), limit(13));
     bool is_mapped = false;
     for (const Mapped& map : mapped) {
       if (map.gpu != cells[0].integer) continue;

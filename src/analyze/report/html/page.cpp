@@ -145,7 +145,10 @@ std::string ToHtml(const Report& report) {
   WriteRanks(html, report);
   WriteHeatMap(html, report);
   WriteSteps(html, report, shown);
+  WriteCriticalPaths(html, report, shown);
   WriteKernels(html, report, shown);
+  WriteOperators(html, report, shown);
+  WriteWaves(html, report, shown);
   WriteVariability(html, report, shown);
   WriteCopyEffects(html, report, shown);
   WriteJob(html, report);

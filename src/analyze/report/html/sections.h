@@ -21,8 +21,14 @@ void WriteHeatMap(HtmlWriter& html, const Report& report);
 // Typical steps of each rank, and the slowest.
 void WriteSteps(HtmlWriter& html, const Report& report, const ShortNames& shown);
 
+// What steps wait for.
+void WriteCriticalPaths(HtmlWriter& html, const Report& report, const ShortNames& shown);
+
 // Kernels by time, with the distributions of their durations.
 void WriteKernels(HtmlWriter& html, const Report& report, const ShortNames& shown);
+// GPU work by what launched it.
+void WriteOperators(HtmlWriter& html, const Report& report, const ShortNames& shown);
+void WriteWaves(HtmlWriter& html, const Report& report, const ShortNames& shown);
 void WriteVariability(HtmlWriter& html, const Report& report, const ShortNames& shown);
 void WriteCopyEffects(HtmlWriter& html, const Report& report, const ShortNames& shown);
 // Slow ranks, unusual windows, collectives.

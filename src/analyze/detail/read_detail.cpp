@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyze/detail/read_detail.h"
+
+#include <algorithm>
+
+#include "analyze/detail/detail_state.h"
+#include "importers/trace.h"
+
+namespace gpusonde::analyze {
+
+Result<DetailResult> ReadDetail(const std::string& path, const Options& options) {
+  using importers::TraceFormat;
+  DetailResult result{.without_spans = options.operators, .without_paths = options.critical_path};
+  if (!options.operators && !options.critical_path && !options.waves) return result;
+  ASSIGN_OR_RETURN(const auto trace,
+                   importers::OpenTrace(
+                       path, {.partial = options.partial, .detail = true, .temp_limit = options.temp_limit}));
+  const TraceFormat format = trace->info().format;
+  if (format == TraceFormat::kSonde || format == TraceFormat::kNcuCsv) return result;
+  DetailState state(/*one_process=*/format != TraceFormat::kNsysSqlite,
+                    {.calls = options.critical_path, .waves = options.waves});
+  ASSIGN_OR_RETURN(const auto reader, trace->MakeReader(state));
+  importers::Shard shard;
+  while (true) {
+    ASSIGN_OR_RETURN(const bool more, trace->Next(shard));
+    if (!more) break;
+    Status read = reader->Read(shard);
+    if (!read.has_value() && !options.partial) return Fail(std::move(read).error());
+  }
+  TRY(state.Finish());
+  if (options.operators) {
+    ASSIGN_OR_RETURN(result.operators, SumOperators(state));
+    result.without_spans = std::ranges::none_of(result.operators.rows(),
+                                                [](const auto& row) { return row.second.launches > 0; });
+  }
+  if (options.critical_path) {
+    ASSIGN_OR_RETURN(result.paths, FindCriticalPaths(state, {.communication = options.communication,
+                                                             .steps = options.steps}));
+  }
+  result.without_paths = options.critical_path && result.paths.empty();
+  if (options.waves) result.waves = state.Waves(trace->info());
+  return result;
+}
+
+}  // namespace gpusonde::analyze

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "analyze/analyzer.h"
+#include "analyze/detail/critical_path.h"
+#include "analyze/detail/operators.h"
+#include "analyze/detail/waves.h"
+#include "base/result.h"
+
+namespace gpusonde::analyze {
+
+// What a second pass over a trace, in detail, found.
+struct DetailResult {
+  OperatorTable operators;
+  std::vector<CriticalPath> paths;
+  std::vector<RankWaves> waves;
+  bool without_spans = false;  // operators were asked for, but no work was launched in any
+  bool without_paths = false;  // so critical paths
+
+  template <class Archive>
+  void Transfer(Archive& archive) {
+    archive(operators);
+    archive(paths);
+    archive(waves);
+    archive(without_spans);
+    archive(without_paths);
+  }
+};
+
+// Reads a whole trace in detail as far as options ask for it; nothing of formats without details (recordings,
+// Nsight Compute's files). Errors: those of importers::OpenTrace and of reading.
+Result<DetailResult> ReadDetail(const std::string& path, const Options& options);
+
+}  // namespace gpusonde::analyze

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <tuple>
+
+#include "analyze/records.h"
+#include "analyze/sorted_runs.h"
+#include "importers/event.h"
+
+namespace gpusonde::analyze {
+
+// By start; a span before those that it surrounds.
+struct ByNesting {
+  static auto Key(const importers::Span& s) {
+    return std::tuple(s.start_ns, -s.end_ns, s.kind, s.process, s.tid, s.correlation, s.name, s.result);
+  }
+  static uint64_t Radix(const importers::Span& s) { return RadixOf(s.start_ns); }
+  bool operator()(const importers::Span& a, const importers::Span& b) const { return Key(a) < Key(b); }
+};
+using SpanRuns = SortedRuns<importers::Span, ByNesting>;
+
+// The name of an operator or range without what differs from one run of the same code to the next: what
+// PyTorch's emit_nvtx appends ("aten::mm, seq = 12, op_id = 34"), and the number of a step
+// ("ProfilerStep#12").
+std::string_view WithoutArguments(std::string_view name);
+std::string_view RepeatedName(std::string_view name);
+
+// What a copy or set is called beside kernels: "[copy htod]", "[set]".
+std::string_view NameOfTransfer(const GpuRecord& record);
+
+}  // namespace gpusonde::analyze
