@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "base/time.h"
-#include "base/token_file.h"
 
 namespace gpusonde::server {
 namespace {
@@ -59,20 +58,6 @@ HttpHandler AnsweringHealth(HttpHandler others) {
   };
 }
 
-Result<MetricsServer::Options> MetricsServer::Parse(const std::string& listen,
-                                                    const std::string& token_file) {
-  Options options;
-  ASSIGN_OR_RETURN(options.listen, ParseListenAddress(listen));
-  if (!token_file.empty()) {
-    ASSIGN_OR_RETURN(options.token, ReadToken(token_file));
-  } else if (!options.listen.IsLoopback()) {
-    return Fail(ErrorCode::kInvalidArgument,
-                fmt::format("other machines can reach {}, so it needs a token: give --metrics-token-file",
-                            options.listen.ToText()));
-  }
-  return options;
-}
-
 Result<std::unique_ptr<MetricsServer>> MetricsServer::Start(const prometheus::LiveTotals& totals,
                                                             const Options& options) {
   const auto not_here = [](const HttpRequest& request) {
@@ -82,9 +67,11 @@ Result<std::unique_ptr<MetricsServer>> MetricsServer::Start(const prometheus::Li
   const auto api = [metrics = MetricsHandler(totals), not_here](const HttpRequest& request) {
     return request.path == "/metrics" ? metrics(request) : not_here(request);
   };
-  ASSIGN_OR_RETURN(std::unique_ptr<HttpServer> server,
-                   HttpServer::Create({.listen = options.listen, .token = options.token, .workers = 1},
-                                      {.api = api, .files = AnsweringHealth(not_here), .uploads = {}}));
+  ASSIGN_OR_RETURN(
+      std::unique_ptr<HttpServer> server,
+      HttpServer::Create(
+          {.listen = options.listen, .guard = options.guard, .get_scope = Scope::kMetrics, .workers = 1},
+          {.api = api, .files = AnsweringHealth(not_here), .uploads = {}}));
   try {
     return std::unique_ptr<MetricsServer>(new MetricsServer(std::move(server)));
   } catch (const std::system_error& error) {
@@ -101,8 +88,6 @@ MetricsServer::~MetricsServer() {
   thread_.join();
 }
 
-std::string MetricsServer::Url() const {
-  return fmt::format("http://{}/metrics", server_->address().ToText());
-}
+std::string MetricsServer::Url() const { return server_->Url() + "metrics"; }
 
 }  // namespace gpusonde::server
