@@ -211,7 +211,7 @@ struct HttpServer::State {
   const HttpServerOptions options;
   const HttpRoutes routes;
   Gate gate;
-  HttpCounts counts;
+  HttpCounts& counts = *options.guard.counts;
 
   // Used by the network's thread only.
   std::list<Connection*> connections;  // those waiting for a request in the order in which they began to
@@ -528,8 +528,6 @@ std::string HttpServer::Url() const {
   if (address.ip == "::") address.ip = "::1";
   return fmt::format("{}://{}/", state_->gate.tls ? "https" : "http", address.ToText());
 }
-
-const HttpCounts& HttpServer::counts() const { return state_->counts; }
 
 void HttpServer::Run() {
   for (;;) {

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -24,10 +25,21 @@ struct HttpRoutes {
   HttpHandler uploads;
 };
 
-// How an address is protected.
+// What an address has counted since its start.
+struct HttpCounts {
+  std::atomic<int64_t> connections = 0;
+  std::atomic<int64_t> turned_away = 0;           // connections closed to make room for others
+  std::atomic<int64_t> handshakes_failed = 0;     // TLS: garbage, timeouts, no common version
+  std::atomic<int64_t> certificates_refused = 0;  // TLS: the client's certificate is missing or not accepted
+  std::atomic<int64_t> not_tls = 0;               // no TLS on an address that has it
+  std::atomic<int64_t> denied = 0;                // answered with 401 or 403
+};
+
+// How an address is protected, and what that has counted.
 struct Guard {
   std::shared_ptr<Tls> tls;        // null: no TLS
   std::shared_ptr<Access> access;  // null: everybody has access
+  std::shared_ptr<HttpCounts> counts = std::make_shared<HttpCounts>();
 };
 
 struct HttpServerOptions {
@@ -48,16 +60,6 @@ struct HttpServerOptions {
   std::chrono::milliseconds header_timeout = std::chrono::seconds(30);
   // For a TLS handshake.
   std::chrono::milliseconds handshake_timeout = std::chrono::seconds(10);
-};
-
-// What a server has counted since its start.
-struct HttpCounts {
-  std::atomic<int64_t> connections = 0;
-  std::atomic<int64_t> turned_away = 0;           // connections closed to make room for others
-  std::atomic<int64_t> handshakes_failed = 0;     // TLS: garbage, timeouts, no common version
-  std::atomic<int64_t> certificates_refused = 0;  // TLS: the client's certificate is missing or not accepted
-  std::atomic<int64_t> not_tls = 0;               // no TLS on an address that has it
-  std::atomic<int64_t> denied = 0;                // answered with 401 or 403
 };
 
 // HTTP/1.1, with TLS if the guard has it: GET and HEAD, keep-alive, pipelining, gzip, nothing else; for
@@ -81,8 +83,6 @@ class HttpServer {
 
   // "https://127.0.0.1:7171/", for a browser on this machine.
   std::string Url() const;
-
-  const HttpCounts& counts() const;
 
   // Serves until Stop; call it once. Handlers still running then finish, but their responses are not sent.
   void Run();

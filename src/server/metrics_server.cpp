@@ -40,15 +40,18 @@ int64_t ResidentBytes() {
 
 }  // namespace
 
+prometheus::OwnUse ReadOwnUse() {
+  static const double started_seconds = static_cast<double>(EpochNow()) / 1e9;
+  return {.cpu_seconds = CpuSeconds(), .memory_bytes = ResidentBytes(), .started_seconds = started_seconds};
+}
+
 HttpHandler MetricsHandler(const prometheus::LiveTotals& totals) {
-  return [&totals, started_seconds = static_cast<double>(EpochNow()) / 1e9](const HttpRequest& request) {
+  ReadOwnUse();  // notes the start
+  return [&totals](const HttpRequest& request) {
     const prometheus::Format format = prometheus::FormatFor(request.accept);
     return HttpResponse{
         .content_type = std::string(prometheus::ContentType(format)),
-        .body = std::make_shared<const std::string>(totals.Render(format, MonotonicNow(),
-                                                                  {.cpu_seconds = CpuSeconds(),
-                                                                   .memory_bytes = ResidentBytes(),
-                                                                   .started_seconds = started_seconds}))};
+        .body = std::make_shared<const std::string>(totals.Render(format, MonotonicNow(), ReadOwnUse()))};
   };
 }
 

@@ -12,6 +12,9 @@
 
 namespace gpusonde::server {
 
+// What this process, its ended children included, has used so far.
+exporters::prometheus::OwnUse ReadOwnUse();
+
 // GET /metrics in the format that the scraper accepts. `totals` must outlive it.
 HttpHandler MetricsHandler(const exporters::prometheus::LiveTotals& totals);
 

@@ -39,8 +39,6 @@ class UiServer {
   // be empty.
   const std::string& remark() const { return remark_; }
 
-  const HttpCounts& counts() const { return server_->counts(); }
-
   // Stops the server; waits for running queries.
   ~UiServer();
 

@@ -14,6 +14,7 @@ import subprocess
 import time
 import unittest
 import urllib.error
+import urllib.parse
 import urllib.request
 
 import program
@@ -316,6 +317,61 @@ class Agents(SecureTestCase):
         self.await_that(lambda: self.frames() > 0, "with a good one it sends")
         self.stop(agent)
         self.stop(server)
+
+
+class Metrics(SecureTestCase):
+    needs_recording = True
+
+    def ask(self, port, query):
+        """The result of a query as {labels: value}, by Prometheus."""
+        address = f"http://127.0.0.1:{port}/api/v1/query?" + urllib.parse.urlencode({"query": query})
+        with urllib.request.urlopen(address, timeout=10) as answer:
+            return {tuple(sorted(one["metric"].items())): float(one["value"][1]) for one in json.load(answer)["data"]["result"]}
+
+    def test_debians_prometheus_scrapes_the_servers_own_health_over_tls(self):
+        if shutil.which("prometheus") is None or shutil.which("promtool") is None:
+            self.skipTest("no prometheus; install Debian's package prometheus")
+        self.serve()
+        agent = self.agent()
+        self.token_of_prometheus = self.folder / "scraper"
+        self.token_of_prometheus.write_text(program.new_token(self.tokens, "prometheus", "metrics"), encoding="ascii")
+        self.get("healthz", url=f"http://127.0.0.1:{self.port(self.agents_url)}/")
+        self.get("api/v1/hosts", token=self.read_token)
+        self.get("api/v1/hosts")
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        config = self.folder / "prometheus.yml"
+        config.write_text(json.dumps({"scrape_configs": [{
+            "job_name": "gpusonde", "scheme": "https", "scrape_interval": "1s", "scrape_timeout": "1s",
+            "tls_config": {"ca_file": str(self.authority.certificate)},
+            "authorization": {"credentials_file": str(self.token_of_prometheus)},
+            "static_configs": [{"targets": [f"127.0.0.1:{self.port()}"]}]}]}), encoding="utf-8")
+        prometheus = subprocess.Popen(["prometheus", f"--config.file={config}", f"--storage.tsdb.path={self.folder / 'tsdb'}",
+                                       f"--web.listen-address=127.0.0.1:{port}"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.addCleanup(prometheus.wait)
+        self.addCleanup(prometheus.kill)
+
+        def value(query):
+            with contextlib.suppress(OSError):
+                return next(iter(self.ask(port, query).values()), None)
+            return None
+
+        self.await_that(lambda: (value("gpusonde_serve_frames_total") or 0) > 0, "Prometheus has frames")
+        self.assertEqual(value("up"), 1)
+        self.assertEqual(value("gpusonde_serve_agents"), 1)
+        self.assertGreater(value('gpusonde_serve_received_bytes_total'), 0)
+        self.assertLess(abs(value('gpusonde_serve_host_spool_age_seconds{host="node"}')), 60)
+        self.assertGreaterEqual(value('gpusonde_queries_total{path="/api/v1/hosts"}'), 1)
+        self.assertGreater(value('gpusonde_query_seconds_total{path="/api/v1/hosts"}'), 0)
+        self.assertEqual(value('gpusonde_tls_failures_total{address="agents",reason="not_tls"}'), 1)
+        self.assertGreaterEqual(value('gpusonde_http_denied_total{address="pages"}'), 1)
+        expires_in_days = value("gpusonde_tls_certificate_expiry_timestamp_seconds - time()") / 86400
+        self.assertTrue(29 < expires_in_days < 31, expires_in_days)
+        text = self.get("metrics", token=self.read_token)[1]
+        done = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, text=True, check=False)
+        self.assertEqual((done.returncode, done.stdout + done.stderr), (0, ""))
+        self.stop(agent)
 
 
 class Others(SecureTestCase):

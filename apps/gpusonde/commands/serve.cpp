@@ -20,6 +20,7 @@
 #include "serve/hosts.h"
 #include "serve/hosts_api.h"
 #include "serve/ingest.h"
+#include "serve/metrics.h"
 #include "server/http_server.h"
 #include "server/ui_server.h"
 #include "stop_signal.h"
@@ -66,7 +67,7 @@ Status RunServe(const ServeFlags& flags, const server::ListenAddress& listen,
   // Of each host's store.
   if (!store::MemoryLimitIsSet()) store::SetMemoryLimit(store::kMinMemoryLimit);
   ASSIGN_OR_RETURN(const server::Guard guard, OpenGuard(flags.protection));
-  server::Guard agents_guard = guard;
+  server::Guard agents_guard{.tls = guard.tls, .access = guard.access};
   if (!flags.client_ca.empty()) {
     ASSIGN_OR_RETURN(agents_guard.tls, server::Tls::Open({.certificate = flags.protection.certificate,
                                                           .key = flags.protection.key,
@@ -83,8 +84,17 @@ Status RunServe(const ServeFlags& flags, const server::ListenAddress& listen,
   ASSIGN_OR_RETURN(const std::unique_ptr<server::HttpServer> ingest,
                    server::HttpServer::Create({.listen = listen, .guard = agents_guard},
                                               serve::IngestRoutes(*hosts, counts)));
+  serve::QueryTimes times;
+  const auto api = serve::HostsApi(*hosts, counts,
+                                   serve::MetricsHandler({.hosts = *hosts,
+                                                          .ingest = counts,
+                                                          .queries = times,
+                                                          .agents = *agents_guard.counts,
+                                                          .pages = *guard.counts,
+                                                          .tls = guard.tls.get(),
+                                                          .access = guard.access.get()}));
   ASSIGN_OR_RETURN(const std::unique_ptr<server::UiServer> ui,
-                   server::UiServer::Start(serve::HostsApi(*hosts, counts), pages, guard));
+                   server::UiServer::Start(serve::Timing(api, times), pages, guard));
   const Serving serving(*ingest);
   if (!ui->remark().empty()) PrintNotice("serve", ui->remark());
   fmt::print("agents send to {}, stored in {}\nthe UI is at {} (press Ctrl-C to stop)\n", ingest->Url(),
