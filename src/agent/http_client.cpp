@@ -11,6 +11,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/address.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/redirect_error.hpp>
 #include <boost/asio/ssl.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
@@ -88,12 +89,18 @@ asio::awaitable<HttpReply> Talk(Stream& stream, const Exchange& exchange) {
   if (!exchange.authorization.empty()) request.set(http::field::authorization, exchange.authorization);
   request.keep_alive(false);
   request.prepare_payload();
-  co_await http::async_write(stream, request, asio::use_awaitable);
+  // A server that refuses a request answers before it has read the body, and closes.
+  boost::system::error_code unsent;
+  co_await http::async_write(stream, request, asio::redirect_error(asio::use_awaitable, unsent));
   boost::beast::flat_buffer buffer(kMaxHead);
   http::response_parser<http::string_body> parser;
   parser.header_limit(kMaxHead);
   if (exchange.max_reply_bytes.has_value()) parser.body_limit(*exchange.max_reply_bytes);
-  co_await http::async_read_header(stream, buffer, parser, asio::use_awaitable);
+  boost::system::error_code unread;
+  co_await http::async_read_header(stream, buffer, parser, asio::redirect_error(asio::use_awaitable, unread));
+  // Of TLS, an alert that says why comes with reading.
+  const bool is_tls_alert = unread.category() == asio::error::get_ssl_category();
+  if (unread) throw system_error(unsent && !is_tls_alert ? unsent : unread);
   if (exchange.max_reply_bytes.has_value())
     co_await http::async_read(stream, buffer, parser, asio::use_awaitable);
   co_return HttpReply{.status = parser.get().result_int(), .body = std::move(parser.get().body())};

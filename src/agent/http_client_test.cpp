@@ -141,6 +141,27 @@ TEST_F(HttpPostTls, AnExpiredCertificateIsNamedWithTheClock) {
   EXPECT_THAT(reply.error().message, HasSubstr("expired; this machine's clock says 20"));
 }
 
+TEST(HttpExchange, ARefusalIsReadThoughTheServerClosesBeforeTheBodysEnd) {
+  asio::io_context loop;
+  asio::ip::tcp::acceptor acceptor(loop, {asio::ip::address_v4::loopback(), 0});
+  const HttpUrl url{.host = "127.0.0.1", .port = std::to_string(acceptor.local_endpoint().port())};
+  std::thread server([&] {
+    asio::ip::tcp::socket socket = acceptor.accept();
+    boost::system::error_code error;
+    std::array<char, 1000> head;
+    socket.read_some(asio::buffer(head), error);
+    asio::write(socket, asio::buffer(std::string_view("HTTP/1.1 401 No\r\nContent-Length: 2\r\n\r\nno")),
+                error);
+    // Closing with unread data resets the connection.
+  });
+  const std::string body(size_t{16} << 20, 'x');
+  const auto reply = HttpExchange(url, {.content = body}, 100, kTimeoutNs);
+  server.join();
+  ASSERT_TRUE(reply.has_value()) << reply.error().message;
+  EXPECT_EQ(reply->status, 401u);
+  EXPECT_EQ(reply->body, "no");
+}
+
 TEST(HttpExchange, TlsToAServerWithoutItSaysSo) {
   asio::io_context loop;
   asio::ip::tcp::acceptor acceptor(loop, {asio::ip::address_v4::loopback(), 0});
