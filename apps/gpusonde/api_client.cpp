@@ -6,12 +6,28 @@
 #include <CLI/CLI.hpp>
 #include <utility>
 
+#include "base/token_file.h"
 #include "server/http_message.h"
+#include "server/listen_address.h"
 #include "spool/host_name.h"
 
 namespace gpusonde::app {
 
-ApiServer ParseApiServer(const std::string& url_flag, const std::string& url, const std::string& host) {
+void AddClientFlags(CLI::App& command, const std::string& url_flag, ClientFlags& flags) {
+  command.add_option("--token-file", flags.token_file,
+                     fmt::format("File with a token for the server of {}, one line [none]", url_flag));
+  command.add_option(
+      "--tls-ca", flags.ca,
+      fmt::format("PEM file with the authority of the certificate of {} [the machine's]", url_flag));
+}
+
+bool IsThisMachine(const std::string& host) {
+  const auto address = server::ParseListenAddress(host.contains(':') ? "[" + host + "]:0" : host + ":0");
+  return address.has_value() && address->IsLoopback();  // a name such as 127.example isn't an address
+}
+
+ApiServer ParseApiServer(const std::string& url_flag, const std::string& url, const std::string& host,
+                         const ClientFlags& client) {
   const auto parsed = agent::HttpUrl::Parse(url);
   if (!parsed.has_value()) throw CLI::ValidationError(url_flag, parsed.error().message);
   if (parsed->target != "/")
@@ -20,7 +36,10 @@ ApiServer ParseApiServer(const std::string& url_flag, const std::string& url, co
     const auto checked = spool::CheckHostName(host);
     if (!checked.has_value()) throw CLI::ValidationError("--host", checked.error().message);
   }
-  return {.url = *parsed, .host = host, .url_flag = url_flag};
+  if (!client.token_file.empty() && !parsed->tls && !IsThisMachine(parsed->host))
+    throw CLI::ValidationError(
+        url_flag, fmt::format("'{}' would send the token unencrypted: use https://, or an SSH tunnel", url));
+  return {.url = *parsed, .client = client, .host = host, .url_flag = url_flag};
 }
 
 Result<std::string> AskApi(const ApiServer& server, const std::string& target) {
@@ -29,7 +48,13 @@ Result<std::string> AskApi(const ApiServer& server, const std::string& target) {
   url.target = "/api/v1/" + target;
   if (!server.host.empty())
     url.target += fmt::format("{}host={}", target.contains('?') ? '&' : '?', server.host);
-  Result<agent::HttpReply> reply = agent::HttpGet(url, server.max_reply_bytes, server.timeout_ns);
+  std::string authorization;
+  if (!server.client.token_file.empty()) {
+    ASSIGN_OR_RETURN(const std::string token, ReadToken(server.client.token_file));
+    authorization = "Bearer " + token;
+  }
+  Result<agent::HttpReply> reply =
+      agent::HttpGet(url, authorization, server.max_reply_bytes, server.timeout_ns, {.ca = server.client.ca});
   if (!reply.has_value())
     return Fail(ErrorCode::kUnavailable,
                 fmt::format("can't reach gpusonde at {}: {}\nIs `gpusonde up` running? Start it with `sudo "
@@ -37,6 +62,10 @@ Result<std::string> AskApi(const ApiServer& server, const std::string& target) {
                             address, reply.error().message, server.url_flag));
   if (reply->status == 200) return std::move(reply->body);
   const std::string message = server::ErrorMessageOf(reply->body);
+  if (reply->status == 401 && server.client.token_file.empty())
+    return Fail(
+        ErrorCode::kPermissionDenied,
+        fmt::format("{} answers: {}\nGive the file that has the token with --token-file.", address, message));
   return Fail(ErrorCode::kUnavailable,
               message.empty() ? fmt::format("{} is not gpusonde: it answers {} with status {}\nGive the "
                                             "address of `gpusonde up` with {}.",

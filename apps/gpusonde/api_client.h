@@ -10,11 +10,28 @@
 #include "base/result.h"
 #include "base/time.h"
 
+namespace CLI {
+class App;
+}
+
 namespace gpusonde::app {
+
+// How a client shows who it is and checks the server.
+struct ClientFlags {
+  std::string token_file;  // empty: none
+  std::string ca;          // empty: the machine's authorities
+};
+
+// Adds --token-file and --tls-ca to a command whose option `url_flag` names a server.
+void AddClientFlags(CLI::App& command, const std::string& url_flag, ClientFlags& flags);
+
+// Whether what is sent to the host stays on this machine.
+bool IsThisMachine(const std::string& host);
 
 // A running `gpusonde up`, `view` or `serve`, asked through its API (docs/api.md).
 struct ApiServer {
   agent::HttpUrl url;
+  ClientFlags client;
   std::string host;      // of `serve`; empty: the only one
   std::string url_flag;  // the option that names the server, for messages
   int64_t timeout_ns = 10 * kNanosPerSecond;
@@ -22,10 +39,12 @@ struct ApiServer {
 };
 
 // The address of a server as options give it. Throws CLI::ValidationError, which names the option.
-ApiServer ParseApiServer(const std::string& url_flag, const std::string& url, const std::string& host);
+// A token goes over http:// to this machine only.
+ApiServer ParseApiServer(const std::string& url_flag, const std::string& url, const std::string& host,
+                         const ClientFlags& client);
 
 // The body of the response to GET /api/v1/`target`. Errors: kUnavailable without a response or with an error,
-// whose message is the server's. Thread-safe.
+// whose message is the server's; those of ReadToken, which is read each time. Thread-safe.
 Result<std::string> AskApi(const ApiServer& server, const std::string& target);
 
 }  // namespace gpusonde::app

@@ -20,6 +20,7 @@ void AddMcp(CLI::App& app, int& exit_status);
 void AddQuery(CLI::App& app, int& exit_status);
 void AddRecord(CLI::App& app, int& exit_status);
 void AddServe(CLI::App& app, int& exit_status);
+void AddToken(CLI::App& app, int& exit_status);
 void AddTop(CLI::App& app, int& exit_status);
 void AddUp(CLI::App& app, int& exit_status);
 void AddUsage(CLI::App& app, int& exit_status);
@@ -27,15 +28,13 @@ void AddView(CLI::App& app, int& exit_status);
 
 std::span<const Command> AllCommands() {
   static constexpr std::array kCommands = {
-      Command{"agent", AddAgent},     Command{"analyze", AddAnalyze},
-      Command{"compare", AddCompare}, Command{"diagnose", AddDiagnose},
-      Command{"doctor", AddDoctor},   Command{"export", AddExport},
-      Command{"files", AddFiles},     Command{"fleet", AddFleet},
-      Command{"import", AddImport},   Command{"lines", AddLines},
-      Command{"mcp", AddMcp},         Command{"query", AddQuery},
-      Command{"record", AddRecord},   Command{"serve", AddServe},
-      Command{"top", AddTop},         Command{"up", AddUp},
-      Command{"usage", AddUsage},     Command{"view", AddView},
+      Command{"agent", AddAgent},       Command{"analyze", AddAnalyze}, Command{"compare", AddCompare},
+      Command{"diagnose", AddDiagnose}, Command{"doctor", AddDoctor},   Command{"export", AddExport},
+      Command{"files", AddFiles},       Command{"fleet", AddFleet},     Command{"import", AddImport},
+      Command{"lines", AddLines},       Command{"mcp", AddMcp},         Command{"query", AddQuery},
+      Command{"record", AddRecord},     Command{"serve", AddServe},     Command{"token", AddToken},
+      Command{"top", AddTop},           Command{"up", AddUp},           Command{"usage", AddUsage},
+      Command{"view", AddView},
   };
   return kCommands;
 }

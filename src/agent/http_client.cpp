@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/http_client.h"
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,15 +11,18 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/address.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/redirect_error.hpp>
 #include <boost/asio/ssl.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/http.hpp>
 #include <boost/system/system_error.hpp>
 #include <chrono>
+#include <ctime>
 #include <exception>
 #include <filesystem>
 #include <optional>
+#include <stdexcept>
 #include <utility>
 
 #include "base/version.h"
@@ -59,10 +63,17 @@ void TrustAuthorities(ssl::context& context) {
 struct Exchange {
   const HttpUrl& url;
   const HttpBody* body;  // of a POST; null: a GET
+  std::string_view authorization;
   std::optional<size_t> max_reply_bytes;
+  const ClientTls& tls;
 };
 
-// Throws system_error, as all functions below do.
+// A failure that has been explained in words.
+class Explained : public std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// Throws system_error or Explained, as all functions below do.
 template <class Stream>
 asio::awaitable<HttpReply> Talk(Stream& stream, const Exchange& exchange) {
   const HttpUrl& url = exchange.url;
@@ -75,19 +86,91 @@ asio::awaitable<HttpReply> Talk(Stream& stream, const Exchange& exchange) {
               fmt::format("{}{}{}:{}", is_v6 ? "[" : "", url.host, is_v6 ? "]" : "", url.port));
   request.set(http::field::user_agent, fmt::format("gpusonde/{}", kVersion));
   if (body != nullptr) request.set(http::field::content_type, body->type);
-  if (body != nullptr && !body->authorization.empty())
-    request.set(http::field::authorization, body->authorization);
+  if (!exchange.authorization.empty()) request.set(http::field::authorization, exchange.authorization);
   request.keep_alive(false);
   request.prepare_payload();
-  co_await http::async_write(stream, request, asio::use_awaitable);
+  // A server that refuses a request answers before it has read the body, and closes.
+  boost::system::error_code unsent;
+  co_await http::async_write(stream, request, asio::redirect_error(asio::use_awaitable, unsent));
   boost::beast::flat_buffer buffer(kMaxHead);
   http::response_parser<http::string_body> parser;
   parser.header_limit(kMaxHead);
   if (exchange.max_reply_bytes.has_value()) parser.body_limit(*exchange.max_reply_bytes);
-  co_await http::async_read_header(stream, buffer, parser, asio::use_awaitable);
+  boost::system::error_code unread;
+  co_await http::async_read_header(stream, buffer, parser, asio::redirect_error(asio::use_awaitable, unread));
+  // Of TLS, an alert that says why comes with reading.
+  const bool is_tls_alert = unread.category() == asio::error::get_ssl_category();
+  if (unread) throw system_error(unsent && !is_tls_alert ? unsent : unread);
   if (exchange.max_reply_bytes.has_value())
     co_await http::async_read(stream, buffer, parser, asio::use_awaitable);
   co_return HttpReply{.status = parser.get().result_int(), .body = std::move(parser.get().body())};
+}
+
+void Use(ssl::context& context, const ClientTls& tls) {
+  boost::system::error_code error;
+  const auto check = [&error](const std::string& file, std::string_view what) {
+    if (error) throw Explained(fmt::format("{} has no {}: {}", file, what, error.message()));
+  };
+  if (tls.ca.empty())
+    TrustAuthorities(context);
+  else
+    context.load_verify_file(tls.ca, error);
+  check(tls.ca, "certificate authority in PEM");
+  if (tls.certificate.empty()) return;
+  // Instead of asking at the terminal.
+  SSL_CTX_set_default_passwd_cb(context.native_handle(), [](char*, int, int, void*) { return -1; });
+  context.use_certificate_chain_file(tls.certificate, error);
+  check(tls.certificate, "certificate in PEM");
+  context.use_private_key_file(tls.key, ssl::context::pem, error);
+  check(tls.key, "private key in PEM, without a passphrase, of that certificate");
+}
+
+// What is wrong with the server's certificate, and what to do.
+std::string Explain(long verdict, const HttpUrl& url, const ClientTls& tls) {
+  const std::string reason = X509_verify_cert_error_string(verdict);
+  switch (verdict) {
+    case X509_V_ERR_CERT_HAS_EXPIRED:
+    case X509_V_ERR_CERT_NOT_YET_VALID:
+      // To the day, so that the text repeats and is logged once.
+      return fmt::format("the server's certificate is refused: {}; this machine's clock says {:%F}", reason,
+                         fmt::gmtime(std::time(nullptr)));
+    case X509_V_ERR_UNSPECIFIED:  // what Asio's check of names sets
+    case X509_V_ERR_HOSTNAME_MISMATCH:
+    case X509_V_ERR_IP_ADDRESS_MISMATCH:
+      return fmt::format("the server's certificate is refused: it is not for the name {}", url.host);
+    case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
+    case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN:
+    case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY:
+    case X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE:
+      return fmt::format(
+          "the server's certificate is refused: {}; its authority is not {}", reason,
+          tls.ca.empty() ? "one of this machine's; give its file with --tls-ca" : "in " + tls.ca);
+    default:
+      return fmt::format("the server's certificate is refused: {}", reason);
+  }
+}
+
+// A server refuses a client's certificate when the client has sent its request already.
+[[noreturn]] void Rethrow(const system_error& error, const ClientTls& tls) {
+  const auto code = static_cast<unsigned long>(error.code().value());
+  if (error.code().category() != asio::error::get_ssl_category()) throw error;
+  switch (ERR_GET_REASON(code)) {
+    case SSL_R_WRONG_VERSION_NUMBER:
+      throw Explained("the server speaks no TLS there: use http://, or the port that has TLS");
+    case SSL_R_TLSV13_ALERT_CERTIFICATE_REQUIRED:
+    case SSL_R_SSLV3_ALERT_HANDSHAKE_FAILURE:
+    case SSL_R_SSLV3_ALERT_BAD_CERTIFICATE:
+    case SSL_R_SSLV3_ALERT_CERTIFICATE_EXPIRED:
+    case SSL_R_SSLV3_ALERT_CERTIFICATE_UNKNOWN:
+    case SSL_R_TLSV1_ALERT_UNKNOWN_CA:
+      throw Explained(fmt::format(
+          "the server refuses {}: {}",
+          tls.certificate.empty() ? "clients without a certificate; give one with --tls-cert and --tls-key"
+                                  : "the certificate in " + tls.certificate,
+          error.code().message()));
+    default:
+      throw error;
+  }
 }
 
 asio::awaitable<HttpReply> Run(const Exchange& exchange) {
@@ -102,14 +185,20 @@ asio::awaitable<HttpReply> Run(const Exchange& exchange) {
   ssl::context context(ssl::context::tls_client);
   context.set_options(ssl::context::default_workarounds | ssl::context::no_sslv2 | ssl::context::no_sslv3 |
                       ssl::context::no_tlsv1 | ssl::context::no_tlsv1_1);
-  TrustAuthorities(context);
+  Use(context, exchange.tls);
   ssl::stream<asio::ip::tcp::socket> stream(std::move(socket), context);
   stream.set_verify_mode(ssl::verify_peer);
   stream.set_verify_callback(ssl::host_name_verification(url.host));
   if (std::string name = url.host; !IsAddress(name))  // SSL_set_tlsext_host_name without its C cast
     SSL_ctrl(stream.native_handle(), SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name, name.data());
-  co_await stream.async_handshake(ssl::stream_base::client, asio::use_awaitable);
-  co_return co_await Talk(stream, exchange);
+  try {
+    co_await stream.async_handshake(ssl::stream_base::client, asio::use_awaitable);
+    co_return co_await Talk(stream, exchange);
+  } catch (const system_error& error) {
+    const long verdict = SSL_get_verify_result(stream.native_handle());
+    if (verdict != X509_V_OK) throw Explained(Explain(verdict, url, exchange.tls));
+    Rethrow(error, exchange.tls);
+  }
 }
 
 Error ErrorOf(const std::exception_ptr& thrown) {
@@ -117,6 +206,8 @@ Error ErrorOf(const std::exception_ptr& thrown) {
     std::rethrow_exception(thrown);
   } catch (const system_error& error) {
     return {ErrorCode::kUnavailable, error.code().message()};
+  } catch (const Explained& explained) {
+    return {ErrorCode::kUnavailable, explained.what()};
   }
 }
 
@@ -136,18 +227,32 @@ Result<HttpReply> RunFor(const Exchange& exchange, int64_t timeout_ns) {
 }  // namespace
 
 Result<HttpReply> HttpExchange(const HttpUrl& url, const HttpBody& body, size_t max_reply_bytes,
-                               int64_t timeout_ns) {
-  return RunFor({.url = url, .body = &body, .max_reply_bytes = max_reply_bytes}, timeout_ns);
+                               int64_t timeout_ns, const ClientTls& tls) {
+  return RunFor({.url = url,
+                 .body = &body,
+                 .authorization = body.authorization,
+                 .max_reply_bytes = max_reply_bytes,
+                 .tls = tls},
+                timeout_ns);
 }
 
-Result<HttpReply> HttpGet(const HttpUrl& url, size_t max_reply_bytes, int64_t timeout_ns) {
-  return RunFor({.url = url, .body = nullptr, .max_reply_bytes = max_reply_bytes}, timeout_ns);
+Result<HttpReply> HttpGet(const HttpUrl& url, std::string_view authorization, size_t max_reply_bytes,
+                          int64_t timeout_ns, const ClientTls& tls) {
+  return RunFor({.url = url,
+                 .body = nullptr,
+                 .authorization = authorization,
+                 .max_reply_bytes = max_reply_bytes,
+                 .tls = tls},
+                timeout_ns);
 }
 
 Status HttpPost(const HttpUrl& url, std::string_view body, int64_t timeout_ns) {
   const HttpBody json{.content = body};
-  ASSIGN_OR_RETURN(const HttpReply reply,
-                   RunFor({.url = url, .body = &json, .max_reply_bytes = {}}, timeout_ns));
+  ASSIGN_OR_RETURN(
+      const HttpReply reply,
+      RunFor(
+          {.url = url, .body = &json, .authorization = json.authorization, .max_reply_bytes = {}, .tls = {}},
+          timeout_ns));
   if (reply.status / 100 == 2) return {};
   return Fail(ErrorCode::kUnavailable, fmt::format("the server answered {}", reply.status));
 }

@@ -26,20 +26,29 @@ struct HttpBody {
   std::string_view type = "application/json";
   std::string_view authorization = {};  // the header's text; empty: none
 };
+
+// PEM files of a client, read for each connection; each may be empty.
+struct ClientTls {
+  std::string ca;           // authorities to trust instead of the machine's
+  std::string certificate;  // the client's own, and its key
+  std::string key;
+};
+
 struct HttpReply {
   unsigned status = 0;
   std::string body;
 };
 
 // POSTs a body and waits at most `timeout_ns` for the whole response (a name server that hangs may take
-// longer), whatever its status. Errors: kUnavailable without a response, also for a TLS certificate that
-// neither the machine's certificate authorities nor those in the file SSL_CERT_FILE have signed, and for a
-// response of more than `max_reply_bytes`. Thread-safe.
+// longer), whatever its status. Errors: kUnavailable without a response, also for a TLS certificate that no
+// authority has signed, of ClientTls::ca or else of the machine and the file SSL_CERT_FILE, and for a
+// response of more than `max_reply_bytes`; the message says what is wrong with a certificate. Thread-safe.
 Result<HttpReply> HttpExchange(const HttpUrl& url, const HttpBody& body, size_t max_reply_bytes,
-                               int64_t timeout_ns);
+                               int64_t timeout_ns, const ClientTls& tls = {});
 
-// GETs the URL's target; as HttpExchange.
-Result<HttpReply> HttpGet(const HttpUrl& url, size_t max_reply_bytes, int64_t timeout_ns);
+// GETs the URL's target with this Authorization header, none if empty; as HttpExchange.
+Result<HttpReply> HttpGet(const HttpUrl& url, std::string_view authorization, size_t max_reply_bytes,
+                          int64_t timeout_ns, const ClientTls& tls = {});
 
 // POSTs a JSON body and waits at most `timeout_ns` for the response's head, as HttpExchange does. Any status
 // but 2xx is an error. Thread-safe.

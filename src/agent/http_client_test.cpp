@@ -3,14 +3,13 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <openssl/evp.h>
-#include <openssl/pem.h>
-#include <openssl/x509v3.h>
 #include <unistd.h>
 
+#include <array>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/ssl.hpp>
+#include <boost/asio/write.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/http.hpp>
 #include <cstdlib>
@@ -21,6 +20,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/testing/certificate.h"
 #include "base/time.h"
 
 namespace gpusonde::agent {
@@ -32,49 +32,6 @@ namespace http = boost::beast::http;
 using testing::HasSubstr;
 
 constexpr int64_t kTimeoutNs = 60 * kNanosPerSecond;
-
-template <auto Free>
-struct FreeBy {
-  template <class T>
-  void operator()(T* object) const {
-    Free(object);
-  }
-};
-using Bio = std::unique_ptr<BIO, FreeBy<BIO_free>>;
-
-std::string TextOf(const Bio& bio) {
-  char* text = nullptr;
-  const auto size = static_cast<size_t>(BIO_get_mem_data(bio.get(), &text));
-  return {text, size};
-}
-
-// A key and a self-signed certificate for localhost.
-struct Identity {
-  std::string key, certificate;
-
-  Identity() {
-    const std::unique_ptr<EVP_PKEY, FreeBy<EVP_PKEY_free>> pair(EVP_EC_gen("P-256"));
-    const std::unique_ptr<X509, FreeBy<X509_free>> x509(X509_new());
-    X509_set_version(x509.get(), 2);
-    ASN1_INTEGER_set(X509_get_serialNumber(x509.get()), 1);
-    X509_gmtime_adj(X509_getm_notBefore(x509.get()), -3600);
-    X509_gmtime_adj(X509_getm_notAfter(x509.get()), 86'400);
-    X509_set_pubkey(x509.get(), pair.get());
-    X509_NAME* name = X509_get_subject_name(x509.get());
-    const auto* localhost = reinterpret_cast<const unsigned char*>("localhost");
-    X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC, localhost, -1, -1, 0);
-    X509_set_issuer_name(x509.get(), name);
-    const std::unique_ptr<X509_EXTENSION, FreeBy<X509_EXTENSION_free>> names(
-        X509V3_EXT_conf_nid(nullptr, nullptr, NID_subject_alt_name, "DNS:localhost"));
-    X509_add_ext(x509.get(), names.get(), -1);
-    X509_sign(x509.get(), pair.get(), EVP_sha256());
-    const Bio key_bio(BIO_new(BIO_s_mem())), certificate_bio(BIO_new(BIO_s_mem()));
-    PEM_write_bio_PrivateKey(key_bio.get(), pair.get(), nullptr, nullptr, 0, nullptr, nullptr);
-    PEM_write_bio_X509(certificate_bio.get(), x509.get());
-    key = TextOf(key_bio);
-    certificate = TextOf(certificate_bio);
-  }
-};
 
 // Serves one connection over TLS on loopback, answers with this status, and keeps the request.
 class TlsServer {
@@ -156,10 +113,79 @@ TEST_F(HttpPostTls, AServerWithAnUntrustedCertificateGetsNothing) {
   EXPECT_THAT(done.error().message, HasSubstr("certificate"));
 }
 
+TEST_F(HttpPostTls, AnAuthorityThatIsGivenReplacesThoseOfTheMachine) {
+  const HttpBody body{.content = "x"};
+  {
+    TlsServer server(identity_, 200);
+    const auto reply = HttpExchange(server.url("localhost"), body, 100, kTimeoutNs, {.ca = file_});
+    ASSERT_TRUE(reply.has_value()) << reply.error().message;
+    EXPECT_EQ(reply->status, 200u);
+  }
+  Trust();
+  const Identity other;
+  const std::string other_file = file_ + ".other";
+  std::ofstream(other_file) << other.certificate;
+  TlsServer server(identity_, 200);
+  const auto reply = HttpExchange(server.url("localhost"), body, 100, kTimeoutNs, {.ca = other_file});
+  std::filesystem::remove(other_file);
+  ASSERT_FALSE(reply.has_value());
+  EXPECT_THAT(reply.error().message, HasSubstr("its authority is not in " + other_file));
+}
+
+TEST_F(HttpPostTls, AnExpiredCertificateIsNamedWithTheClock) {
+  const Identity expired(-7200, -3600);
+  std::ofstream(file_) << expired.certificate;
+  TlsServer server(expired, 200);
+  const auto reply = HttpExchange(server.url("localhost"), {.content = "x"}, 100, kTimeoutNs, {.ca = file_});
+  ASSERT_FALSE(reply.has_value());
+  EXPECT_THAT(reply.error().message, HasSubstr("expired; this machine's clock says 20"));
+}
+
+TEST(HttpExchange, ARefusalIsReadThoughTheServerClosesBeforeTheBodysEnd) {
+  asio::io_context loop;
+  asio::ip::tcp::acceptor acceptor(loop, {asio::ip::address_v4::loopback(), 0});
+  const HttpUrl url{.host = "127.0.0.1", .port = std::to_string(acceptor.local_endpoint().port())};
+  std::thread server([&] {
+    asio::ip::tcp::socket socket = acceptor.accept();
+    boost::system::error_code error;
+    std::array<char, 1000> head;
+    socket.read_some(asio::buffer(head), error);
+    asio::write(socket, asio::buffer(std::string_view("HTTP/1.1 401 No\r\nContent-Length: 2\r\n\r\nno")),
+                error);
+    // Closing with unread data resets the connection.
+  });
+  const std::string body(size_t{16} << 20, 'x');
+  const auto reply = HttpExchange(url, {.content = body}, 100, kTimeoutNs);
+  server.join();
+  ASSERT_TRUE(reply.has_value()) << reply.error().message;
+  EXPECT_EQ(reply->status, 401u);
+  EXPECT_EQ(reply->body, "no");
+}
+
+TEST(HttpExchange, TlsToAServerWithoutItSaysSo) {
+  asio::io_context loop;
+  asio::ip::tcp::acceptor acceptor(loop, {asio::ip::address_v4::loopback(), 0});
+  const HttpUrl url{
+      .tls = true, .host = "127.0.0.1", .port = std::to_string(acceptor.local_endpoint().port())};
+  std::thread server([&] {
+    asio::ip::tcp::socket socket = acceptor.accept();
+    boost::system::error_code error;
+    asio::write(socket, asio::buffer(std::string_view("HTTP/1.1 400 Bad Request\r\n\r\n")), error);
+    std::array<char, 1000> hello;
+    socket.read_some(asio::buffer(hello), error);
+  });
+  const auto reply = HttpExchange(url, {.content = "x"}, 100, kTimeoutNs);
+  server.join();
+  ASSERT_FALSE(reply.has_value());
+  EXPECT_THAT(reply.error().message, HasSubstr("speaks no TLS"));
+}
+
 TEST_F(HttpPostTls, ACertificateIsForItsOwnNames) {
   Trust();
   TlsServer server(identity_, 204);
-  EXPECT_FALSE(HttpPost(server.url("127.0.0.1"), "{}", kTimeoutNs).has_value());
+  const Status done = HttpPost(server.url("127.0.0.1"), "{}", kTimeoutNs);
+  ASSERT_FALSE(done.has_value());
+  EXPECT_THAT(done.error().message, HasSubstr("it is not for the name 127.0.0.1"));
 }
 
 TEST_F(HttpPostTls, AResponseThatIsNoSuccessIsAnError) {
@@ -188,8 +214,8 @@ TEST(HttpGet, HasNoBodyAndReadsTheResponseUpToItsBound) {
       http::write(socket, response, error);
     }
   });
-  const Result<HttpReply> whole = HttpGet(url, 10, kTimeoutNs);
-  const Result<HttpReply> longer = HttpGet(url, 9, kTimeoutNs);
+  const Result<HttpReply> whole = HttpGet(url, "", 10, kTimeoutNs);
+  const Result<HttpReply> longer = HttpGet(url, "Bearer abc", 9, kTimeoutNs);
   server.join();
   ASSERT_TRUE(whole.has_value()) << whole.error().message;
   EXPECT_EQ(whole->status, 404u);
@@ -197,6 +223,7 @@ TEST(HttpGet, HasNoBodyAndReadsTheResponseUpToItsBound) {
   EXPECT_EQ(request.method(), http::verb::get);
   EXPECT_EQ(request.target(), "/api?x=1");
   EXPECT_EQ(request.count(http::field::content_type), 0u);
+  EXPECT_EQ(request[http::field::authorization], "Bearer abc") << "of the second";
   EXPECT_FALSE(longer.has_value());
 }
 

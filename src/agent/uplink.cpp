@@ -190,7 +190,7 @@ Uplink::State::Outcome Uplink::State::Send(const Request& request) {
                            request.day, request.first);
   const Result<HttpReply> reply = HttpExchange(
       url, {.content = request.body, .type = "application/octet-stream", .authorization = "Bearer " + *token},
-      kMaxReplyBytes, options.timeout_ns);
+      kMaxReplyBytes, options.timeout_ns, options.tls);
   if (!reply.has_value())
     return Note(Outcome::kFailed, fmt::format("the server at {}:{} can't be reached: {}", url.host, url.port,
                                               reply.error().message));

@@ -26,7 +26,8 @@ class Uplink : public Sink {
   struct Options {
     HttpUrl server;          // without path
     std::string token_file;  // read before each request, so that a token can be replaced
-    std::string host;        // a name that spool::CheckHostName accepts
+    ClientTls tls = {};
+    std::string host;  // a name that spool::CheckHostName accepts
     std::string spool_folder;
     int64_t first_pause_ns = kNanosPerSecond;
     int64_t max_pause_ns = 60 * kNanosPerSecond;

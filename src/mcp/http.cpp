@@ -21,10 +21,13 @@ using server::HttpResponse;
 constexpr int kWorkers = 4;
 constexpr size_t kMaxBodiesBytes = 8 * kMaxMessageBytes;
 
-// "http://localhost:7180" of a page on this machine.
-bool IsOwnOrigin(std::string_view origin, const server::ListenAddress& listening) {
-  for (const std::string_view scheme : {"http://", "https://"})
-    if (origin.starts_with(scheme)) return server::NamesThisMachine(origin.substr(scheme.size()), listening);
+// "http://localhost:7180" of a page on this machine, or a page of the host that was asked.
+bool IsOwnOrigin(std::string_view origin, std::string_view host, const server::ListenAddress& listening) {
+  for (const std::string_view scheme : {"http://", "https://"}) {
+    if (!origin.starts_with(scheme)) continue;
+    const std::string_view of = origin.substr(scheme.size());
+    return of == host || server::NamesThisMachine(of, listening);
+  }
   return false;
 }
 
@@ -53,9 +56,9 @@ HttpResponse Answer(Server& server, const HttpRequest& request) {
 server::HttpHandler PostHandler(Server& server, const server::ListenAddress& listening) {
   return [&server, listening](const HttpRequest& request) {
     if (request.path != kHttpPath) return NotHere(request);
-    if (!server::NamesThisMachine(request.host, listening))
+    if (listening.IsLoopback() && !server::NamesThisMachine(request.host, listening))
       return Refuse(403, fmt::format("the host '{}' is not this machine", request.host));
-    if (!request.origin.empty() && !IsOwnOrigin(request.origin, listening))
+    if (!request.origin.empty() && !IsOwnOrigin(request.origin, request.host, listening))
       return Refuse(403, fmt::format("pages of {} may not ask here", request.origin));
     if (!request.mcp_protocol_version.empty() && request.mcp_protocol_version != kProtocolVersion)
       return Refuse(400, fmt::format("MCP-Protocol-Version {} is not supported, only {}",
@@ -65,19 +68,16 @@ server::HttpHandler PostHandler(Server& server, const server::ListenAddress& lis
 }
 
 Result<std::unique_ptr<HttpTransport>> HttpTransport::Start(Server& server, const Options& options) {
-  if (!options.listen.IsLoopback() || options.token.empty())
-    return Fail(
-        ErrorCode::kInvalidArgument,
-        fmt::format("{}: there is no TLS, so only addresses of this machine may be listened on, such as "
-                    "127.0.0.1:7180, and only with a token",
-                    options.listen.ToText()));
+  if (options.guard.access == nullptr)
+    return Fail(ErrorCode::kInvalidArgument, "an assistant over HTTP needs a token");
   const auto get = [](const HttpRequest& request) {
     return request.path == kHttpPath ? Refuse(405, "there is no stream to GET here; POST messages")
                                      : NotHere(request);
   };
   ASSIGN_OR_RETURN(std::unique_ptr<server::HttpServer> http,
                    server::HttpServer::Create({.listen = options.listen,
-                                               .token = options.token,
+                                               .guard = options.guard,
+                                               .post_scope = server::Scope::kRead,
                                                .max_body_bytes = kMaxMessageBytes,
                                                .max_bodies_bytes = kMaxBodiesBytes,
                                                .workers = kWorkers},
@@ -101,7 +101,9 @@ HttpTransport::~HttpTransport() {
 }
 
 std::string HttpTransport::Url() const {
-  return fmt::format("http://{}{}", http_->address().ToText(), kHttpPath);
+  std::string url = http_->Url();
+  url.pop_back();  // its path, "/"
+  return url + std::string(kHttpPath);
 }
 
 }  // namespace gpusonde::mcp

@@ -16,7 +16,8 @@ namespace gpusonde::mcp {
 inline constexpr std::string_view kHttpPath = "/mcp";
 
 // Answers POSTs to kHttpPath, each with one JSON response; there are no streams and no sessions. Refuses, by
-// the protocol's rules, a Host or Origin that isn't this machine's (403) and other revisions of the protocol
+// the protocol's rules, an Origin that isn't this machine's or the asked host's, on loopback also another
+// Host (403), and other revisions of the protocol
 // (400). Cancellations are ignored: the ids of different clients may be equal. `server` must outlive it.
 server::HttpHandler PostHandler(Server& server, const server::ListenAddress& listening);
 
@@ -24,10 +25,10 @@ server::HttpHandler PostHandler(Server& server, const server::ListenAddress& lis
 class HttpTransport {
  public:
   struct Options {
-    server::ListenAddress listen;  // on loopback
-    std::string token;             // that every request must carry
+    server::ListenAddress listen;
+    server::Guard guard;  // with Access: every request needs a token of scope read
   };
-  // Errors: those of server::HttpServer::Create; kInvalidArgument beyond loopback and without a token.
+  // Errors: those of server::HttpServer::Create; kInvalidArgument without Access.
   // `server` must outlive it.
   static Result<std::unique_ptr<HttpTransport>> Start(Server& server, const Options& options);
 

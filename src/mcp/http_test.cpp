@@ -9,6 +9,7 @@
 
 #include "mcp/source.h"
 #include "server/testing/http_client.h"
+#include "server/testing/tokens_file.h"
 
 namespace gpusonde::mcp {
 namespace {
@@ -17,7 +18,6 @@ using nlohmann::json;
 using server::HttpRequest;
 
 constexpr const char* kPingPost = R"({"jsonrpc":"2.0","id":1,"method":"ping"})";
-constexpr const char* kTestToken = "0123456789abcdef";
 
 class McpHttp : public testing::Test {
  protected:
@@ -31,6 +31,7 @@ class McpHttp : public testing::Test {
   std::unique_ptr<Source> source_ =
       ServerSource([](const std::string&) -> Result<std::string> { return "{}"; });
   Server server_{*source_};
+  const server::TokensFile tokens_{{{"assistant", server::Scope::kRead}}};
 };
 
 TEST_F(McpHttp, ARequestIsAnsweredAndOtherMessagesAreAccepted) {
@@ -58,13 +59,12 @@ TEST_F(McpHttp, OtherOriginsHostsAndRevisionsAreRefused) {
 }
 
 TEST_F(McpHttp, TheServerNeedsItsTokenAndHasNoStream) {
-  EXPECT_FALSE(HttpTransport::Start(server_, {.listen = {}, .token = ""}).has_value());
-  EXPECT_FALSE(HttpTransport::Start(server_, {.listen = {.ip = "0.0.0.0"}, .token = kTestToken}).has_value());
-  const auto transport = HttpTransport::Start(server_, {.listen = {}, .token = kTestToken});
+  EXPECT_FALSE(HttpTransport::Start(server_, {.listen = {}, .guard = {}}).has_value());
+  const auto transport = HttpTransport::Start(server_, {.listen = {}, .guard = {.access = tokens_.Open()}});
   ASSERT_TRUE(transport.has_value()) << transport.error().message;
   const std::string url = (*transport)->Url();
   server::HttpClient client(static_cast<uint16_t>(std::stoi(url.substr(url.rfind(':') + 1))));
-  const std::string authorization = std::string("Authorization: Bearer ") + kTestToken + "\r\n";
+  const std::string authorization = "Authorization: Bearer " + server::TokensFile::Of("assistant") + "\r\n";
   EXPECT_EQ(client.Get("/mcp").status, 401);
   EXPECT_EQ(client.Get("/mcp", authorization).status, 405);
   const auto post = [&](const std::string& headers, std::string_view body) {
@@ -78,12 +78,12 @@ TEST_F(McpHttp, TheServerNeedsItsTokenAndHasNoStream) {
 }
 
 TEST_F(McpHttp, APostWithoutTheTokenIsNotRead) {
-  const auto transport = HttpTransport::Start(server_, {.listen = {}, .token = kTestToken});
+  const auto transport = HttpTransport::Start(server_, {.listen = {}, .guard = {.access = tokens_.Open()}});
   ASSERT_TRUE(transport.has_value()) << transport.error().message;
   const std::string url = (*transport)->Url();
   server::HttpClient client(static_cast<uint16_t>(std::stoi(url.substr(url.rfind(':') + 1))));
   client.Send(
-      "POST /mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer 0123456789abcdeX\r\n"
+      "POST /mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer token of others\r\n"
       "Content-Length: 1000000\r\n\r\n");
   EXPECT_EQ(client.Receive().value_or(server::HttpAnswer{}).status, 401);
 }

@@ -22,6 +22,8 @@ namespace fs = std::filesystem;
 
 // Agents send every 10 s, and pause a minute at most after failures.
 constexpr int64_t kClaimNs = 60 * kNanosPerSecond;
+// Agents send every 10 s, and try again after a minute at most.
+constexpr int64_t kSilentNs = 90 * kNanosPerSecond;
 // A page that is open asks every 2 s.
 constexpr int64_t kWatchNs = 15 * kNanosPerSecond;
 constexpr int64_t kNever = std::numeric_limits<int64_t>::min() / 2;
@@ -70,6 +72,13 @@ Status Host::Claim(const Id128& spool, int64_t now_ns) {
   spool_ = spool;
   claimed_ns_ = now_ns;
   return {};
+}
+
+bool Host::IsSilent(int64_t epoch_now_ns) const { return epoch_now_ns - last_seen_ns_ > kSilentNs; }
+
+std::optional<int64_t> Host::spool_age_ns() const {
+  const int64_t age_ns = spool_age_ns_;
+  return age_ns == std::numeric_limits<int64_t>::min() ? std::optional<int64_t>() : age_ns;
 }
 
 bool Host::IsWatched(int64_t now_ns) const { return now_ns - watched_ns_ < kWatchNs; }

@@ -3,9 +3,11 @@
 
 #include <atomic>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -41,6 +43,14 @@ class Host {
   int64_t last_seen_ns() const { return last_seen_ns_; }
   void SetLastSeen(int64_t epoch_ns) { last_seen_ns_ = epoch_ns; }
 
+  // Whether nothing has come for longer than an agent ever pauses.
+  bool IsSilent(int64_t epoch_now_ns) const;
+
+  // How old the newest sample was when it came, ns: what waited in the agent's spool. Negative if its clock
+  // is ahead; empty before there is one.
+  std::optional<int64_t> spool_age_ns() const;
+  void SetSpoolAge(int64_t age_ns) { spool_age_ns_ = age_ns; }
+
   // Whether somebody looks at the host's pages: its agent then sends every second.
   bool IsWatched(int64_t now_ns) const;
   void SetWatched(int64_t now_ns) { watched_ns_ = now_ns; }
@@ -51,8 +61,9 @@ class Host {
  private:
   const Options options_;
   std::atomic<int64_t> last_seen_ns_;
-  std::atomic<int64_t> watched_ns_;  // monotonic
-  std::mutex mutex_;                 // guards what follows
+  std::atomic<int64_t> watched_ns_;                                          // monotonic
+  std::atomic<int64_t> spool_age_ns_ = std::numeric_limits<int64_t>::min();  // the least: unknown
+  std::mutex mutex_;                                                         // guards what follows
   std::unique_ptr<store::LiveStore> store_;
   Id128 spool_;
   int64_t claimed_ns_ = 0;  // monotonic

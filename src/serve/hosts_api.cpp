@@ -33,8 +33,6 @@ namespace {
 constexpr int64_t kBusyNs = 900 * kNanosPerSecond;
 constexpr int64_t kIncidentsNs = 86'400 * kNanosPerSecond;
 constexpr int64_t kFreshNs = 10 * kNanosPerSecond;
-// Agents send every 10 s, and try again after a minute at most.
-constexpr int64_t kSilentNs = 90 * kNanosPerSecond;
 
 constexpr std::string_view kUsagePath = "/api/v1/usage";
 constexpr int64_t kUsageNs = 86'400 * kNanosPerSecond;  // of the time asked for, where it has no begin
@@ -43,7 +41,7 @@ std::vector<std::string> NoticesOf(Host& host) {
   std::vector<std::string> notices;
   if (const auto store = host.Store(); store.has_value()) notices = (*store)->notices();
   const int64_t seen_ns = host.last_seen_ns();
-  if (EpochNow() - seen_ns > kSilentNs)
+  if (host.IsSilent(EpochNow()))
     notices.push_back(fmt::format(
         "Nothing has come from {} since {:%F %T} UTC: its agent doesn't run, or can't reach this server.",
         host.name(),
@@ -97,7 +95,7 @@ class HostPages {
     const Result<Summary> summary = FreshSummary();
     json.BeginObject().Field("name", host_->name());
     json.Field("last_seen_us", host_->last_seen_ns() / kNanosPerMicro);
-    json.Field("silent", EpochNow() - host_->last_seen_ns() > kSilentNs);
+    json.Field("silent", host_->IsSilent(EpochNow()));
     json.Field("gpus", summary.has_value() ? std::optional(summary->gpus) : std::nullopt);
     json.Field("busy", summary.has_value() ? summary->busy : std::nullopt);
     json.Field("incidents", summary.has_value() ? std::optional(summary->incidents) : std::nullopt);
@@ -139,10 +137,12 @@ class HostPages {
 
 class AllPages {
  public:
-  AllPages(Hosts& hosts, const IngestCounts& counts) : hosts_(hosts), counts_(counts) {}
+  AllPages(Hosts& hosts, const IngestCounts& counts, server::HttpHandler metrics)
+      : hosts_(hosts), counts_(counts), metrics_(std::move(metrics)) {}
 
   server::HttpResponse Answer(server::HttpRequest request) {
     if (request.path == "/readyz") return Ready();
+    if (request.path == "/metrics" && metrics_) return metrics_(request);
     if (request.path == "/api/v1/hosts") return List();
     if (request.path == kUsagePath && !IsOfOneHost(request)) return UsageOfAll(request);
     const auto named = std::ranges::find(request.query, "host", &std::pair<std::string, std::string>::first);
@@ -233,16 +233,16 @@ class AllPages {
 
   Hosts& hosts_;
   const IngestCounts& counts_;
+  const server::HttpHandler metrics_;
   std::mutex mutex_;  // guards pages_
   std::map<std::string, std::shared_ptr<HostPages>> pages_;
 };
 
 }  // namespace
 
-server::HttpHandler HostsApi(Hosts& hosts, const IngestCounts& counts) {
-  return [pages = std::make_shared<AllPages>(hosts, counts)](const server::HttpRequest& request) {
-    return pages->Answer(request);
-  };
+server::HttpHandler HostsApi(Hosts& hosts, const IngestCounts& counts, server::HttpHandler metrics) {
+  return [pages = std::make_shared<AllPages>(hosts, counts, std::move(metrics))](
+             const server::HttpRequest& request) { return pages->Answer(request); };
 }
 
 }  // namespace gpusonde::serve

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstring>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -15,6 +17,7 @@
 #include "base/log.h"
 #include "base/printable.h"
 #include "model/schema.h"
+#include "model/tables/samples.h"
 #include "server/metrics_server.h"
 #include "server/query_parameters.h"
 #include "spool/upload.h"
@@ -78,6 +81,22 @@ Result<Frames> Parse(const server::HttpRequest& request, int64_t today) {
   return frames;
 }
 
+// The time of the newest sample; empty without samples.
+std::optional<int64_t> NewestSample(const std::vector<model::Batch>& batches) {
+  std::optional<int64_t> newest_ns;
+  for (const model::Batch& batch : batches) {
+    if (batch.table != model::kSamples.info().name) continue;
+    const auto column = std::ranges::find(batch.columns, "time_ns", &model::ColumnData::name);
+    if (column == batch.columns.end()) continue;
+    for (size_t row = 0; row < batch.rows; ++row) {
+      int64_t time_ns = 0;
+      std::memcpy(&time_ns, column->values.data() + row * sizeof time_ns, sizeof time_ns);
+      newest_ns = std::max(newest_ns.value_or(time_ns), time_ns);
+    }
+  }
+  return newest_ns;
+}
+
 struct Answer {
   int64_t committed = 0;
   bool repeat_names = false;  // earlier frames of this spool were never here
@@ -94,6 +113,11 @@ Result<Answer> Store(Hosts& hosts, Frames frames, int64_t epoch_now_ns) {
   if (!frames.batches.empty()) {
     TRY(store->Commit(store::Day(std::chrono::days(frames.day)), frames.spool, frames.first, frames.batches));
     host->SetLastSeen(epoch_now_ns);
+    // Times are untrusted: their difference may not fit.
+    int64_t age_ns = 0;
+    if (const auto newest_ns = NewestSample(frames.batches);
+        newest_ns.has_value() && !__builtin_sub_overflow(epoch_now_ns, *newest_ns, &age_ns))
+      host->SetSpoolAge(age_ns);
   }
   answer.committed = store->CommittedThrough(frames.spool);
   if (host->IsWatched(MonotonicNow())) answer.pause_ms = kWatchedPauseMs;

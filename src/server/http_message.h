@@ -3,12 +3,14 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/error.h"
+#include "server/access.h"
 
 namespace gpusonde::server {
 
@@ -23,7 +25,10 @@ struct HttpRequest {
   std::string origin;
   std::string mcp_protocol_version;
   bool accepts_gzip = false;
-  std::string body;  // of a POST
+  std::string content_type;
+  std::string body;              // of a POST
+  std::optional<Caller> caller;  // by a token or a session
+  std::string session;           // the secret in the cookie of a session, whether it lasts or not
 };
 
 // A response. The server adds the headers common to all.
@@ -34,6 +39,8 @@ struct HttpResponse {
   bool gzipped = false;                     // `body` is gzip
   std::string cache_control = "no-store";
   std::string etag;  // quoted, as in the header; empty: none
+  // The secret of a session that begins, for a cookie; empty: the session ends.
+  std::optional<std::string> session = {};
 };
 
 // Must be thread-safe. An exception becomes a 500.

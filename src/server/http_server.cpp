@@ -12,9 +12,12 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/asio/ssl/context.hpp>
+#include <boost/asio/ssl/stream.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/thread_pool.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <boost/beast/core/detect_ssl.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/core/tcp_stream.hpp>
 #include <boost/beast/http.hpp>
@@ -25,6 +28,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/time.h"
 #include "server/admission.h"
 
 namespace gpusonde::server {
@@ -61,11 +65,40 @@ constexpr std::string_view kContentSecurityPolicy =
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
     "connect-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
+// The bytes of a connection, through TLS once that is set: one of Beast's AsyncStreams.
+class Channel {
+ public:
+  using executor_type = beast::tcp_stream::executor_type;
+  using Tls = asio::ssl::stream<beast::tcp_stream&>;
+
+  explicit Channel(tcp::socket socket) : tcp_(std::move(socket)) {}
+
+  executor_type get_executor() { return tcp_.get_executor(); }
+  template <class Buffers, class Token>
+  auto async_read_some(const Buffers& buffers, Token&& token) {
+    if (tls_.has_value()) return tls_->async_read_some(buffers, std::forward<Token>(token));
+    return tcp_.async_read_some(buffers, std::forward<Token>(token));
+  }
+  template <class Buffers, class Token>
+  auto async_write_some(const Buffers& buffers, Token&& token) {
+    if (tls_.has_value()) return tls_->async_write_some(buffers, std::forward<Token>(token));
+    return tcp_.async_write_some(buffers, std::forward<Token>(token));
+  }
+
+  beast::tcp_stream& bare() { return tcp_; }
+  std::optional<Tls>& tls() { return tls_; }
+
+ private:
+  beast::tcp_stream tcp_;
+  std::optional<Tls> tls_;
+};
+
 struct Connection {
   explicit Connection(tcp::socket socket) : stream(std::move(socket)) {}
-  beast::tcp_stream stream;
+  std::shared_ptr<asio::ssl::context> context;  // of its TLS
+  Channel stream;
   beast::flat_buffer buffer{kMaxBufferedBytes};
-  bool waiting = false;  // for a request
+  bool waiting = false;  // for a handshake or a request
 };
 
 // Counts something for as long as it lives.
@@ -102,7 +135,9 @@ RequestHeader HeaderOf(const http::request<http::empty_body>& request) {
           .accept_encoding = View(request[http::field::accept_encoding]),
           .authorization = View(request[http::field::authorization]),
           .origin = View(request[http::field::origin]),
-          .mcp_protocol_version = View(request["MCP-Protocol-Version"])};
+          .mcp_protocol_version = View(request["MCP-Protocol-Version"]),
+          .content_type = View(request[http::field::content_type]),
+          .cookie = View(request[http::field::cookie])};
 }
 
 // The response to bytes that are no request; empty if the client is gone.
@@ -147,7 +182,13 @@ struct HttpServer::State {
   State(const HttpServerOptions& server_options, HttpRoutes server_routes)
       : options(server_options),
         routes(std::move(server_routes)),
-        listening(server_options.listen),
+        gate{.listening = server_options.listen,
+             .tls = server_options.guard.tls != nullptr,
+             .access = server_options.guard.access.get(),
+             .get_scope = server_options.get_scope,
+             .post_scope = server_options.post_scope,
+             .takes_posts = static_cast<bool>(routes.uploads),
+             .sign_in = server_options.sign_in},
         workers(static_cast<size_t>(server_options.workers)) {}
 
   Status Listen();
@@ -156,6 +197,8 @@ struct HttpServer::State {
   asio::awaitable<void> Accept();
   bool MakeRoom();
   asio::awaitable<void> Converse(tcp::socket socket);
+  asio::awaitable<bool> Handshake(Connection& connection);
+  void NoteFailedHandshake(Connection& connection, error_code error);
   asio::awaitable<bool> ServeOne(Connection& connection);
   asio::awaitable<HttpResponse> Respond(const RequestHeader& header);
   asio::awaitable<std::optional<HttpResponse>> RespondToPost(Connection& connection,
@@ -167,7 +210,8 @@ struct HttpServer::State {
 
   const HttpServerOptions options;
   const HttpRoutes routes;
-  ListenAddress listening;
+  Gate gate;
+  HttpCounts& counts = *options.guard.counts;
 
   // Used by the network's thread only.
   std::list<Connection*> connections;  // those waiting for a request in the order in which they began to
@@ -185,6 +229,7 @@ struct HttpServer::State {
 
 Status HttpServer::State::Listen() {
   try {
+    ListenAddress& listening = gate.listening;
     const tcp::endpoint endpoint(asio::ip::make_address(listening.ip), listening.port);
     acceptor.open(endpoint.protocol());
     acceptor.set_option(tcp::acceptor::reuse_address(true));
@@ -192,7 +237,7 @@ Status HttpServer::State::Listen() {
     acceptor.listen();
     listening.port = acceptor.local_endpoint().port();
   } catch (const boost::system::system_error& error) {
-    return Fail(ListenError(error.code(), listening));
+    return Fail(ListenError(error.code(), gate.listening));
   }
   asio::co_spawn(network, Accept(), [](const std::exception_ptr& failure) {
     if (failure) LogError("the server stopped accepting connections: out of memory");
@@ -204,7 +249,7 @@ void HttpServer::State::Close() {
   stopping = true;
   error_code ignored;
   std::ignore = acceptor.close(ignored);
-  for (Connection* connection : connections) connection->stream.close();
+  for (Connection* connection : connections) connection->stream.bare().close();
 }
 
 asio::awaitable<void> HttpServer::State::Accept() {
@@ -217,7 +262,11 @@ asio::awaitable<void> HttpServer::State::Accept() {
       co_await pause.async_wait(kAsTuple);
       continue;
     }
-    if (connections.size() >= options.max_connections && !MakeRoom()) continue;  // which closes it
+    ++counts.connections;
+    if (connections.size() >= options.max_connections) {
+      ++counts.turned_away;
+      if (!MakeRoom()) continue;  // which closes it
+    }
     asio::co_spawn(network, Converse(std::move(socket)), [](const std::exception_ptr& failure) {
       if (failure) LogError("a connection was closed: out of memory");
     });
@@ -229,7 +278,7 @@ bool HttpServer::State::MakeRoom() {
   const auto oldest = std::ranges::find(connections, true, &Connection::waiting);
   if (oldest == connections.end()) return false;
   (*oldest)->waiting = false;
-  (*oldest)->stream.close();
+  (*oldest)->stream.bare().close();
   return true;
 }
 
@@ -243,7 +292,7 @@ asio::awaitable<void> HttpServer::State::Converse(tcp::socket socket) {
     ~Registration() { all.erase(self); }
   };
   const Registration registration{connections, connections.insert(connections.end(), &connection)};
-  bool go_on = true;
+  bool go_on = gate.tls ? co_await Handshake(connection) : true;
   while (go_on && !stopping) {
     connections.splice(connections.end(), connections, registration.self);
     go_on = co_await ServeOne(connection);
@@ -251,15 +300,67 @@ asio::awaitable<void> HttpServer::State::Converse(tcp::socket socket) {
 }
 
 // Returns false when the connection must be closed.
+asio::awaitable<bool> HttpServer::State::Handshake(Connection& connection) {
+  beast::tcp_stream& bare = connection.stream.bare();
+  bare.expires_after(options.handshake_timeout);
+  connection.waiting = true;
+  auto [error, is_tls] = co_await beast::async_detect_ssl(bare, connection.buffer, kAsTuple);
+  if (!error && is_tls) {
+    connection.context = options.guard.tls->Current();
+    auto& tls = connection.stream.tls().emplace(bare, *connection.context);
+    auto [failed, bytes] =
+        co_await tls.async_handshake(asio::ssl::stream_base::server, connection.buffer.data(), kAsTuple);
+    connection.buffer.consume(bytes);
+    error = failed;
+  }
+  connection.waiting = false;
+  bare.expires_never();
+  // What came before the handshake's end and isn't part of it must not be read as a request.
+  if (!error && is_tls) co_return connection.buffer.size() == 0;
+  connection.buffer.clear();
+  if (error) {
+    NoteFailedHandshake(connection, error);
+    connection.stream.tls().reset();
+  } else {
+    ++counts.not_tls;
+    const HttpResponse response = ErrorResponse(
+        400, {ErrorCode::kInvalidArgument,
+              fmt::format("this address speaks TLS only: use https://{}", gate.listening.ToText())});
+    if (!co_await Send(connection, response, {})) co_return false;
+  }
+  co_await CloseGently(connection);
+  co_return false;
+}
+
+void HttpServer::State::NoteFailedHandshake(Connection& connection, error_code error) {
+  const long verdict = connection.stream.tls().has_value()
+                           ? SSL_get_verify_result(connection.stream.tls()->native_handle())
+                           : X509_V_OK;
+  const bool lacks_certificate =
+      error.category() == asio::error::get_ssl_category() &&
+      ERR_GET_REASON(static_cast<unsigned long>(error.value())) == SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE;
+  if (verdict == X509_V_OK && !lacks_certificate) {
+    ++counts.handshakes_failed;
+    return;
+  }
+  ++counts.certificates_refused;
+  error_code unknown;
+  const auto client = connection.stream.bare().socket().remote_endpoint(unknown);
+  LogWarn("refused the certificate of a client at {}: {}",
+          unknown ? "an unknown address" : client.address().to_string(),
+          lacks_certificate ? "there is none" : X509_verify_cert_error_string(verdict));
+}
+
+// Returns false when the connection must be closed.
 asio::awaitable<bool> HttpServer::State::ServeOne(Connection& connection) {
   http::request_parser<http::empty_body> parser;
   parser.header_limit(kMaxHeaderBytes);
-  connection.stream.expires_after(options.header_timeout);
+  connection.stream.bare().expires_after(options.header_timeout);
   connection.waiting = true;
   auto [error, bytes] =
       co_await http::async_read_header(connection.stream, connection.buffer, parser, kAsTuple);
   connection.waiting = false;
-  connection.stream.expires_never();
+  connection.stream.bare().expires_never();
 
   Framing framing;
   std::optional<HttpResponse> response;
@@ -281,6 +382,7 @@ asio::awaitable<bool> HttpServer::State::ServeOne(Connection& connection) {
     response = co_await Respond(HeaderOf(parser.get()));
   }
 
+  if (response->status == 401 || response->status == 403) ++counts.denied;
   const Counted held(held_bytes, response->body ? response->body->size() : 0);
   const bool sent = co_await Send(connection, *response, framing);
   if (sent && !framing.keep_alive) co_await CloseGently(connection);
@@ -288,7 +390,7 @@ asio::awaitable<bool> HttpServer::State::ServeOne(Connection& connection) {
 }
 
 asio::awaitable<HttpResponse> HttpServer::State::Respond(const RequestHeader& header) {
-  std::expected<HttpRequest, HttpResponse> request = Admit(header, listening, options.token);
+  std::expected<HttpRequest, HttpResponse> request = Admit(header, gate);
   if (!request.has_value()) co_return std::move(request.error());
   if (!IsApiPath(request->path)) co_return Call(routes.files, *request);
   co_return co_await RespondFromWorker(routes.api, *std::move(request));
@@ -297,8 +399,7 @@ asio::awaitable<HttpResponse> HttpServer::State::Respond(const RequestHeader& he
 // Reads the body of a POST only after its header has been admitted. Empty if the client is gone.
 asio::awaitable<std::optional<HttpResponse>> HttpServer::State::RespondToPost(
     Connection& connection, http::request_parser<http::empty_body>& header) {
-  std::expected<HttpRequest, HttpResponse> request =
-      Admit(HeaderOf(header.get()), listening, options.token, true);
+  std::expected<HttpRequest, HttpResponse> request = Admit(HeaderOf(header.get()), gate);
   if (!request.has_value()) co_return std::move(request.error());
   // A body without a length is at most as long as any.
   const auto length = header.content_length();
@@ -314,9 +415,9 @@ asio::awaitable<std::optional<HttpResponse>> HttpServer::State::RespondToPost(
   const Counted receiving(bodies_bytes, bytes);
   http::request_parser<http::string_body> parser(std::move(header));
   parser.body_limit(options.max_body_bytes);
-  connection.stream.expires_after(kWriteTimeout + seconds(bytes / kMinBytesPerSecond));
+  connection.stream.bare().expires_after(kWriteTimeout + seconds(bytes / kMinBytesPerSecond));
   auto [error, read] = co_await http::async_read(connection.stream, connection.buffer, parser, kAsTuple);
-  connection.stream.expires_never();
+  connection.stream.bare().expires_never();
   if (error == http::error::body_limit)
     co_return ErrorResponse(
         413, {ErrorCode::kInvalidArgument,
@@ -366,12 +467,18 @@ asio::awaitable<bool> HttpServer::State::Send(Connection& connection, const Http
   if (!response.content_type.empty()) message.set(http::field::content_type, response.content_type);
   if (!response.etag.empty()) message.set(http::field::etag, response.etag);
   if (response.gzipped) message.set(http::field::content_encoding, "gzip");
+  if (response.session.has_value())
+    message.set(
+        http::field::set_cookie,
+        fmt::format("{}={}; Path=/; HttpOnly; SameSite=Strict; Max-Age={}{}", CookieName(gate),
+                    *response.session, response.session->empty() ? 0 : Access::kSessionNs / kNanosPerSecond,
+                    gate.tls ? "; Secure" : ""));
   if (response.status == 401) message.set(http::field::www_authenticate, "Bearer");
   if (response.status == 405)
     message.set(http::field::allow, routes.uploads ? "GET, HEAD, POST" : "GET, HEAD");
   if (response.status != 304) message.content_length(body.size());
 
-  connection.stream.expires_after(kWriteTimeout + seconds(body.size() / kMinBytesPerSecond));
+  connection.stream.bare().expires_after(kWriteTimeout + seconds(body.size() / kMinBytesPerSecond));
   http::response_serializer<http::span_body<const char>> serializer(message);
   if (framing.head || response.status == 304) {
     auto [error, bytes] = co_await http::async_write_header(connection.stream, serializer, kAsTuple);
@@ -383,12 +490,17 @@ asio::awaitable<bool> HttpServer::State::Send(Connection& connection, const Http
 
 // Closes the connection so that the last response still arrives.
 asio::awaitable<void> HttpServer::State::CloseGently(Connection& connection) {
+  beast::tcp_stream& bare = connection.stream.bare();
+  bare.expires_after(kLinger);
+  if (auto& tls = connection.stream.tls(); tls.has_value()) {
+    co_await tls->async_shutdown(kAsTuple);
+    tls.reset();
+  }
   error_code ignored;
-  std::ignore = connection.stream.socket().shutdown(tcp::socket::shutdown_send, ignored);
-  connection.stream.expires_after(kLinger);
+  std::ignore = bare.socket().shutdown(asio::socket_base::shutdown_send, ignored);
   std::array<char, 4096> unread;
   for (size_t total = 0; total < kMaxLingerBytes;) {
-    auto [error, bytes] = co_await connection.stream.async_read_some(asio::buffer(unread), kAsTuple);
+    auto [error, bytes] = co_await bare.async_read_some(asio::buffer(unread), kAsTuple);
     if (error) co_return;
     total += bytes;
   }
@@ -408,7 +520,14 @@ Result<std::unique_ptr<HttpServer>> HttpServer::Create(const HttpServerOptions& 
   }
 }
 
-const ListenAddress& HttpServer::address() const { return state_->listening; }
+const ListenAddress& HttpServer::address() const { return state_->gate.listening; }
+
+std::string HttpServer::Url() const {
+  ListenAddress address = state_->gate.listening;
+  if (address.ip == "0.0.0.0") address.ip = "127.0.0.1";
+  if (address.ip == "::") address.ip = "::1";
+  return fmt::format("{}://{}/", state_->gate.tls ? "https" : "http", address.ToText());
+}
 
 void HttpServer::Run() {
   for (;;) {

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 
 #include "base/result.h"
+#include "server/access.h"
 #include "server/http_message.h"
 #include "server/listen_address.h"
+#include "server/tls.h"
 
 namespace gpusonde::server {
 
@@ -21,9 +25,30 @@ struct HttpRoutes {
   HttpHandler uploads;
 };
 
+// What an address has counted since its start.
+struct HttpCounts {
+  std::atomic<int64_t> connections = 0;
+  std::atomic<int64_t> turned_away = 0;           // connections closed to make room for others
+  std::atomic<int64_t> handshakes_failed = 0;     // TLS: garbage, timeouts, no common version
+  std::atomic<int64_t> certificates_refused = 0;  // TLS: the client's certificate is missing or not accepted
+  std::atomic<int64_t> not_tls = 0;               // no TLS on an address that has it
+  std::atomic<int64_t> denied = 0;                // answered with 401 or 403
+};
+
+// How an address is protected, and what that has counted.
+struct Guard {
+  std::shared_ptr<Tls> tls;        // null: no TLS
+  std::shared_ptr<Access> access;  // null: everybody has access
+  std::shared_ptr<HttpCounts> counts = std::make_shared<HttpCounts>();
+};
+
 struct HttpServerOptions {
   ListenAddress listen;
-  std::string token;  // that requests must carry; empty: none
+  Guard guard = {};
+  // The scopes that GET (of the API but /metrics) and POST need where the guard has Access.
+  Scope get_scope = Scope::kRead;
+  Scope post_scope = Scope::kIngest;
+  bool sign_in = false;  // as Gate::sign_in
   // Bounds on the body of a POST and on all that are being received or handled; beyond the second, 503.
   size_t max_body_bytes = size_t{16} << 20;
   size_t max_bodies_bytes = size_t{64} << 20;
@@ -33,19 +58,19 @@ struct HttpServerOptions {
   size_t max_connections = 512;
   // For a whole request header to arrive, also for the first one of a kept connection.
   std::chrono::milliseconds header_timeout = std::chrono::seconds(30);
+  // For a TLS handshake.
+  std::chrono::milliseconds handshake_timeout = std::chrono::seconds(10);
 };
 
-// HTTP/1.1 for a browser on the same machine: GET and HEAD, keep-alive, pipelining, gzip, nothing else; for
-// agents also POST.
-// Clients are untrusted, as any page in the browser and any user of the machine may send requests:
+// HTTP/1.1, with TLS if the guard has it: GET and HEAD, keep-alive, pipelining, gzip, nothing else; for
+// agents and for signing in also POST. Clients are untrusted, as any page in the browser and any user of the
+// machine may send requests:
 //
-// - on loopback it only accepts the names of this machine (else DNS rebinding would let any website read the
-// data), and
-//   the API refuses requests that the browser marks as sent by another site's page (Sec-Fetch-Site);
+// - server/admission.h says which requests are refused;
 // - a header has at most 16 KiB, an address 8 KiB; a body is only read of a POST that is admitted;
 // - one thread does all network I/O without waiting for a client; slow clients run into timeouts, and the
-// number of
-//   connections and the memory of unfetched responses are bounded;
+//   number of connections, those in a TLS handshake included, and the memory of unfetched responses are
+//   bounded;
 // - every response forbids the page to load from, send to or be framed by any other site.
 class HttpServer {
  public:
@@ -55,6 +80,9 @@ class HttpServer {
 
   // The address in use, with the chosen port if 0 was asked for.
   const ListenAddress& address() const;
+
+  // "https://127.0.0.1:7171/", for a browser on this machine.
+  std::string Url() const;
 
   // Serves until Stop; call it once. Handlers still running then finish, but their responses are not sent.
   void Run();

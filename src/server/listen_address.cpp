@@ -22,7 +22,13 @@ bool IsIPv6(const std::string& ip) {
 
 }  // namespace
 
-bool ListenAddress::IsLoopback() const { return ip.starts_with("127.") || ip == "::1"; }
+bool ListenAddress::IsLoopback() const {
+  in_addr v4{};
+  if (inet_pton(AF_INET, ip.c_str(), &v4) == 1) return ntohl(v4.s_addr) >> 24 == 127;
+  in6_addr v6{};
+  if (inet_pton(AF_INET6, ip.c_str(), &v6) != 1) return false;
+  return IN6_IS_ADDR_LOOPBACK(&v6) || (IN6_IS_ADDR_V4MAPPED(&v6) && v6.s6_addr[12] == 127);
+}
 
 std::string ListenAddress::ToText() const {
   return ip.contains(':') ? fmt::format("[{}]:{}", ip, port) : fmt::format("{}:{}", ip, port);

@@ -14,7 +14,7 @@ struct ListenAddress {
   std::string ip = "127.0.0.1";  // an IPv4 or IPv6 address, without brackets
   uint16_t port = 0;             // 0: any free port
 
-  // Whether only this machine can reach it.
+  // Whether only this machine can reach it; false for a text that is no address.
   bool IsLoopback() const;
   // "127.0.0.1:7171", "[::1]:7171".
   std::string ToText() const;

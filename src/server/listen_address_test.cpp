@@ -34,7 +34,13 @@ TEST(ListenAddress, EndsAtNoNul) {
 TEST(ListenAddress, KnowsWhatOnlyThisMachineReaches) {
   EXPECT_TRUE(ParseListenAddress("127.8.0.1:1").value().IsLoopback());
   EXPECT_TRUE(ParseListenAddress("[::1]:1").value().IsLoopback());
+  EXPECT_TRUE(ParseListenAddress("[::ffff:127.0.0.1]:1").value().IsLoopback());
+  EXPECT_TRUE(ParseListenAddress("[0:0::0001]:1").value().IsLoopback());
   EXPECT_FALSE(ParseListenAddress("0.0.0.0:1").value().IsLoopback());
+  EXPECT_FALSE(ParseListenAddress("128.0.0.1:1").value().IsLoopback());
+  EXPECT_FALSE(ParseListenAddress("[::ffff:10.0.0.1]:1").value().IsLoopback());
+  EXPECT_FALSE((ListenAddress{"127.0.0.1.example", 1}).IsLoopback());
+  EXPECT_FALSE((ListenAddress{"127.", 1}).IsLoopback());
   EXPECT_FALSE(ParseListenAddress("[::]:1").value().IsLoopback());
 }
 

@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "base/time.h"
-#include "base/token_file.h"
 
 namespace gpusonde::server {
 namespace {
@@ -41,15 +40,18 @@ int64_t ResidentBytes() {
 
 }  // namespace
 
+prometheus::OwnUse ReadOwnUse() {
+  static const double started_seconds = static_cast<double>(EpochNow()) / 1e9;
+  return {.cpu_seconds = CpuSeconds(), .memory_bytes = ResidentBytes(), .started_seconds = started_seconds};
+}
+
 HttpHandler MetricsHandler(const prometheus::LiveTotals& totals) {
-  return [&totals, started_seconds = static_cast<double>(EpochNow()) / 1e9](const HttpRequest& request) {
+  ReadOwnUse();  // notes the start
+  return [&totals](const HttpRequest& request) {
     const prometheus::Format format = prometheus::FormatFor(request.accept);
     return HttpResponse{
         .content_type = std::string(prometheus::ContentType(format)),
-        .body = std::make_shared<const std::string>(totals.Render(format, MonotonicNow(),
-                                                                  {.cpu_seconds = CpuSeconds(),
-                                                                   .memory_bytes = ResidentBytes(),
-                                                                   .started_seconds = started_seconds}))};
+        .body = std::make_shared<const std::string>(totals.Render(format, MonotonicNow(), ReadOwnUse()))};
   };
 }
 
@@ -57,20 +59,6 @@ HttpHandler AnsweringHealth(HttpHandler others) {
   return [others = std::move(others)](const HttpRequest& request) {
     return request.path == "/healthz" ? PlainResponse("ok\n") : others(request);
   };
-}
-
-Result<MetricsServer::Options> MetricsServer::Parse(const std::string& listen,
-                                                    const std::string& token_file) {
-  Options options;
-  ASSIGN_OR_RETURN(options.listen, ParseListenAddress(listen));
-  if (!token_file.empty()) {
-    ASSIGN_OR_RETURN(options.token, ReadToken(token_file));
-  } else if (!options.listen.IsLoopback()) {
-    return Fail(ErrorCode::kInvalidArgument,
-                fmt::format("other machines can reach {}, so it needs a token: give --metrics-token-file",
-                            options.listen.ToText()));
-  }
-  return options;
 }
 
 Result<std::unique_ptr<MetricsServer>> MetricsServer::Start(const prometheus::LiveTotals& totals,
@@ -82,9 +70,11 @@ Result<std::unique_ptr<MetricsServer>> MetricsServer::Start(const prometheus::Li
   const auto api = [metrics = MetricsHandler(totals), not_here](const HttpRequest& request) {
     return request.path == "/metrics" ? metrics(request) : not_here(request);
   };
-  ASSIGN_OR_RETURN(std::unique_ptr<HttpServer> server,
-                   HttpServer::Create({.listen = options.listen, .token = options.token, .workers = 1},
-                                      {.api = api, .files = AnsweringHealth(not_here), .uploads = {}}));
+  ASSIGN_OR_RETURN(
+      std::unique_ptr<HttpServer> server,
+      HttpServer::Create(
+          {.listen = options.listen, .guard = options.guard, .get_scope = Scope::kMetrics, .workers = 1},
+          {.api = api, .files = AnsweringHealth(not_here), .uploads = {}}));
   try {
     return std::unique_ptr<MetricsServer>(new MetricsServer(std::move(server)));
   } catch (const std::system_error& error) {
@@ -101,8 +91,6 @@ MetricsServer::~MetricsServer() {
   thread_.join();
 }
 
-std::string MetricsServer::Url() const {
-  return fmt::format("http://{}/metrics", server_->address().ToText());
-}
+std::string MetricsServer::Url() const { return server_->Url() + "metrics"; }
 
 }  // namespace gpusonde::server

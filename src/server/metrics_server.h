@@ -12,6 +12,9 @@
 
 namespace gpusonde::server {
 
+// What this process, its ended children included, has used so far.
+exporters::prometheus::OwnUse ReadOwnUse();
+
 // GET /metrics in the format that the scraper accepts. `totals` must outlive it.
 HttpHandler MetricsHandler(const exporters::prometheus::LiveTotals& totals);
 
@@ -24,18 +27,13 @@ class MetricsServer {
  public:
   struct Options {
     ListenAddress listen;
-    std::string token;  // that a scraper must send; empty: none
+    Guard guard;  // tokens need the scope metrics
   };
-  // Reads `token_file`, whose one line is the token; an empty path: no token. Errors: kInvalidArgument for an
-  // address beyond loopback without a token, and for a token of fewer than 16 characters or with others than
-  // printable ASCII ones; those of OpenRegular.
-  static Result<Options> Parse(const std::string& listen, const std::string& token_file);
-
   // Errors: those of HttpServer::Create. `totals` must outlive it.
   static Result<std::unique_ptr<MetricsServer>> Start(const exporters::prometheus::LiveTotals& totals,
                                                       const Options& options);
 
-  // "http://0.0.0.0:9400/metrics".
+  // "http://127.0.0.1:9400/metrics".
   std::string Url() const;
 
   ~MetricsServer();

@@ -7,14 +7,16 @@
 #include <utility>
 
 #include "server/metrics_server.h"
+#include "server/sign_in.h"
 #include "server/ui_files.h"
 
 namespace gpusonde::server {
 namespace {
 
+constexpr size_t kMaxSignInBytes = 8 << 10;
+
 // The first of the default ports that is free.
-Result<std::unique_ptr<HttpServer>> CreateAtDefaultPort(const HttpRoutes& routes) {
-  HttpServerOptions options;
+Result<std::unique_ptr<HttpServer>> CreateAtDefaultPort(HttpServerOptions options, const HttpRoutes& routes) {
   for (uint16_t port = kDefaultPort; port <= kLastDefaultPort; ++port) {
     options.listen.port = port;
     Result<std::unique_ptr<HttpServer>> server = HttpServer::Create(options, routes);
@@ -26,12 +28,15 @@ Result<std::unique_ptr<HttpServer>> CreateAtDefaultPort(const HttpRoutes& routes
                           kDefaultPort, kLastDefaultPort, options.listen.ip));
 }
 
-std::string RemarkOn(const ListenAddress& address, bool port_was_named) {
-  if (!address.IsLoopback())
+std::string RemarkOn(const ListenAddress& address, const Guard& guard, bool port_was_named) {
+  if (!address.IsLoopback() && guard.access == nullptr)
     return fmt::format(
         "anyone who can reach {} can read all data shown here: names of programs, their "
         "command lines and functions",
         address.ToText());
+  if (!address.IsLoopback() && guard.tls == nullptr)
+    return fmt::format("anyone on the way to {} can read all data shown here, and the tokens",
+                       address.ToText());
   if (!port_was_named && address.port != kDefaultPort)
     return fmt::format("port {} is in use, perhaps by another gpusonde; using port {}", kDefaultPort,
                        address.port);
@@ -41,22 +46,28 @@ std::string RemarkOn(const ListenAddress& address, bool port_was_named) {
 }  // namespace
 
 Result<std::unique_ptr<UiServer>> UiServer::Start(store::Store& store, ApiFacts facts,
-                                                  const std::optional<ListenAddress>& listen) {
+                                                  const std::optional<ListenAddress>& listen,
+                                                  const Guard& guard) {
   // The handler is copied, and its copies share the data.
   const std::shared_ptr<ApiData> data = ReadingFrom(store);
   return Start(
       [data, api = ApiHandler(*data, std::move(facts))](const HttpRequest& request) { return api(request); },
-      listen);
+      listen, guard);
 }
 
-Result<std::unique_ptr<UiServer>> UiServer::Start(HttpHandler api,
-                                                  const std::optional<ListenAddress>& listen) {
-  const HttpRoutes routes{
-      .api = std::move(api), .files = AnsweringHealth(UiHandler(UiFolders())), .uploads = {}};
+Result<std::unique_ptr<UiServer>> UiServer::Start(HttpHandler api, const std::optional<ListenAddress>& listen,
+                                                  const Guard& guard) {
+  const bool sign_in = guard.access != nullptr;
+  const HttpRoutes routes{.api = AnsweringSession(std::move(api), sign_in),
+                          .files = AnsweringHealth(UiHandler(UiFolders())),
+                          .uploads = sign_in ? SignInHandler(guard.access) : HttpHandler()};
+  HttpServerOptions options{
+      .guard = guard, .post_scope = Scope::kAdmin, .sign_in = sign_in, .max_body_bytes = kMaxSignInBytes};
+  if (listen.has_value()) options.listen = *listen;
   ASSIGN_OR_RETURN(std::unique_ptr<HttpServer> server, listen.has_value()
-                                                           ? HttpServer::Create({.listen = *listen}, routes)
-                                                           : CreateAtDefaultPort(routes));
-  std::string remark = RemarkOn(server->address(), listen.has_value());
+                                                           ? HttpServer::Create(options, routes)
+                                                           : CreateAtDefaultPort(options, routes));
+  std::string remark = RemarkOn(server->address(), guard, listen.has_value());
   try {
     return std::unique_ptr<UiServer>(new UiServer(std::move(server), std::move(remark)));
   } catch (const std::system_error& error) {
@@ -73,11 +84,6 @@ UiServer::~UiServer() {
   thread_.join();
 }
 
-std::string UiServer::Url() const {
-  ListenAddress address = server_->address();
-  if (address.ip == "0.0.0.0") address.ip = "127.0.0.1";
-  if (address.ip == "::") address.ip = "::1";
-  return fmt::format("http://{}/", address.ToText());
-}
+std::string UiServer::Url() const { return server_->Url(); }
 
 }  // namespace gpusonde::server

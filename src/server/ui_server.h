@@ -22,12 +22,15 @@ inline constexpr uint16_t kLastDefaultPort = 7180;
 class UiServer {
  public:
   // Listens at `listen`, else on loopback at kDefaultPort or the next free port up to kLastDefaultPort.
-  // `store` must outlive it. Errors: those of HttpServer::Create.
+  // Where the guard has Access, browsers sign in. `store` must outlive it. Errors: those of
+  // HttpServer::Create.
   static Result<std::unique_ptr<UiServer>> Start(store::Store& store, ApiFacts facts,
-                                                 const std::optional<ListenAddress>& listen);
+                                                 const std::optional<ListenAddress>& listen,
+                                                 const Guard& guard = {});
 
   // The same with another API, such as one over many stores.
-  static Result<std::unique_ptr<UiServer>> Start(HttpHandler api, const std::optional<ListenAddress>& listen);
+  static Result<std::unique_ptr<UiServer>> Start(HttpHandler api, const std::optional<ListenAddress>& listen,
+                                                 const Guard& guard = {});
 
   // The URL for a browser on this machine: "http://127.0.0.1:7171/".
   std::string Url() const;

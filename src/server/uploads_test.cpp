@@ -9,6 +9,7 @@
 
 #include "server/http_server.h"
 #include "server/testing/http_client.h"
+#include "server/testing/tokens_file.h"
 
 namespace gpusonde::server {
 namespace {
@@ -25,15 +26,16 @@ class UploadsTest : public testing::Test {
       return HttpResponse{.content_type = "text/plain",
                           .body = std::make_shared<const std::string>(std::move(text))};
     };
-    server_ = HttpServer::Create(
-                  {.token = "0123456789abcdef", .max_body_bytes = kMaxBody, .max_bodies_bytes = 2 * kMaxBody},
-                  {.api = [=](const HttpRequest&) { return reply("got"); },
-                   .files = [=](const HttpRequest&) { return reply("file"); },
-                   .uploads =
-                       [=, this](const HttpRequest& request) {
-                         ++uploads_;
-                         return reply(request.path + " " + request.body);
-                       }})
+    server_ = HttpServer::Create({.guard = {.access = tokens_.Open()},
+                                  .max_body_bytes = kMaxBody,
+                                  .max_bodies_bytes = 2 * kMaxBody},
+                                 {.api = [=](const HttpRequest&) { return reply("got"); },
+                                  .files = [=](const HttpRequest&) { return reply("file"); },
+                                  .uploads =
+                                      [=, this](const HttpRequest& request) {
+                                        ++uploads_;
+                                        return reply(request.path + " " + request.body);
+                                      }})
                   .value();
     thread_ = std::thread([this] { server_->Run(); });
   }
@@ -43,7 +45,7 @@ class UploadsTest : public testing::Test {
   }
   HttpClient Connect() const { return HttpClient(server_->address().port); }
 
-  static std::string Head(std::string_view more, std::string_view token = "0123456789abcdef") {
+  static std::string Head(std::string_view more, std::string_view token = "token of agent") {
     return fmt::format("POST /api/x HTTP/1.1\r\nHost: proxy\r\nAuthorization: Bearer {}\r\n{}\r\n", token,
                        more);
   }
@@ -51,6 +53,7 @@ class UploadsTest : public testing::Test {
     return Head(fmt::format("Content-Length: {}\r\n", body.size())) + std::string(body);
   }
 
+  const TokensFile tokens_{{{"agent", Scope::kIngest}}};
   std::atomic<int> uploads_ = 0;
   std::unique_ptr<HttpServer> server_;
   std::thread thread_;
@@ -79,7 +82,7 @@ TEST_F(UploadsTest, ALongBodyIsRefusedBeforeItIsSent) {
 }
 
 TEST_F(UploadsTest, ABodyWithoutTheTokenIsNotRead) {
-  for (const char* token : {"0123456789abcdeX", "0123456789abcdef0", ""}) {
+  for (const char* token : {"token of agenX", "token of agent0", ""}) {
     HttpClient client = Connect();
     client.Send(Head("Content-Length: 900\r\n", token));
     EXPECT_EQ(client.Receive().value().status, 401);

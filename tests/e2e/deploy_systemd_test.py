@@ -103,7 +103,8 @@ class Units(program.TestCase):
         port = free_port()
         (etc / "gpusonde").mkdir()
         (etc / "gpusonde/token").touch(mode=0o600)
-        (etc / "gpusonde/token").write_text("0123456789abcdef0123456789abcdef\n")
+        (etc / "gpusonde/token").write_text(program.new_token(etc / "gpusonde/tokens", "node", "ingest"))
+        self.read_token = program.new_token(etc / "gpusonde/tokens", "ada", "read")
         for name, content in {"up": "GPUSONDE_OPTIONS=--listen 127.0.0.1:0 --hz 99",
                               "serve": f"GPUSONDE_OPTIONS=--listen 127.0.0.1:{port} --pages-listen 127.0.0.1:0",
                               "agent": f"GPUSONDE_SERVER=http://127.0.0.1:{port}\nGPUSONDE_OPTIONS=--host node --hz 99"}.items():
@@ -140,7 +141,9 @@ class Units(program.TestCase):
         log = self.folder / f"{unit}.log"
         found = re.search(r"UI is at (http://\S+/)", log.read_text() if log.exists() else "")
         try:
-            with urllib.request.urlopen(f"{found[1]}api/v1/overview{host}", timeout=30) as answer:
+            request = urllib.request.Request(f"{found[1]}api/v1/overview{host}",
+                                             headers={"Authorization": "Bearer " + self.read_token})
+            with urllib.request.urlopen(request, timeout=30) as answer:
                 return json.load(answer)
         except (TypeError, urllib.error.URLError):
             return None

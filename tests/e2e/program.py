@@ -34,6 +34,13 @@ def run(*arguments, timeout=120, **options):
                           stdin=subprocess.DEVNULL, check=False, **options)
 
 
+def new_token(tokens, name, scope):
+    """A new token in this file of tokens."""
+    done = run("token", "new", "--tokens", tokens, "--name", name, "--scope", scope)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
 def can_record():
     return run("doctor", "--format", "json").returncode == 0
 

@@ -19,7 +19,6 @@ import program
 ALONE = "up listens to every GPU program of the machine"
 SIMGPU = program.BUILD / "bin/simgpu"
 LIBRARY = program.BUILD / "lib/libgpusonde-inject.so"
-TOKEN = "0123456789abcdef0123456789abcdef"
 DASHBOARD = program.ROOT / "deploy/grafana/gpusonde.json"
 LABEL = re.compile(r'(\w+)="((?:\\.|[^"\\])*)"')
 
@@ -57,9 +56,12 @@ class Prometheus(program.TestCase):
         # Like a rank of a recorded program, so that no governor ends its sessions and all of its work is counted.
         self.injected = dict(self.environment, CUDA_INJECTION64_PATH=str(LIBRARY), GPUSONDE_INJECT_SOCKET="99:1")
         self.token_file = self.folder / "token"
-        self.token_file.write_text(TOKEN + "\n", encoding="ascii")
+        tokens = self.folder / "tokens"
+        self.token = program.new_token(tokens, "prometheus", "metrics")
+        self.read_token = program.new_token(tokens, "ada", "read")
+        self.token_file.write_text(self.token + "\n", encoding="ascii")
         self.up = self.start(program.GPUSONDE, "up", "--state", self.folder / "state", "--listen", "127.0.0.1:0", "--no-open",
-                             "--metrics-listen", "127.0.0.1:0", "--metrics-token-file", self.token_file,
+                             "--metrics-listen", "127.0.0.1:0", "--tokens", tokens,
                              environment=self.environment)
         said = ""
         while "metrics for Prometheus are at" not in said:
@@ -76,6 +78,8 @@ class Prometheus(program.TestCase):
         return process
 
     def scrape(self, url=None, **headers):
+        if url is None or url.startswith(self.url):
+            headers = {"Authorization": "Bearer " + self.read_token}
         request = urllib.request.Request(url or self.url + "metrics", headers=headers)
         with urllib.request.urlopen(request, timeout=30) as answer:
             return answer.read().decode()
@@ -192,14 +196,14 @@ class Prometheus(program.TestCase):
         self.assertEqual(problems, [])
 
     def test_the_token_is_asked_for_and_the_address_has_nothing_else(self):
-        for headers in ({}, {"Authorization": "Bearer " + TOKEN[:-1] + "x"}):
+        for headers in ({}, {"Authorization": "Bearer " + self.token[:-1] + "x"}):
             with self.assertRaises(urllib.error.HTTPError) as refused:
                 self.scrape(self.metrics_url, **headers)
             self.assertEqual(refused.exception.code, 401)
-        self.assertIn("gpusonde_build_info", self.scrape(self.metrics_url, Authorization="Bearer " + TOKEN))
+        self.assertIn("gpusonde_build_info", self.scrape(self.metrics_url, Authorization="Bearer " + self.token))
         base = self.metrics_url.removesuffix("metrics")
         with self.assertRaises(urllib.error.HTTPError) as refused:
-            self.scrape(base + "api/v1/overview", Authorization="Bearer " + TOKEN)
+            self.scrape(base + "api/v1/overview", Authorization="Bearer " + self.token)
         self.assertEqual(refused.exception.code, 404)
         for address in (base, self.url):
             self.assertEqual(self.scrape(address + "healthz"), "ok\n")
@@ -212,7 +216,7 @@ class Refusals(program.TestCase):
     def test_an_address_beyond_loopback_without_a_token_is_wrong_usage(self):
         done = program.run("up", "--state", self.folder / "state", "--no-open", "--metrics-listen", "0.0.0.0:0")
         self.assertEqual(done.returncode, 2)
-        self.assertIn("--metrics-token-file", done.stderr)
+        self.assertIn("--tokens", done.stderr)
 
 
 if __name__ == "__main__":

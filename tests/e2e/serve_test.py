@@ -20,7 +20,6 @@ ALONE = "agents listen to every GPU program of the machine"
 SIMGPU = program.BUILD / "bin/simgpu"
 LIBRARY = program.BUILD / "lib/libgpusonde-inject.so"
 LAUNCHES = program.ROOT / "tests/programs/gpu_launches.py"
-TOKEN = "0123456789abcdef0123456789abcdef"
 ROUNDS = 10
 COUNTS = {"sgemm": 100 * ROUNDS, "relu": 53 * ROUNDS}
 COUNTS_SQL = "SELECT name, count(*) AS n FROM kernels GROUP BY name"
@@ -50,8 +49,11 @@ class Serve(program.TestCase):
         self.addCleanup(subprocess.run, [SIMGPU, "reset"], env=self.environment, check=False)
         # Like a rank of a recorded program, so that no governor ends its sessions and all of its work is counted.
         self.injected = dict(self.environment, CUDA_INJECTION64_PATH=str(LIBRARY), GPUSONDE_INJECT_SOCKET="99:1")
+        self.tokens = self.folder / "tokens"
+        self.token = program.new_token(self.tokens, "nodes", "ingest")
+        self.read = {"Authorization": "Bearer " + program.new_token(self.tokens, "ada", "read")}
         self.token_file = self.folder / "token"
-        self.token_file.write_text(TOKEN + "\n", encoding="ascii")
+        self.token_file.write_text(self.token + "\n", encoding="ascii")
         self.state = self.folder / "state"
         self.errors_file = (self.folder / "errors").open("a", encoding="utf-8")
         self.addCleanup(self.errors_file.close)
@@ -69,7 +71,7 @@ class Serve(program.TestCase):
         return (self.folder / "errors").read_text(encoding="utf-8")
 
     def serve(self, *options):
-        server = self.start(program.GPUSONDE, "serve", "--state", self.state, "--token-file", self.token_file,
+        server = self.start(program.GPUSONDE, "serve", "--state", self.state, "--tokens", self.tokens,
                             "--listen", f"127.0.0.1:{self.port}", "--pages-listen", "127.0.0.1:0", *options)
         self.pages = None
         for line in server.stdout:
@@ -98,15 +100,16 @@ class Serve(program.TestCase):
         self.assertEqual(process.returncode, 0, self.errors())
 
     def get(self, path):
-        with urllib.request.urlopen(self.pages + "api/v1/" + path, timeout=30) as answer:
+        request = urllib.request.Request(self.pages + "api/v1/" + path, headers=self.read)
+        with urllib.request.urlopen(request, timeout=30) as answer:
             return json.load(answer)
 
-    def post(self, body, token=TOKEN, **parameters):
+    def post(self, body, token=None, **parameters):
         """(status, JSON) of a request to the agents' address."""
         query = {"host": "by-hand", "spool": "0" * 31 + "7", "day": int(time.time()) // 86400, "first": 1} | parameters
         address = "&".join(f"{name}={value}" for name, value in query.items())
         request = urllib.request.Request(f"http://127.0.0.1:{self.port}/api/v1/frames?{address}", data=body, method="POST",
-                                         headers={"Authorization": "Bearer " + token})
+                                         headers={"Authorization": "Bearer " + (token or self.token)})
         try:
             with urllib.request.urlopen(request, timeout=30) as answer:
                 return answer.status, json.load(answer)
@@ -216,7 +219,7 @@ class Serve(program.TestCase):
 
     def test_hostile_requests_are_refused_and_counted_and_harm_nobody(self):
         server = self.serve()
-        status, answer = self.post(b"", token=TOKEN[:-1] + "x")
+        status, answer = self.post(b"", token=self.token[:-1] + "x")
         self.assertEqual((status, answer["error"]["code"]), (401, "permission_denied"))
         small = bomb(1 << 20)
         for body, said in ((struct.pack("<I", len(small)) + small, "parts don't fit"),
@@ -242,9 +245,9 @@ class Serve(program.TestCase):
         wrong.write_text("another-token-of-somebody\n", encoding="ascii")
         server = self.serve()
         agent = self.agent("node-a", token_file=wrong)
-        self.await_that(lambda: "needs the token" in self.errors(), "the agent says why")
+        self.await_that(lambda: "doesn't know the token" in self.errors(), "the agent says why")
         self.assertEqual(self.get("hosts")["hosts"], [])
-        wrong.write_text(TOKEN + "\n", encoding="ascii")
+        wrong.write_text(self.token + "\n", encoding="ascii")
         self.await_that(lambda: self.days_of("node-a"), "it sends")
         self.stop(agent)
         self.stop(server)

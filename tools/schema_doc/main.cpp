@@ -161,6 +161,9 @@ void PrintExposition() {
       "`command` is the short name (comm) that a process had first; command lines are not exported, as they "
       "may hold secrets.\n"
       "The device's sums include all processes, so use those for totals.\n\n"
+      "`gpusonde serve` has `/metrics` at its pages' address, about itself alone: those of gpusonde and of "
+      "`serve`. Of hosts, the\n"
+      "first 256 by name have series.\n\n"
       "| metric | kind | of, with labels | meaning |\n|---|---|---|---|\n");
   for (const exporters::prometheus::DcgmFamily& dcgm : exporters::prometheus::kDcgmFamilies)
     PrintFamily(dcgm.family, fmt::format("each GPU; {}", InfoOf(dcgm.metric).name));

@@ -2,13 +2,13 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { apiUrl } from "./api/client";
-import type { Devices, FlamegraphJson, Hosts, Incidents, Overview, Processes, Selection, SourceJson, Strips, Summary, Usage } from "./api/types";
+import type { Devices, FlamegraphJson, Hosts, Incidents, Overview, Processes, Selection, Session, SourceJson, Strips, Summary, Usage } from "./api/types";
 import { parseProfile, type Profile } from "./flamegraph/model";
 import { parseSource, type SourceFile } from "./source/lines";
 import { formatCount, formatDuration, formatRange } from "./format";
 import { useHost } from "./state/use-host";
 import { useKeys } from "./state/keys";
-import { useTheme } from "./state/theme";
+import { useTheme, type Theme } from "./state/theme";
 import { useResource, type Asked } from "./state/use-resource";
 import { useView } from "./state/use-view";
 import { formatView, isSettled, lastOf, stackSelection, timeSelection, windowOf, type ProfileType, type Range, type View } from "./state/view";
@@ -18,6 +18,7 @@ import { Help } from "./views/help";
 import { HostsPage } from "./views/hosts";
 import { IncidentsPage } from "./views/incidents";
 import { ProfilePage } from "./views/profile";
+import { SignedIn, SignIn } from "./views/sign-in";
 import { SourcePage } from "./views/source";
 import { Failed, Loading, NothingRecorded, NothingSelected, Notices, Troubles } from "./views/states";
 import { MetricStrip } from "./views/strip";
@@ -31,6 +32,7 @@ const POLLS_PER_SLOW = 15;
 const POLLS_PER_HOSTS = 5;
 // How often the most expensive data is fetched for a window of a day or more.
 const DAY_SUMMARY_MS = 480_000;
+const SESSION = { url: apiUrl("session"), question: "session" };
 const HOSTS = { url: apiUrl("hosts"), question: "hosts" };
 const STRIP_BUCKETS = 600;
 const INCIDENT_BUCKETS = 300;
@@ -41,20 +43,41 @@ const READING = { cpu: "samples", gpu: "GPU work", off_cpu: "waits" };
 
 const same = <T,>(json: T): T => json;
 
-// Another host has other processes, devices and times: its page starts anew.
+// Another host has other processes, devices and times: its page starts anew. So it does for whoever signs in.
 export function App() {
   const [host, choose] = useHost();
-  return <HostPages key={host ?? ""} host={host} onHost={choose} />;
+  const [changes, setChanges] = useState(0);
+  const [ended, setEnded] = useState(false);
+  const session = useResource<Session, Session>(SESSION, changes, same);
+  const theme = useTheme();
+  const again = () => {
+    setEnded(false);
+    setChanges((count) => count + 1);
+  };
+  if (!session.data) {
+    return session.error ? <Failed error={session.error} onRetry={again} /> : <Loading what="the session" />;
+  }
+  if (session.data.needs_sign_in) return <SignIn ended={ended} onDone={again} />;
+  const account = session.data.name !== "" && <SignedIn name={session.data.name} onSignedOut={again} />;
+  const onEnded = () => {
+    again();
+    setEnded(true);
+  };
+  return <HostPages key={host ?? ""} host={host} onHost={choose} theme={theme} account={account} onEnded={onEnded} />;
 }
 
 interface HostPagesProps {
   host: string | null;
   onHost: (host: string | null) => void;
+  theme: Theme;
+  // Who is signed in, where the server asks for it.
+  account: ComponentChildren;
+  // The session has ended: by its age, or with its token.
+  onEnded: () => void;
 }
 
 // Data flows one way: the address defines the selection, resources fetch it, views show it.
-function HostPages({ host, onHost }: HostPagesProps) {
-  const theme = useTheme();
+function HostPages({ host, onHost, theme, account, onEnded }: HostPagesProps) {
   const [helping, setHelping] = useState(false);
   const [polls, setPolls] = useState(0);
   const [retries, setRetries] = useState(0);
@@ -63,6 +86,9 @@ function HostPages({ host, onHost }: HostPagesProps) {
   const ofHost: Record<string, string> = host === null ? {} : { host };
   const overview = useResource<Overview, Overview>({ url: apiUrl("overview", {}, ofHost), question: "overview" }, polls + retries, same);
   const seen = overview.data;
+  useEffect(() => {
+    if (overview.error?.status === 401) onEnded();
+  }, [overview.error]);
   // Only `serve` has hosts. Their list is fetched as seldom as other choices, but often enough to be read by itself.
   const choosing = seen?.mode === "serve" && host === null && seen.from_us === null;
   const hostTick = choosing ? Math.floor(polls / POLLS_PER_HOSTS) : Math.floor(polls / POLLS_PER_SLOW);
@@ -137,7 +163,7 @@ function HostPages({ host, onHost }: HostPagesProps) {
 
   if (choosing && (hosts.data?.hosts.length ?? 0) > 0) {
     return (
-      <HostsPage hosts={hosts.data!.hosts} lost={overview.error !== null} theme={theme.choice} onTheme={theme.choose} onHost={onHost}>
+      <HostsPage account={account} hosts={hosts.data!.hosts} lost={overview.error !== null} theme={theme.choice} onTheme={theme.choose} onHost={onHost}>
         {usagePage ?? (usage.error && <Failed error={usage.error} onRetry={retry} />)}
       </HostsPage>
     );
@@ -207,6 +233,7 @@ function HostPages({ host, onHost }: HostPagesProps) {
         theme={theme.choice}
         onTheme={theme.choose}
         onHelp={() => setHelping(true)}
+        account={account}
       />
       <Notices notices={seen.notices} />
       <Troubles errors={troubles} />

@@ -10,7 +10,7 @@ import * as data from "./fixture-data.mjs";
 //
 //   node tests/fixture-server.mjs [--scenario NAME] [--nodes N] [--port P]
 //
-// Scenarios: realistic, gpu, large, empty, error, partial, live, slow, simulated, hosts.
+// Scenarios: realistic, gpu, large, empty, error, partial, live, slow, simulated, hosts, tokens.
 
 const DIST = join(fileURLToPath(import.meta.url), "../../dist");
 const TYPES = { ".html": "text/html", ".js": "text/javascript", ".css": "text/css" };
@@ -47,9 +47,10 @@ const SELECTION = ["from_us", "to_us", "process", "tid", "filter", "device", "st
 
 // Starts a server on a free port (or the one given) and resolves to { url, close, requests, unchanged, state };
 // `unchanged` are the requests answered with a 304. `state` may be changed while it runs:
-// { scenario, nodes, delayMs, down, failing, quiet }; while `quiet`, no data arrives.
+// { scenario, nodes, delayMs, down, failing, quiet, signedIn }; while `quiet`, no data arrives. In `tokens`, the token
+// "good" signs in.
 export async function startFixture({ scenario = "realistic", nodes = 200_000, port = 0, delayMs = 0 } = {}) {
-  const state = { scenario, nodes, delayMs, down: false, failing: "" };
+  const state = { scenario, nodes, delayMs, down: false, failing: "", signedIn: false };
   const requests = [];
   const unchanged = [];
   const large = new Map();
@@ -61,7 +62,7 @@ export async function startFixture({ scenario = "realistic", nodes = 200_000, po
     const serve = state.scenario === "hosts";
     const empty = state.scenario === "empty" || (serve && host === null);
     const partial = state.scenario === "partial";
-    const live = state.scenario === "live" || empty || serve;
+    const live = ["live", "tokens"].includes(state.scenario) || empty || serve;
     if (state.scenario === "live" && !state.quiet) until = Math.min(END_US, until + 5e6);
     return {
       version: "0.1.0", mode: serve ? "serve" : live ? "up" : "view", live, title: host ?? "train-07", simulated: ["gpu", "simulated", "partial"].includes(state.scenario),
@@ -96,6 +97,10 @@ export async function startFixture({ scenario = "realistic", nodes = 200_000, po
       case "overview":
         readSelection(params, []);
         return overview(host);
+      case "session": {
+        const asks = state.scenario === "tokens";
+        return { needs_sign_in: asks && !state.signedIn, name: asks && state.signedIn ? "ada" : "", scope: asks && state.signedIn ? "read" : "" };
+      }
       case "hosts":
         readSelection(params, []);
         return { hosts: HOSTS };
@@ -147,7 +152,19 @@ export async function startFixture({ scenario = "realistic", nodes = 200_000, po
     if (!url.pathname.startsWith("/api/v1/")) return serveFile(url.pathname, response);
     requests.push(url.pathname + url.search);
     if (state.down) return request.socket.destroy();
-    const delay = state.scenario === "slow" && !url.pathname.endsWith("overview") ? 60_000 : state.delayMs;
+    if (request.method === "POST") {
+      let body = "";
+      request.on("data", (part) => (body += part)).on("end", () => {
+        state.signedIn = url.pathname.endsWith("/sign-in") && JSON.parse(body).token === "good";
+        if (url.pathname.endsWith("/sign-in") && !state.signedIn) return send(401, { error: { code: "permission_denied", message: "This server doesn't know the token." } });
+        return send(200, {});
+      });
+      return;
+    }
+    if (state.scenario === "tokens" && !state.signedIn && !url.pathname.endsWith("/session")) {
+      return send(401, { error: { code: "permission_denied", message: "the session has ended; sign in again" } });
+    }
+    const delay = state.scenario === "slow" && !/(overview|session)$/.test(url.pathname) ? 60_000 : state.delayMs;
     setTimeout(() => {
       try {
         const body = api(url.pathname.slice("/api/v1/".length), url.searchParams);

@@ -9,13 +9,13 @@
 
 #include "agent/live_agent.h"
 #include "agent/uplink.h"
+#include "api_client.h"
 #include "base/heap.h"
 #include "base/state_folder.h"
 #include "base/token_file.h"
 #include "command.h"
 #include "live_flags.h"
 #include "messages.h"
-#include "server/listen_address.h"
 #include "sources/proc/process.h"
 #include "spool/host_name.h"
 #include "stop_signal.h"
@@ -29,26 +29,21 @@ struct AgentFlags {
   std::string server;
   agent::HttpUrl url;
   std::string token_file;
+  agent::ClientTls tls;
   std::string state = DefaultStateFolder();
   std::string host = proc::ReadHost().name;
   double spool_mb = 1000;
 };
 
-// Whether the connection stays on this machine.
-bool IsLocal(const std::string& host) {
-  const auto address = server::ParseListenAddress(host.contains(':') ? "[" + host + "]:0" : host + ":0");
-  return address.has_value() && address->IsLoopback();  // a name such as 127.example isn't an address
-}
-
 Result<agent::HttpUrl> ParseServer(const std::string& text) {
   ASSIGN_OR_RETURN(agent::HttpUrl url, agent::HttpUrl::Parse(text));
   if (url.target != "/")
     return Fail(ErrorCode::kInvalidArgument, fmt::format("'{}' must not have a path", text));
-  if (!url.tls && !IsLocal(url.host))
+  if (!url.tls && !IsThisMachine(url.host))
     return Fail(
         ErrorCode::kInvalidArgument,
-        fmt::format("'{}' would send the token and all data unencrypted: use https:// to a TLS proxy in "
-                    "front of the server, or an SSH tunnel to its address on loopback",
+        fmt::format("'{}' would send the token and all data unencrypted: use https:// (gpusonde serve "
+                    "--tls-cert), or an SSH tunnel to the server's address on loopback",
                     text));
   return url;
 }
@@ -65,6 +60,7 @@ Status RunAgentOf(const AgentFlags& flags) {
   options.max_spool_bytes = static_cast<int64_t>(flags.spool_mb * 1e6);
   agent::Uplink uplink({.server = flags.url,
                         .token_file = flags.token_file,
+                        .tls = flags.tls,
                         .host = flags.host,
                         .spool_folder = options.spool_folder});
   ASSIGN_OR_RETURN(agent::LiveAgent agent, agent::LiveAgent::Create(options, uplink));
@@ -99,6 +95,14 @@ void AddAgent(CLI::App& app, int& exit_status) {
       ->add_option("--token-file", flags->token_file,
                    "File with the token that the server asks for; read before each request")
       ->required();
+  command->add_option("--tls-ca", flags->tls.ca,
+                      "PEM file with the authority of the server's certificate [the machine's]");
+  CLI::Option* const certificate =
+      command->add_option("--tls-cert", flags->tls.certificate,
+                          "PEM file with a certificate of this machine, if the server asks [none]");
+  CLI::Option* const key = command->add_option("--tls-key", flags->tls.key, "PEM file with its key [none]");
+  certificate->needs(key);
+  key->needs(certificate);
   command->add_option("--state", flags->state, "Folder for data that waits to be sent")
       ->capture_default_str();
   command->add_option("--host", flags->host, "Name of this machine at the server")->capture_default_str();

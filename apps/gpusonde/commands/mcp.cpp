@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "api_client.h"
-#include "base/token_file.h"
 #include "command.h"
+#include "listen_flags.h"
 #include "mcp/http.h"
 #include "mcp/server.h"
 #include "mcp/source.h"
@@ -34,7 +34,7 @@ It speaks the Model Context Protocol over standard input and output. To add it t
   gpusonde mcp rank0.json.gz rank1.json.gz
   gpusonde mcp --live                                            the machine that `gpusonde up` watches
   gpusonde mcp --live http://127.0.0.1:7171 --host node-3        a host of `gpusonde serve`
-  gpusonde mcp run.sonde --listen 127.0.0.1:7180 --token-file token
+  gpusonde mcp run.sonde --listen 127.0.0.1:7180 --tokens tokens
 
 docs/mcp.md describes its tools and their limits.)";
 
@@ -47,8 +47,9 @@ struct McpFlags {
   std::vector<std::string> files;
   std::string live;  // a URL; empty: files are read
   std::string host;
+  ClientFlags client;
   std::string listen;
-  std::string token_file;
+  ListenFlags protection;
   convert::ImportOptions reading;  // of traces
 };
 
@@ -83,10 +84,12 @@ int StatusOf(const Status& done) {
 
 int Mcp(const McpFlags& flags, const Http& http) {
   if (flags.live.empty())
-    return RunReader({.command = "mcp", .files = flags.files, .serves = http.has_value(), .work = [&] {
-                        return StatusOf(ServeFiles(flags, http));
-                      }});
-  ApiServer api = ParseApiServer("--live", flags.live, flags.host);
+    return RunReader({.command = "mcp",
+                      .files = flags.files,
+                      .readable = FilesOf(flags.protection),
+                      .serves = http.has_value(),
+                      .work = [&] { return StatusOf(ServeFiles(flags, http)); }});
+  ApiServer api = ParseApiServer("--live", flags.live, flags.host, flags.client);
   api.timeout_ns = kTimeoutNs;
   api.max_reply_bytes = kMaxReplyBytes;
   const auto source = mcp::ServerSource([api](const std::string& target) { return AskApi(api, target); });
@@ -95,14 +98,10 @@ int Mcp(const McpFlags& flags, const Http& http) {
 
 Http ParseHttp(const McpFlags& flags) {
   if (flags.listen.empty()) return std::nullopt;
-  const auto listen = server::ParseListenAddress(flags.listen);
-  if (!listen.has_value()) throw CLI::ValidationError("--listen", listen.error().message);
-  if (!listen->IsLoopback())
-    throw CLI::ValidationError("--listen",
-                               "only addresses of this machine, such as 127.0.0.1:7180: there is no TLS");
-  auto token = ReadToken(flags.token_file);
-  if (!token.has_value()) throw CLI::ValidationError("--token-file", token.error().message);
-  return mcp::HttpTransport::Options{.listen = *listen, .token = *std::move(token)};
+  const server::ListenAddress listen = ParseListen("--listen", flags.listen, flags.protection);
+  auto guard = OpenGuard(flags.protection);
+  if (!guard.has_value()) throw CLI::ValidationError("--listen", guard.error().message);
+  return mcp::HttpTransport::Options{.listen = listen, .guard = *std::move(guard)};
 }
 
 }  // namespace
@@ -121,12 +120,13 @@ void AddMcp(CLI::App& app, int& exit_status) {
           ->default_str(kDefaultUrl)
           ->excludes(files);
   command->add_option("--host", flags->host, "Which host of `gpusonde serve` [the only one]")->needs(live);
-  CLI::Option* const token = command->add_option(
-      "--token-file", flags->token_file, "The file with the token that requests over HTTP must carry");
+  AddClientFlags(*command, "--live", flags->client);
   CLI::Option* const listen = command->add_option(
-      "--listen", flags->listen, "IP:PORT to listen on for HTTP, on this machine; port 0: any free port");
-  listen->needs(token);
-  token->needs(listen);
+      "--listen", flags->listen, "IP:PORT to listen on for HTTP, with --tokens; port 0: any free port");
+  AddListenFlags(*command, flags->protection);
+  listen->needs(command->get_option("--tokens"));
+  for (const char* option : {"--tokens", "--tls-cert", "--insecure"})
+    command->get_option(option)->needs(listen);
   AddTraceOptions(*command, flags->reading);
   command->callback([flags, files, live, &exit_status] {
     if (files->empty() && live->empty()) throw CLI::RequiredError("FILE or --live");

@@ -13,13 +13,14 @@
 #include "base/heap.h"
 #include "base/state_folder.h"
 #include "base/time.h"
-#include "base/token_file.h"
 #include "command.h"
+#include "listen_flags.h"
 #include "live_flags.h"
 #include "messages.h"
 #include "serve/hosts.h"
 #include "serve/hosts_api.h"
 #include "serve/ingest.h"
+#include "serve/metrics.h"
 #include "server/http_server.h"
 #include "server/ui_server.h"
 #include "stop_signal.h"
@@ -35,22 +36,13 @@ struct ServeFlags {
   std::string state = DefaultStateFolder();
   std::string listen = "127.0.0.1:7272";
   std::string pages;  // empty: the default ports
-  std::string token_file;
+  ListenFlags protection;
+  std::string client_ca;
   int max_hosts = 256;
   int days = 7;
   double gigabytes = 10;
   double reserve_mb = 256;
 };
-
-Result<server::ListenAddress> ParseLoopback(const std::string& text) {
-  ASSIGN_OR_RETURN(server::ListenAddress address, server::ParseListenAddress(text));
-  if (address.IsLoopback()) return address;
-  return Fail(
-      ErrorCode::kInvalidArgument,
-      fmt::format("other machines can reach {}, and there is no TLS yet: listen on 127.0.0.1, with a TLS "
-                  "proxy in front for agents, or reach it through SSH tunnels (docs/serve.md)",
-                  address.ToText()));
-}
 
 // Runs an HTTP server on a thread of its own.
 class Serving {
@@ -74,7 +66,13 @@ Status RunServe(const ServeFlags& flags, const server::ListenAddress& listen,
   ReturnMemoryEarly();
   // Of each host's store.
   if (!store::MemoryLimitIsSet()) store::SetMemoryLimit(store::kMinMemoryLimit);
-  ASSIGN_OR_RETURN(const std::string token, ReadToken(flags.token_file));
+  ASSIGN_OR_RETURN(const server::Guard guard, OpenGuard(flags.protection));
+  server::Guard agents_guard{.tls = guard.tls, .access = guard.access};
+  if (!flags.client_ca.empty()) {
+    ASSIGN_OR_RETURN(agents_guard.tls, server::Tls::Open({.certificate = flags.protection.certificate,
+                                                          .key = flags.protection.key,
+                                                          .client_ca = flags.client_ca}));
+  }
   TRY(MakeFolder(flags.state));
   ASSIGN_OR_RETURN(const std::unique_ptr<serve::Hosts> hosts,
                    serve::Hosts::Open({.folder = flags.state + "/hosts",
@@ -83,15 +81,24 @@ Status RunServe(const ServeFlags& flags, const server::ListenAddress& listen,
                                        .max_days = flags.days,
                                        .max_bytes = static_cast<int64_t>(flags.gigabytes * 1e9)}));
   serve::IngestCounts counts;
-  ASSIGN_OR_RETURN(
-      const std::unique_ptr<server::HttpServer> ingest,
-      server::HttpServer::Create({.listen = listen, .token = token}, serve::IngestRoutes(*hosts, counts)));
+  ASSIGN_OR_RETURN(const std::unique_ptr<server::HttpServer> ingest,
+                   server::HttpServer::Create({.listen = listen, .guard = agents_guard},
+                                              serve::IngestRoutes(*hosts, counts)));
+  serve::QueryTimes times;
+  const auto api = serve::HostsApi(*hosts, counts,
+                                   serve::MetricsHandler({.hosts = *hosts,
+                                                          .ingest = counts,
+                                                          .queries = times,
+                                                          .agents = *agents_guard.counts,
+                                                          .pages = *guard.counts,
+                                                          .tls = guard.tls.get(),
+                                                          .access = guard.access.get()}));
   ASSIGN_OR_RETURN(const std::unique_ptr<server::UiServer> ui,
-                   server::UiServer::Start(serve::HostsApi(*hosts, counts), pages));
+                   server::UiServer::Start(serve::Timing(api, times), pages, guard));
   const Serving serving(*ingest);
   if (!ui->remark().empty()) PrintNotice("serve", ui->remark());
-  fmt::print("agents send to http://{}, stored in {}\nthe UI is at {} (press Ctrl-C to stop)\n",
-             ingest->address().ToText(), flags.state, ui->Url());
+  fmt::print("agents send to {}, stored in {}\nthe UI is at {} (press Ctrl-C to stop)\n", ingest->Url(),
+             flags.state, ui->Url());
   std::fflush(stdout);
   int64_t retained_ns = 0;
   while (!StopRequested()) {
@@ -118,21 +125,25 @@ void AddServe(CLI::App& app, int& exit_status) {
   CLI::App* command = app.add_subcommand("serve", "Receive the data of many machines' agents and show it");
   command->footer(
       "Example:\n"
-      "  gpusonde serve --state /data/gpusonde --token-file /etc/gpusonde/token\n\n"
+      "  gpusonde serve --state /data/gpusonde --tokens /etc/gpusonde/tokens\n"
+      "  gpusonde serve --tokens tokens --listen 0.0.0.0:7272 --pages-listen 0.0.0.0:7171 \\\n"
+      "      --tls-cert server.crt --tls-key server.key\n\n"
       "Keeps one file per host and day under STATE/hosts; any DuckDB client can read them while gpusonde is\n"
       "stopped. docs/serve.md says how agents on other machines reach it.");
+  AddListenFlags(*command, flags->protection);
+  command->get_option("--tokens")->required();
   command
-      ->add_option("--token-file", flags->token_file, "File with the token that agents must send, one line")
-      ->required();
+      ->add_option("--tls-client-ca", flags->client_ca,
+                   "PEM file with the authorities that agents need a certificate of, besides a token [none]")
+      ->needs(command->get_option("--tls-cert"));
   command->add_option("--state", flags->state, "Folder for the data")->capture_default_str();
-  command->add_option("--listen", flags->listen, "IP:PORT for agents, on loopback; port 0: any free port")
+  command->add_option("--listen", flags->listen, "IP:PORT for agents; port 0: any free port")
       ->capture_default_str();
   command->add_option(
       "--pages-listen", flags->pages,
-      fmt::format(
-          "IP:PORT of the UI, on loopback; port 0: any free port [127.0.0.1:{}, or the next free port up "
-          "to {}]",
-          server::kDefaultPort, server::kLastDefaultPort));
+      fmt::format("IP:PORT of the UI; port 0: any free port [127.0.0.1:{}, or the next free port up "
+                  "to {}]",
+                  server::kDefaultPort, server::kLastDefaultPort));
   command->add_option("--max-hosts", flags->max_hosts, "Refuse new hosts beyond this many")
       ->capture_default_str()
       ->check(WholeNumber("N", 1, 10'000));
@@ -148,15 +159,10 @@ void AddServe(CLI::App& app, int& exit_status) {
       ->capture_default_str()
       ->check(Number("MB", 0, 1e9));
   command->callback([flags, &exit_status] {
-    const auto listen = ParseLoopback(flags->listen);
-    if (!listen.has_value()) throw CLI::ValidationError("--listen", listen.error().message);
+    const server::ListenAddress listen = ParseListen("--listen", flags->listen, flags->protection);
     std::optional<server::ListenAddress> pages;
-    if (!flags->pages.empty()) {
-      const auto address = ParseLoopback(flags->pages);
-      if (!address.has_value()) throw CLI::ValidationError("--pages-listen", address.error().message);
-      pages = *address;
-    }
-    exit_status = Serve(*flags, *listen, pages);
+    if (!flags->pages.empty()) pages = ParseListen("--pages-listen", flags->pages, flags->protection);
+    exit_status = Serve(*flags, listen, pages);
   });
 }
 

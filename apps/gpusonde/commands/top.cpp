@@ -43,6 +43,7 @@ constexpr int64_t kLookNs = 200 * kNanosPerMilli;
 struct TopFlags {
   std::string url = "http://127.0.0.1:7171";
   std::string host;
+  ClientFlags client;
   std::string interval = "2s";
   std::string sort = "busy";
   bool once = false;
@@ -214,6 +215,7 @@ void AddTop(CLI::App& app, int& exit_status) {
       "output is not a terminal, it is as with --once. docs/top.md explains the columns.");
   command->add_option("--url", flags->url, "http[s]://HOST[:PORT] of `gpusonde up` or `serve`")
       ->capture_default_str();
+  AddClientFlags(*command, "--url", flags->client);
   command->add_option("--host", flags->host, "Which host of `gpusonde serve` [the only one]");
   command->add_option("--interval", flags->interval, "Shortest time between refreshes, such as 2s or 500ms")
       ->capture_default_str();
@@ -222,7 +224,8 @@ void AddTop(CLI::App& app, int& exit_status) {
       ->check(OneOf({std::begin(top::kSortNames), std::end(top::kSortNames)}));
   command->add_flag("--once", flags->once, "Print one table and end");
   command->callback([flags, &exit_status] {
-    TopOptions options{.server = ParseApiServer("--url", flags->url, flags->host), .once = flags->once};
+    TopOptions options{.server = ParseApiServer("--url", flags->url, flags->host, flags->client),
+                       .once = flags->once};
     const auto interval = ParseInterval(flags->interval);
     if (!interval.has_value()) throw CLI::ValidationError("--interval", interval.error().message);
     options.interval_ns = *interval;

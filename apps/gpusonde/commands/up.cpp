@@ -20,6 +20,7 @@
 #include "browser.h"
 #include "command.h"
 #include "exporters/prometheus/live_totals.h"
+#include "listen_flags.h"
 #include "live_flags.h"
 #include "messages.h"
 #include "replay/recall.h"
@@ -45,8 +46,8 @@ struct UpOptions {
   double gigabytes = 10;
   bool no_open = false;
   std::string metrics_listen;  // empty: only at the UI's address
-  std::string metrics_token_file;
-  std::optional<server::MetricsServer::Options> metrics;
+  std::optional<server::ListenAddress> metrics;
+  ListenFlags protection;
 };
 
 // Writes the agent's data straight to the embedded store.
@@ -97,6 +98,7 @@ Status RunUp(const UpOptions& options, const std::optional<server::ListenAddress
   ReturnMemoryEarly();
   // `up` runs all the time, and DuckDB caches what it has read until it reaches the limit.
   if (!store::MemoryLimitIsSet()) store::SetMemoryLimit(store::kMinMemoryLimit);
+  ASSIGN_OR_RETURN(const server::Guard guard, OpenGuard(options.protection));
   TRY(MakeFolder(options.state));
   const auto reserve_bytes = static_cast<int64_t>(options.live.reserve_mb * 1e6);
   ASSIGN_OR_RETURN(const auto store,
@@ -135,14 +137,15 @@ Status RunUp(const UpOptions& options, const std::optional<server::ListenAddress
                                .notices = notices,
                                .metrics = server::MetricsHandler(totals),
                                .sources = std::make_shared<server::SourceFolders>(std::move(sources))},
-                              listen));
+                              listen, guard));
   if (!server->remark().empty()) PrintNotice("up", server->remark());
   fmt::print("sampling this machine at {:g} Hz into {}\nthe UI is at {} (press Ctrl-C to stop)\n",
              options.live.frequency_hz, options.state, server->Url());
   std::fflush(stdout);
   std::unique_ptr<server::MetricsServer> metrics;
   if (options.metrics.has_value()) {
-    ASSIGN_OR_RETURN(metrics, server::MetricsServer::Start(totals, *options.metrics));
+    ASSIGN_OR_RETURN(metrics,
+                     server::MetricsServer::Start(totals, {.listen = *options.metrics, .guard = guard}));
     fmt::print("metrics for Prometheus are at {}\n", metrics->Url());
     std::fflush(stdout);
   }
@@ -191,26 +194,15 @@ void AddUp(CLI::App& app, int& exit_status) {
       ->add_option("--sources", options->sources,
                    "Folders whose source files the UI may show, except hidden ones [none]")
       ->allow_extra_args(false);
-  CLI::Option* metrics_listen = command->add_option(
-      "--metrics-listen", options->metrics_listen,
-      "IP:PORT of another address for /metrics alone; beyond loopback it needs a token [none]");
-  command
-      ->add_option("--metrics-token-file", options->metrics_token_file,
-                   "File with the token that --metrics-listen asks for (Authorization: Bearer) [none]")
-      ->needs(metrics_listen);
+  AddListenFlags(*command, options->protection);
+  command->add_option("--metrics-listen", options->metrics_listen,
+                      "IP:PORT of another address for /metrics alone, for tokens of scope metrics [none]");
   command->add_flag("--no-open", options->no_open, "Don't open a browser");
   command->callback([options, &exit_status] {
     std::optional<server::ListenAddress> listen;
-    if (!options->listen.empty()) {
-      const auto address = server::ParseListenAddress(options->listen);
-      if (!address.has_value()) throw CLI::ValidationError("--listen", address.error().message);
-      listen = *address;
-    }
-    if (!options->metrics_listen.empty()) {
-      auto metrics = server::MetricsServer::Parse(options->metrics_listen, options->metrics_token_file);
-      if (!metrics.has_value()) throw CLI::ValidationError("--metrics-listen", metrics.error().message);
-      options->metrics = *std::move(metrics);
-    }
+    if (!options->listen.empty()) listen = ParseListen("--listen", options->listen, options->protection);
+    if (!options->metrics_listen.empty())
+      options->metrics = ParseListen("--metrics-listen", options->metrics_listen, options->protection);
     CheckLiveFlags(options->live);
     exit_status = Up(*options, listen);
   });

@@ -7,10 +7,13 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "browser.h"
 #include "command.h"
+#include "listen_flags.h"
 #include "messages.h"
 #include "reader_process.h"
 #include "recordings.h"
@@ -26,6 +29,7 @@ namespace {
 struct ViewOptions {
   std::vector<std::string> files;
   std::string listen;  // empty: the default ports
+  ListenFlags protection;
   std::vector<std::string> sources{"."};
   bool no_open = false;
   convert::ImportOptions reading;  // of traces
@@ -36,7 +40,8 @@ int FailView(const Error& error) {
   return kExitFailed;
 }
 
-int View(const ViewOptions& options, const std::optional<server::ListenAddress>& listen) {
+int View(const ViewOptions& options, const std::optional<server::ListenAddress>& listen,
+         const server::Guard& guard) {
   const auto store = OpenRecordings(options.files, options.reading);
   if (!store.has_value()) return FailView(store.error());
   Result<std::vector<std::string>> notices = NoticesOf(**store);
@@ -50,7 +55,7 @@ int View(const ViewOptions& options, const std::optional<server::ListenAddress>&
                                .title = TitleOf(options.files),
                                .notices = [notices = *std::move(notices)] { return notices; },
                                .sources = std::make_shared<server::SourceFolders>(*std::move(sources))},
-                              listen);
+                              listen, guard);
   if (!server.has_value()) return FailView(server.error());
   CatchStopSignals();
   if (!(*server)->remark().empty()) PrintNotice("view", (*server)->remark());
@@ -63,19 +68,24 @@ int View(const ViewOptions& options, const std::optional<server::ListenAddress>&
 
 // The server sends its address after it has read recordings; a crafted one may have taken it over.
 bool IsAddress(std::string_view url) {
-  return url.starts_with("http://") && url.ends_with('/') &&
-         url.find_first_not_of("0123456789abcdef.:[]/", std::string_view("http://").size()) ==
-             std::string_view::npos;
+  for (const std::string_view scheme : {"http://", "https://"})
+    if (url.starts_with(scheme))
+      return url.ends_with('/') &&
+             url.find_first_not_of("0123456789abcdef.:[]/", scheme.size()) == std::string_view::npos;
+  return false;
 }
 
 int ViewApart(const ViewOptions& options, const std::optional<server::ListenAddress>& listen) {
+  const Result<server::Guard> guard = OpenGuard(options.protection);
+  if (!guard.has_value()) return FailView(guard.error());
   std::vector<std::string> readable = server::UiFolders();
+  for (std::string& file : FilesOf(options.protection)) readable.push_back(std::move(file));
   readable.insert(readable.end(), options.sources.begin(), options.sources.end());
   return RunReader({.command = "view",
                     .files = options.files,
                     .readable = std::move(readable),
                     .serves = true,
-                    .work = [&] { return View(options, listen); },
+                    .work = [&] { return View(options, listen, *guard); },
                     .on_message =
                         [&](std::string_view url) {
                           if (!options.no_open && IsAddress(url)) OpenInBrowser(std::string(url));
@@ -102,15 +112,12 @@ void AddView(CLI::App& app, int& exit_status) {
       ->add_option("--sources", options->sources,
                    "Folders whose source files the UI may show, except hidden ones [.]")
       ->allow_extra_args(false);
+  AddListenFlags(*command, options->protection);
   command->add_flag("--no-open", options->no_open, "Don't open a browser");
   AddTraceOptions(*command, options->reading);
   command->callback([options, &exit_status] {
     std::optional<server::ListenAddress> listen;
-    if (!options->listen.empty()) {
-      const auto address = server::ParseListenAddress(options->listen);
-      if (!address.has_value()) throw CLI::ValidationError("--listen", address.error().message);
-      listen = *address;
-    }
+    if (!options->listen.empty()) listen = ParseListen("--listen", options->listen, options->protection);
     exit_status = ViewApart(*options, listen);
   });
 }

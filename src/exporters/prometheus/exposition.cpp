@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "base/time.h"
-#include "base/version.h"
 #include "exporters/prometheus/families.h"
 #include "exporters/prometheus/live_totals.h"
 
@@ -24,6 +23,11 @@ constexpr std::array kProcessGpuFamilies = {&kProcessGpuKernels, &kProcessGpuKer
 constexpr std::array kProcessFamilies = {&kProcessLaunches, &kProcessCpuSeconds};
 constexpr std::array kMachineFamilies = {&kIncidents, &kIncidentsOpen, &kDropped, &kSamples,
                                          &kProcessesOmitted};
+constexpr std::array kServeFamilies = {&kServeHosts,  &kServeAgents,   &kServeHostsOmitted, &kServeRequests,
+                                       &kServeFrames, &kServeReceived, &kQueries,           &kQuerySeconds,
+                                       &kSlowQueries, &kConnections,   &kConnectionsClosed, &kDenied,
+                                       &kTlsFailures, &kTlsExpiry,     &kSessions};
+constexpr std::array kServedHostFamilies = {&kServeHostSeen, &kServeSpoolAge, &kServeBytes};
 constexpr std::array kOwnFamilies = {&kBuild, &kOwnCpuSeconds, &kOwnMemory, &kOwnStart};
 
 constexpr std::string_view kOther = "other";
@@ -40,6 +44,10 @@ std::span<const FamilyGroup> AllGroups() {
       FamilyGroup{"each process that used a GPU", "pid, command", kProcessFamilies},
       FamilyGroup{"the machine", "of incidents cause, of dropped reason", kMachineFamilies},
       FamilyGroup{"gpusonde", "of build_info version", kOwnFamilies},
+      FamilyGroup{"`serve`",
+                  "of requests outcome, of queries path, of HTTP and TLS address, of failures reason",
+                  kServeFamilies},
+      FamilyGroup{"each host of `serve`", "host", kServedHostFamilies},
   };
   return kGroups;
 }
@@ -58,7 +66,7 @@ class LiveTotals::Exposition {
     WriteGpus();
     WriteProcesses();
     WriteMachine();
-    WriteOwn(own);
+    writer_.WriteOwn(own);
     return writer_.Finish();
   }
 
@@ -234,17 +242,6 @@ class LiveTotals::Exposition {
     writer_.Write({}, {}, totals_.samples_);
     writer_.Begin(kProcessesOmitted);
     writer_.Write({}, {}, static_cast<int64_t>(totals_.omitted_.size()));
-  }
-
-  void WriteOwn(const OwnUse& own) {
-    writer_.Begin(kBuild);
-    writer_.Write({}, {{"version", kVersion}}, int64_t{1});
-    writer_.Begin(kOwnCpuSeconds);
-    writer_.Write({}, {}, own.cpu_seconds);
-    writer_.Begin(kOwnMemory);
-    writer_.Write({}, {}, own.memory_bytes);
-    writer_.Begin(kOwnStart);
-    writer_.Write({}, {}, own.started_seconds);
   }
 
   const LiveTotals& totals_;

@@ -117,6 +117,41 @@ inline constexpr Family kDropped{"gpusonde_dropped_total", Type::kCounter,
 inline constexpr Family kSamples{"gpusonde_samples_total", Type::kCounter,
                                  "stacks sampled on CPUs and at the end of waits"};
 
+inline constexpr Family kServeHosts{"gpusonde_serve_hosts", Type::kGauge, "hosts that have data"};
+inline constexpr Family kServeAgents{"gpusonde_serve_agents", Type::kGauge,
+                                     "hosts whose agent has sent within the last 90 s"};
+inline constexpr Family kServeHostsOmitted{"gpusonde_serve_hosts_omitted", Type::kGauge,
+                                           "hosts without series, as 256 have them"};
+inline constexpr Family kServeHostSeen{"gpusonde_serve_host_last_data_timestamp_seconds", Type::kGauge,
+                                       "when rows last came from a host, since the Unix epoch"};
+inline constexpr Family kServeSpoolAge{
+    "gpusonde_serve_host_spool_age_seconds", Type::kGauge,
+    "age of a host's newest sample when it came: what waited in its agent's spool; clocks apart show too"};
+inline constexpr Family kServeBytes{"gpusonde_serve_host_bytes", Type::kGauge, "bytes stored of a host"};
+inline constexpr Family kServeRequests{"gpusonde_serve_requests_total", Type::kCounter,
+                                       "requests of agents, by outcome: accepted, refused or turned_away"};
+inline constexpr Family kServeFrames{"gpusonde_serve_frames_total", Type::kCounter,
+                                     "frames of rows in accepted requests"};
+inline constexpr Family kServeReceived{"gpusonde_serve_received_bytes_total", Type::kCounter,
+                                       "bytes of accepted requests, as sent"};
+inline constexpr Family kQueries{"gpusonde_queries_total", Type::kCounter, "answers of the API, by path"};
+inline constexpr Family kQuerySeconds{"gpusonde_query_seconds_total", Type::kCounter,
+                                      "time that these answers took"};
+inline constexpr Family kSlowQueries{"gpusonde_slow_queries_total", Type::kCounter,
+                                     "answers that took more than a second"};
+inline constexpr Family kConnections{"gpusonde_http_connections_total", Type::kCounter,
+                                     "connections, by address: agents or pages"};
+inline constexpr Family kConnectionsClosed{"gpusonde_http_connections_turned_away_total", Type::kCounter,
+                                           "connections that found no room, or took that of an idle one"};
+inline constexpr Family kDenied{"gpusonde_http_denied_total", Type::kCounter,
+                                "requests answered with 401 or 403"};
+inline constexpr Family kTlsFailures{
+    "gpusonde_tls_failures_total", Type::kCounter,
+    "connections without TLS, by reason: handshake, client_certificate or not_tls"};
+inline constexpr Family kTlsExpiry{"gpusonde_tls_certificate_expiry_timestamp_seconds", Type::kGauge,
+                                   "when the certificate in use ends, since the Unix epoch"};
+inline constexpr Family kSessions{"gpusonde_sessions", Type::kGauge, "browsers that are signed in"};
+
 inline constexpr Family kBuild{"gpusonde_build_info", Type::kGauge, "the version that runs; always 1"};
 inline constexpr Family kOwnCpuSeconds{"process_cpu_seconds_total", Type::kCounter,
                                        "CPU time that gpusonde has used itself"};

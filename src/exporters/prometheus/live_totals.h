@@ -23,13 +23,6 @@
 
 namespace gpusonde::exporters::prometheus {
 
-// What gpusonde uses itself.
-struct OwnUse {
-  double cpu_seconds = 0;
-  int64_t memory_bytes = 0;
-  double started_seconds = 0;  // since the epoch
-};
-
 // As in memcpys.kind.
 inline constexpr std::array<std::string_view, 6> kCopyKindNames = {"htod", "dtoh", "dtod",
                                                                    "ptop", "htoh", "unknown"};

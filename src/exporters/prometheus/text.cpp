@@ -7,6 +7,8 @@
 #include <iterator>
 
 #include "base/utf8.h"
+#include "base/version.h"
+#include "exporters/prometheus/families.h"
 
 namespace gpusonde::exporters::prometheus {
 namespace {
@@ -81,6 +83,17 @@ void TextWriter::WriteLabel(const Label& label, bool& first) {
   AppendEscaped(text_, ToUtf8(label.value), true);
   text_ += '"';
   first = false;
+}
+
+void TextWriter::WriteOwn(const OwnUse& own) {
+  Begin(kBuild);
+  Write({}, {{"version", kVersion}}, int64_t{1});
+  Begin(kOwnCpuSeconds);
+  Write({}, {}, own.cpu_seconds);
+  Begin(kOwnMemory);
+  Write({}, {}, own.memory_bytes);
+  Begin(kOwnStart);
+  Write({}, {}, own.started_seconds);
 }
 
 std::string TextWriter::Finish() {

@@ -23,6 +23,13 @@ struct Label {
   std::string_view value;  // any bytes
 };
 
+// What gpusonde uses itself.
+struct OwnUse {
+  double cpu_seconds = 0;
+  int64_t memory_bytes = 0;
+  double started_seconds = 0;  // since the epoch
+};
+
 // The text format 0.0.4 (https://prometheus.io/docs/instrumenting/exposition_formats), or OpenMetrics 1.0.0
 // (https://prometheus.io/docs/specs/om/open_metrics_spec), which differs in the names of counters, in
 // counters that don't end in _total (unknown there), and in its end.
@@ -48,6 +55,9 @@ class TextWriter {
   // Writes a series of it. `common` precede `labels`.
   void Write(std::span<const Label> common, std::initializer_list<Label> labels, double value);
   void Write(std::span<const Label> common, std::initializer_list<Label> labels, int64_t value);
+
+  // The version, and what gpusonde uses itself.
+  void WriteOwn(const OwnUse& own);
 
   std::string Finish();
 

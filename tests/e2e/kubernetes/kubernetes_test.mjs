@@ -34,7 +34,7 @@ function complaints(objects) {
 const tests = {
   'every object has the type of its kind'() {
     assert.deepEqual(objects.map((object) => object.kind).sort(),
-      ['ConfigMap', 'DaemonSet', 'Deployment', 'Namespace', 'PersistentVolumeClaim', 'Service', 'ServiceAccount']);
+      ['DaemonSet', 'Deployment', 'Namespace', 'PersistentVolumeClaim', 'Service', 'ServiceAccount']);
     assert.equal(complaints(objects), '');
   },
 
@@ -63,16 +63,25 @@ const tests = {
     }
   },
 
-  'agents send to the address that the service has, and only it is reachable'() {
-    const [port] = of('Service', 'gpusonde-server').spec.ports;
-    const tls = server.containers.find((container) => container.ports);
-    assert.equal(port.port, 443);
-    assert.equal(port.targetPort, tls.ports[0].name);
+  'agents send to the address that the service has, over TLS and with tokens'() {
+    const [container] = server.containers;
+    const ports = of('Service', 'gpusonde-server').spec.ports;
+    assert.deepEqual(ports.map(({ port, targetPort }) => [port, targetPort]), [[443, 'agents'], [7171, 'pages']]);
+    for (const [name, flag] of [['agents', '--listen'], ['pages', '--pages-listen']]) {
+      const { containerPort } = container.ports.find((port) => port.name === name);
+      assert.ok(container.args.includes(`${flag}=0.0.0.0:${containerPort}`), name);
+    }
     assert.ok(agent.containers[0].args.includes('--server=https://gpusonde-server.gpusonde.svc'));
-    const nginx = objects.find((object) => object.kind === 'ConfigMap').data['nginx.conf'];
-    assert.match(nginx, new RegExp(`listen ${tls.ports[0].containerPort} ssl;`));
-    const [, listens] = server.containers.find((container) => container !== tls).args.join(' ').match(/--listen=(\S+)/);
-    assert.ok(nginx.includes(`proxy_pass http://${listens};`));
+    for (const probe of [container.livenessProbe, container.readinessProbe]) assert.equal(probe.httpGet.scheme, 'HTTPS');
+  },
+
+  'every file that an option names is in a volume that is mounted there'() {
+    for (const pod of [agent, server]) {
+      const [{ args, volumeMounts }] = pod.containers;
+      const files = args.map((arg) => arg.match(/^--(?:tokens|token-file|tls-\w+)=(.*)$/)?.[1]).filter(Boolean);
+      assert.equal(files.length, pod === agent ? 2 : 3);
+      for (const file of files) assert.ok(volumeMounts.some(({ mountPath }) => file.startsWith(`${mountPath}/`)), file);
+    }
   },
 };
 

@@ -190,11 +190,14 @@ async function keepsHostileNamesApart(client) {
   assert.ok(!(await refused(client, 'query_sql', { sql: 'SELECT name::INT FROM kernels' })).includes('\u001b'));
 }
 
+function newToken(tokens, name) {
+  return execFileSync(gpusonde, ['token', 'new', '--tokens', tokens, '--name', name], { encoding: 'utf8' }).trim();
+}
+
 async function asksOverHttp(files) {
-  const token = 'a-token-of-this-test-0123456789';
-  const tokenFile = path.join(folder, 'token');
-  writeFileSync(tokenFile, `${token}\n`, { mode: 0o600 });
-  await serving(['mcp', ...files, '--listen', '127.0.0.1:0', '--token-file', tokenFile], async (url) => {
+  const tokens = path.join(folder, 'tokens');
+  const token = newToken(tokens, 'assistant');
+  await serving(['mcp', ...files, '--listen', '127.0.0.1:0', '--tokens', tokens], async (url) => {
     const headers = { authorization: `Bearer ${token}` };
     await overHttp(url, headers, async (client) => {
       await client.ping();
@@ -212,8 +215,10 @@ async function asksOverHttp(files) {
 }
 
 async function asksARunningServer(files) {
-  await serving(['view', ...files, '--listen', '127.0.0.1:0', '--no-open'], async (url) => {
-    await overStdio(['--live', url.replace(/\/$/, '')], async (client) => {
+  const tokens = path.join(folder, 'tokens-of-view'), tokenFile = path.join(folder, 'token');
+  writeFileSync(tokenFile, newToken(tokens, 'ada'), { mode: 0o600 });
+  await serving(['view', ...files, '--listen', '127.0.0.1:0', '--no-open', '--tokens', tokens], async (url) => {
+    await overStdio(['--live', url.replace(/\/$/, ''), '--token-file', tokenFile], async (client) => {
       const tools = (await client.listTools()).tools.map(({ name }) => name);
       assert.deepEqual(tools, ['gpu_usage', 'hottest_paths', 'incidents', 'overview', 'while_gpu_idle']);
       assert.equal((await ask(client, 'overview')).kernels, 800);

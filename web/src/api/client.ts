@@ -2,11 +2,12 @@
 import type { Selection } from "./types";
 
 // Every way a request can fail, in a form that can be shown. `code` is the server's, or `unreachable` (no response)
-// or `malformed` (a response that violates docs/api.md).
+// or `malformed` (a response that violates docs/api.md). `status` is that of the response; 0: none.
 export class ApiError extends Error {
   constructor(
     readonly code: string,
     message: string,
+    readonly status = 0,
   ) {
     super(message);
   }
@@ -54,5 +55,19 @@ export async function getJson<T>(url: string, signal: AbortSignal, etag: string 
   throw new ApiError(
     error?.code ?? `http_${response.status}`,
     error?.message ?? `The server answered ${url} with status ${response.status}.`,
+    response.status,
   );
+}
+
+// Throws ApiError.
+export async function postJson(url: string, body: object): Promise<void> {
+  let response: Response;
+  try {
+    response = await fetch(url, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) });
+  } catch {
+    throw new ApiError("unreachable", `gpusonde does not respond at ${location.host}. Is it still running?`);
+  }
+  if (response.ok) return;
+  const error = ((await response.json().catch(() => ({}))) as { error?: { code?: string; message?: string } }).error;
+  throw new ApiError(error?.code ?? `http_${response.status}`, error?.message ?? `The server answered with status ${response.status}.`, response.status);
 }

@@ -10,6 +10,13 @@ export interface Source {
   hz: number | null;
 }
 
+// Who is signed in; an empty name: nobody.
+export interface Session {
+  needs_sign_in: boolean;
+  name: string;
+  scope: string;
+}
+
 export interface Drop {
   reason: string;
   meaning: string;

@@ -16,7 +16,13 @@ function stored(): ThemeChoice {
   }
 }
 
-export function useTheme(): { choice: ThemeChoice; isDark: boolean; choose: (choice: ThemeChoice) => void } {
+export interface Theme {
+  choice: ThemeChoice;
+  isDark: boolean;
+  choose: (choice: ThemeChoice) => void;
+}
+
+export function useTheme(): Theme {
   const [choice, setChoice] = useState(stored);
   const [systemDark, setSystemDark] = useState(dark.matches);
 

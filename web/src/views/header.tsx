@@ -27,10 +27,12 @@ interface Props {
   theme: ThemeChoice;
   onTheme: (choice: ThemeChoice) => void;
   onHelp: () => void;
+  // Who is signed in.
+  account: ComponentChildren;
 }
 
 // The selection, which applies to every page.
-export function Header({ overview, hosts: choices, host, onHost, lost, processes, devices, available, window, view, nav, theme, onTheme, onHelp }: Props) {
+export function Header({ overview, hosts: choices, host, onHost, lost, processes, devices, available, window, view, nav, theme, onTheme, onHelp, account }: Props) {
   const hosts = overview.sources.map(({ host, kind, hz }) => `${host} (${kind}${hz === null ? "" : `, ${hz} Hz`})`);
   return (
     <header class="header">
@@ -70,6 +72,7 @@ export function Header({ overview, hosts: choices, host, onHost, lost, processes
       <button type="button" class="plain help-button" aria-label="Keys and pointer" title="Keys (?)" onClick={onHelp}>
         ?
       </button>
+      {account}
     </header>
   );
 }

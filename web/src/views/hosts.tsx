@@ -13,12 +13,14 @@ interface Props {
   theme: ThemeChoice;
   onTheme: (choice: ThemeChoice) => void;
   onHost: (host: string) => void;
+  // Who is signed in.
+  account: ComponentChildren;
   // About all hosts together.
   children: ComponentChildren;
 }
 
 // All hosts of `gpusonde serve`, each a link to its pages.
-export function HostsPage({ hosts, lost, theme, onTheme, onHost, children }: Props) {
+export function HostsPage({ hosts, lost, theme, onTheme, onHost, account, children }: Props) {
   const open = (event: MouseEvent, name: string) => {
     if (event.ctrlKey || event.metaKey || event.shiftKey) return;
     event.preventDefault();
@@ -36,6 +38,7 @@ export function HostsPage({ hosts, lost, theme, onTheme, onHost, children }: Pro
         )}
         <span class="spring" />
         <ThemePicker theme={theme} onTheme={onTheme} />
+        {account}
       </header>
       <table class="hosts">
         <thead>

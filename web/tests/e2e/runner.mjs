@@ -8,6 +8,7 @@ import { tests as hosts } from "./hosts.e2e.mjs";
 import { tests as incidents } from "./incidents.e2e.mjs";
 import { Page } from "./page.mjs";
 import { tests as profile } from "./profile.e2e.mjs";
+import { tests as signIn } from "./sign-in.e2e.mjs";
 import { tests as states } from "./states.e2e.mjs";
 import { tests as usage } from "./usage.e2e.mjs";
 
@@ -17,7 +18,7 @@ const DIST = fileURLToPath(new URL("../../dist/index.html", import.meta.url));
 const TIMEOUT_MS = 30_000;
 
 export async function runE2e(report, only) {
-  const tests = [...profile, ...gpu, ...hosts, ...incidents, ...states, ...usage].filter(({ name }) => name.includes(only));
+  const tests = [...profile, ...gpu, ...hosts, ...incidents, ...signIn, ...states, ...usage].filter(({ name }) => name.includes(only));
   const skipAll = (why) => tests.forEach(({ name }) => report("skipped", name, why));
   const real = process.env.GPUSONDE_URL;
   if (!real && !existsSync(DIST)) return skipAll("web/dist is not built (npm run build)");

@@ -175,7 +175,7 @@ export const tests = [
       await page.raw.waitForSelector(".message.empty");
       await page.raw.waitForTimeout(4500);
       const asked = server.requests.map((request) => request.replace(/^.*v1\//, "").replace(/\?.*$/, ""));
-      assert.deepEqual([...new Set(asked)].sort(), ["devices", "incidents", "overview", "processes", "strips"]);
+      assert.deepEqual([...new Set(asked)].sort(), ["devices", "incidents", "overview", "processes", "session", "strips"]);
       assert.equal(asked.filter((endpoint) => endpoint === "processes").length, 1, "the header's choices are renewed seldom");
     },
   },

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/access.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/log.h"
+#include "base/regular_file.h"
+
+namespace gpusonde::server {
+namespace {
+
+// kMaxTokens lines of the longest.
+constexpr size_t kMaxTokensBytes = Tokens::kMaxTokens * 160;
+
+Result<Tokens> ReadTokens(const std::string& path) {
+  ASSIGN_OR_RETURN(const Fd file, OpenRegular(path));
+  ASSIGN_OR_RETURN(const std::string text, ReadRegular(file, kMaxTokensBytes + 1));
+  if (text.size() > kMaxTokensBytes)
+    return Fail(ErrorCode::kInvalidArgument, fmt::format("{} has more than {} bytes", path, kMaxTokensBytes));
+  Result<Tokens> tokens = Tokens::Parse(text);
+  if (!tokens.has_value())
+    return Fail(tokens.error().code, fmt::format("{}: {}", path, tokens.error().message));
+  return tokens;
+}
+
+Caller CallerOf(const Token& token) { return {.name = token.name, .scope = token.scope}; }
+
+}  // namespace
+
+Result<std::shared_ptr<Access>> Access::Open(std::string tokens_file, std::function<int64_t()> now) {
+  std::shared_ptr<Access> access(new Access(std::move(tokens_file), std::move(now)));
+  const std::lock_guard lock(access->mutex_);
+  access->Read();
+  if (!access->tokens_.has_value()) return Fail(access->tokens_.error());
+  if (access->tokens_->all().empty())
+    LogWarn("{} has no tokens yet, so nobody has access; `gpusonde token new` adds one", access->file_);
+  return access;
+}
+
+void Access::Read() {
+  stamp_ = StampOf(file_);
+  settled_ = !MayChangeUnseen(stamp_, EpochNow());
+  tokens_ = ReadTokens(file_);
+  if (!tokens_.has_value()) return;
+  std::erase_if(sessions_,
+                [this](const auto& entry) { return tokens_->Find(entry.second.token) == nullptr; });
+}
+
+Status Access::Refresh() {
+  const bool changed = StampOf(file_) != stamp_;
+  if (changed || !settled_) Read();
+  if (!tokens_.has_value()) {
+    if (changed) LogError("nobody has access until the tokens can be read: {}", tokens_.error().message);
+    return Fail(ErrorCode::kUnavailable, "this server can't read its tokens; its log says why");
+  }
+  if (changed) LogInfo("read {} tokens from {}", tokens_->all().size(), file_);
+  return {};
+}
+
+Result<std::optional<Caller>> Access::OfToken(std::string_view token) {
+  const std::lock_guard lock(mutex_);
+  TRY(Refresh());
+  const Token* const found = tokens_->Find(HashOf(token));
+  return found == nullptr ? std::optional<Caller>() : CallerOf(*found);
+}
+
+Result<std::optional<Caller>> Access::OfSession(std::string_view secret) {
+  const std::lock_guard lock(mutex_);
+  TRY(Refresh());
+  const auto session = sessions_.find(HashOf(secret));
+  if (session == sessions_.end()) return std::optional<Caller>();
+  const Token* const token = tokens_->Find(session->second.token);
+  if (token == nullptr || now_() - session->second.begin_ns >= kSessionNs) {
+    sessions_.erase(session);
+    return std::optional<Caller>();
+  }
+  return CallerOf(*token);
+}
+
+Result<std::optional<std::string>> Access::SignIn(std::string_view token) {
+  const std::lock_guard lock(mutex_);
+  TRY(Refresh());
+  const TokenHash hash = HashOf(token);
+  if (tokens_->Find(hash) == nullptr) return std::optional<std::string>();
+  ASSIGN_OR_RETURN(std::string secret, MakeToken());
+  const int64_t now_ns = now_();
+  std::erase_if(sessions_,
+                [now_ns](const auto& entry) { return now_ns - entry.second.begin_ns >= kSessionNs; });
+  EndOldest(hash);
+  sessions_[HashOf(secret)] = {.token = hash, .begin_ns = now_ns};
+  return std::optional(std::move(secret));
+}
+
+// Makes room for one more session of the token.
+void Access::EndOldest(const TokenHash& token) {
+  const auto is_its = [&token](const auto& entry) { return entry.second.token == token; };
+  if (static_cast<size_t>(std::ranges::count_if(sessions_, is_its)) < kMaxSessionsPerToken) return;
+  auto oldest = sessions_.end();
+  for (auto it = sessions_.begin(); it != sessions_.end(); ++it)
+    if (is_its(*it) && (oldest == sessions_.end() || it->second.begin_ns < oldest->second.begin_ns))
+      oldest = it;
+  sessions_.erase(oldest);
+}
+
+void Access::SignOut(std::string_view secret) {
+  const std::lock_guard lock(mutex_);
+  sessions_.erase(HashOf(secret));
+}
+
+size_t Access::sessions() const {
+  const std::lock_guard lock(mutex_);
+  return sessions_.size();
+}
+
+}  // namespace gpusonde::server

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/sign_in.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "base/json_writer.h"
+
+namespace gpusonde::server {
+namespace {
+
+HttpResponse SignIn(Access& access, const HttpRequest& request) {
+  // Forms of other sites can't send this type.
+  if (!request.content_type.starts_with("application/json"))
+    return ErrorResponse(415, {ErrorCode::kUnsupported, "the body must be application/json"});
+  const nlohmann::json body = nlohmann::json::parse(request.body, nullptr, false);
+  if (!body.is_object() || !body.contains("token") || !body["token"].is_string())
+    return ErrorResponse({ErrorCode::kInvalidArgument, R"(the body must be {"token":"TOKEN"})"});
+  const std::string token = body["token"].get<std::string>();
+  const Result<std::optional<Caller>> caller = access.OfToken(token);
+  if (!caller.has_value()) return ErrorResponse(503, caller.error());
+  if (!caller->has_value())
+    return ErrorResponse(401,
+                         {ErrorCode::kPermissionDenied,
+                          "This server doesn't know the token: it was revoked, or is for another server."});
+  if (!Allows((*caller)->scope, Scope::kRead))
+    return ErrorResponse(403, {ErrorCode::kPermissionDenied,
+                               fmt::format("The token '{}' is of scope {}, and these pages need read.",
+                                           (*caller)->name, Name((*caller)->scope))});
+  Result<std::optional<std::string>> session = access.SignIn(token);
+  if (!session.has_value()) return ErrorResponse(503, session.error());
+  JsonWriter json;
+  json.BeginObject().Field("name", (*caller)->name).Field("scope", Name((*caller)->scope)).EndObject();
+  HttpResponse response = JsonResponse(json.Take());
+  response.session = session->value_or("");
+  return response;
+}
+
+}  // namespace
+
+HttpHandler AnsweringSession(HttpHandler api, bool needs_sign_in) {
+  return [api = std::move(api), needs_sign_in](const HttpRequest& request) {
+    if (request.path != kSessionPath) return api(request);
+    JsonWriter json;
+    json.BeginObject().Field("needs_sign_in", needs_sign_in && !request.caller.has_value());
+    json.Field("name", request.caller.has_value() ? request.caller->name : std::string());
+    json.Field("scope", request.caller.has_value() ? Name(request.caller->scope) : std::string_view());
+    json.EndObject();
+    return JsonResponse(json.Take());
+  };
+}
+
+HttpHandler SignInHandler(std::shared_ptr<Access> access) {
+  return [access = std::move(access)](const HttpRequest& request) {
+    if (request.path == kSignInPath) return SignIn(*access, request);
+    if (request.path != kSignOutPath)
+      return ErrorResponse(405, {ErrorCode::kUnsupported, fmt::format("{} takes no POST", request.path)});
+    access->SignOut(request.session);
+    HttpResponse response = JsonResponse("{}");
+    response.session = "";
+    return response;
+  };
+}
+
+}  // namespace gpusonde::server

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+import { useState } from "preact/hooks";
+import { ApiError, apiUrl, postJson } from "../api/client";
+
+// Exchanges a token for a session's cookie, which scripts can't read. The token is kept nowhere.
+export function SignIn({ ended, onDone }: { ended: boolean; onDone: () => void }) {
+  const [token, setToken] = useState("");
+  const [sending, setSending] = useState(false);
+  const [trouble, setTrouble] = useState("");
+  const submit = async (event: Event) => {
+    event.preventDefault();
+    setSending(true);
+    try {
+      await postJson(apiUrl("sign-in"), { token: token.trim() });
+      onDone();
+    } catch (cause) {
+      setTrouble(cause instanceof ApiError ? cause.message : String(cause));
+      setSending(false);
+    }
+  };
+  return (
+    <div class="message sign-in">
+      <h2>Sign in to gpusonde</h2>
+      {ended && <p role="status">The session has ended.</p>}
+      <p>This server shows its data to holders of a token.</p>
+      <form onSubmit={submit}>
+        <label for="token">Token</label>
+        <input
+          id="token"
+          type="password"
+          autocomplete="current-password"
+          spellcheck={false}
+          autofocus
+          required
+          aria-invalid={trouble !== ""}
+          aria-describedby={trouble ? "sign-in-trouble" : undefined}
+          value={token}
+          onInput={(event) => {
+            setToken(event.currentTarget.value);
+            setTrouble("");
+          }}
+        />
+        <button type="submit" class="plain" disabled={sending || token.trim() === ""}>
+          Sign in
+        </button>
+      </form>
+      {trouble && (
+        <p id="sign-in-trouble" class="trouble" role="alert">
+          {trouble}
+        </p>
+      )}
+      <p class="dim">Whoever runs the server makes one:</p>
+      <pre>gpusonde token new --tokens FILE --name NAME --scope read</pre>
+    </div>
+  );
+}
+
+// Who is signed in, and the way out.
+export function SignedIn({ name, onSignedOut }: { name: string; onSignedOut: () => void }) {
+  const [trouble, setTrouble] = useState("");
+  const leave = () => postJson(apiUrl("sign-out"), {}).then(onSignedOut, (cause: Error) => setTrouble(cause.message));
+  return (
+    <button type="button" class={`plain ${trouble ? "alarm" : ""}`} title={trouble || `Signed in with the token ${name}`} onClick={leave}>
+      Sign out
+    </button>
+  );
+}
