@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "analyze/stats/inference.h"
+#include "compare/between_runs.h"
 
 namespace gpusonde::compare {
 namespace {
@@ -32,6 +33,12 @@ constexpr double kMinCommon = 0.2, kMinAgreement = 0.5;
 constexpr double kTail95 = 0.025;     // of each side
 constexpr double kTailTested = 0.05;  // the error of the first and of the second kind
 
+// What is known of the variation from run to run.
+struct RunsOf {
+  bool several = false;  // three or more, so that it should be known
+  VariationOfRuns variation;
+};
+
 // The change of a logarithm, as a mean weighted by time over kernels that can be compared one by one.
 class ChangeOfMean {
  public:
@@ -45,13 +52,21 @@ class ChangeOfMean {
     }
   }
 
-  // Empty without anything to compare.
-  std::optional<Ratio> Finish(double min_change) const {
+  bool empty() const { return weight_ == 0; }
+  // Empty without anything to compare, or if there are several runs but their variation isn't known.
+  std::optional<Ratio> Finish(double min_change, const RunsOf& runs) const {
     if (weight_ == 0) return std::nullopt;
+    const analyze::MeanError between = runs.variation.Error();
+    if (runs.several && between.freedom == 0) return std::nullopt;
     const double difference = weighted_ / weight_;
-    const double error = std::sqrt(variance_) / weight_;
+    double variance = variance_ / (weight_ * weight_);
     // Welch and Satterthwaite's.
-    const double freedom = squares_ > 0 ? std::max(1.0, variance_ * variance_ / squares_) : 1;
+    double freedom = squares_ > 0 ? std::max(1.0, variance_ * variance_ / squares_) : 1;
+    if (runs.several && between.variance >= variance) {
+      variance = between.variance;
+      freedom = between.freedom;
+    }
+    const double error = std::sqrt(variance);
     const double margin = std::log1p(min_change);
     const double half = analyze::StudentQuantile(kTail95, freedom) * error;
     const double beyond = std::abs(difference) - margin;
@@ -61,7 +76,8 @@ class ChangeOfMean {
                  .p = error > 0    ? analyze::StudentTail(beyond / error, freedom)
                       : beyond > 0 ? 0.
                                    : 1.,
-                 .detectable = std::exp(margin + 2 * analyze::StudentQuantile(kTailTested, freedom) * error)};
+                 .detectable = std::exp(margin + 2 * analyze::StudentQuantile(kTailTested, freedom) * error),
+                 .between_runs = runs.variation.Deviation()};
   }
 
  private:
@@ -111,17 +127,22 @@ std::optional<double> WorkOf(const Run& a, const Run& b) {
   return in_b / agreed;
 }
 
+// What amounts of each side are divided by: A's runs, and those of B as multiples of a run of A's work.
+struct Divisors {
+  double a = 1, b = 1;
+};
+
 // What is compared of all kernels, copies or calls.
 using Amounts = std::map<std::string, Amount>;
-std::vector<Line> LinesOf(const Amounts& a, const Amounts& b, double work) {
+std::vector<Line> LinesOf(const Amounts& a, const Amounts& b, const Divisors& by) {
   std::map<std::string, Line> lines;
   for (const auto& [name, amount] : a) {
-    lines[name].count_a = ToDouble(amount.count);
-    lines[name].a_ns = ToDouble(amount.total_ns);
+    lines[name].count_a = ToDouble(amount.count) / by.a;
+    lines[name].a_ns = ToDouble(amount.total_ns) / by.a;
   }
   for (const auto& [name, amount] : b) {
-    lines[name].count_b = ToDouble(amount.count) / work;
-    lines[name].b_ns = ToDouble(amount.total_ns) / work;
+    lines[name].count_b = ToDouble(amount.count) / by.b;
+    lines[name].b_ns = ToDouble(amount.total_ns) / by.b;
   }
   std::vector<Line> sorted;
   for (auto& [name, line] : lines) {
@@ -173,16 +194,15 @@ KernelGroup AllShapes(const Kernel& kernel) {
 }
 
 // Compares launches of equal shapes, and adds them to the change of all kernels.
-void CompareDurations(const Kernel& a, const Kernel& b, double work, const Options& options, KernelLine& line,
-                      ChangeOfMean& all) {
-  ChangeOfMean change;
+void CompareDurations(const Kernel& a, const Kernel& b, const Divisors& by, KernelLine& line,
+                      ChangeOfMean& change, ChangeOfMean& all) {
   FewLaunches few;
   for (const auto& [shape, group] : b.groups) {
     const auto before = a.groups.find(shape);
     if (before == a.groups.end()) continue;
     const KernelGroup& other = before->second;
     const double mean_before = other.total_ns / ToDouble(other.count);
-    line.slower_ns += (group.total_ns - mean_before * ToDouble(group.count)) / work;
+    line.slower_ns += (group.total_ns - mean_before * ToDouble(group.count)) / by.b;
     const double difference = group.log_mean - other.log_mean;
     const bool known = group.error.freedom > 0 && other.error.freedom > 0;
     if (known && std::min(group.count, other.count) >= kMinLaunches)
@@ -192,12 +212,10 @@ void CompareDurations(const Kernel& a, const Kernel& b, double work, const Optio
       few.Add(group.total_ns, difference);
   }
   few.AddTo({&change, &all});
-  line.duration = change.Finish(options.min_change);
-  if (line.duration.has_value()) return;
+  if (!change.empty()) return;
   const KernelGroup before = AllShapes(a), after = AllShapes(b);
   if (before.count == 0 || after.count == 0) return;
   change.Add(1, after.log_mean - before.log_mean, before.error, after.error);
-  line.duration = change.Finish(options.min_change);
   line.other_shapes = true;
 }
 
@@ -229,46 +247,107 @@ Change ChangeOfCount(const Line& line, double tolerance) {
   return line.count_b > line.count_a ? Change::kMoreLaunches : Change::kFewerLaunches;
 }
 
-void CompareKernels(Comparison& comparison, double work, const Options& options) {
-  Amounts a, b;
-  for (const auto& [name, kernel] : comparison.a.kernels) a[name] = kernel.amount;
-  for (const auto& [name, kernel] : comparison.b.kernels) b[name] = kernel.amount;
-  std::vector<Line> lines = LinesOf(a, b, work);
-  const double steps = StepsOf(lines);
-  const double cut_steps = kCutSteps * ToDouble(std::max(comparison.a.ranks, comparison.b.ranks));
-  // Without an amount of work, other counts say nothing.
-  const double cut = comparison.work.has_value() && steps > 0 ? cut_steps / steps : 1;
-  ChangeOfMean all;
-  std::vector<double> p;
-  for (Line& line : lines) {
-    KernelLine kernel{.line = std::move(line)};
-    const auto before = comparison.a.kernels.find(kernel.line.name);
-    const auto after = comparison.b.kernels.find(kernel.line.name);
-    kernel.communication = (before != comparison.a.kernels.end() ? before : after)->second.communication;
-    const bool in_both = before != comparison.a.kernels.end() && after != comparison.b.kernels.end();
-    if (in_both && !kernel.communication)
-      CompareDurations(before->second, after->second, work, options, kernel, all);
-    const double variation = in_both ? VariationOf(before->second.launches, after->second.launches) : 0;
-    kernel.change = ChangeOfCount(kernel.line, std::max({kMinCountChange, cut, variation}));
-    if (kernel.duration.has_value()) p.push_back(kernel.duration->p);
-    comparison.kernels.push_back(std::move(kernel));
+// The relative difference of launches that their variation from run to run explains; 0 if that isn't known.
+double VariationOfRunsOf(const Side& a, const Side& b, const std::string& name) {
+  VariationOfRuns variation;
+  for (const Side* const side : {&a, &b}) {
+    std::vector<VariationOfRuns::Value> counts;
+    for (const Run& run : side->runs)
+      if (const auto kernel = run.kernels.find(name); kernel != run.kernels.end())
+        counts.push_back({std::log(ToDouble(kernel->second.amount.count) / run.work), 1});
+    variation.AddSide(counts);
   }
-  comparison.duration = all.Finish(options.min_change);
-  const std::vector<bool> significant = analyze::Significant(p);
-  size_t tested = 0;
-  for (KernelLine& kernel : comparison.kernels) {
-    if (!kernel.duration.has_value() || !significant[tested++]) continue;
-    if (kernel.change == Change::kNone)
-      kernel.change = kernel.duration->ratio > 1 ? Change::kSlower : Change::kFaster;
-  }
+  const analyze::MeanError error = variation.Error();
+  if (error.freedom == 0) return 0;
+  return analyze::StudentQuantile(kTailOfCounts, error.freedom) * std::sqrt(error.variance);
 }
 
-void ComparePace(Comparison& comparison, const Options& options) {
-  const analyze::MeanError &a = comparison.a.progress, &b = comparison.b.progress;
-  if (!comparison.work.has_value() || a.freedom == 0 || b.freedom == 0) return;
+void CompareKernels(const Side& side_a, const Side& side_b, const Divisors& by, const Options& options,
+                    Comparison& comparison) {
+  const Run &all_a = side_a.together, &all_b = side_b.together;
+  Amounts a, b;
+  for (const auto& [name, kernel] : all_a.kernels) a[name] = kernel.amount;
+  for (const auto& [name, kernel] : all_b.kernels) b[name] = kernel.amount;
+  std::vector<Line> lines = LinesOf(a, b, by);
+  const double steps = StepsOf(lines);
+  const double cut_steps = kCutSteps * ToDouble(std::max(all_a.ranks, all_b.ranks));
+  // Without an amount of work, other counts say nothing.
+  const double cut = comparison.work.has_value() && steps > 0 ? cut_steps / steps : 1;
+  const bool several = all_a.runs + all_b.runs > 2;
+  DurationsOfRuns durations(side_a, side_b);
+  ChangeOfMean all;
+  for (Line& line : lines) {
+    KernelLine kernel{.line = std::move(line)};
+    const std::string& name = kernel.line.name;
+    const auto before = all_a.kernels.find(name);
+    const auto after = all_b.kernels.find(name);
+    const bool in_a = before != all_a.kernels.end(), in_b = after != all_b.kernels.end();
+    kernel.communication = (in_a ? before : after)->second.communication;
+    if (in_a && in_b && !kernel.communication) {
+      ChangeOfMean change;
+      CompareDurations(before->second, after->second, by, kernel, change, all);
+      kernel.duration =
+          change.Finish(options.min_change, {several, durations.OfKernel(name, kernel.other_shapes)});
+    }
+    const double variation = in_a && in_b
+                                 ? std::max(VariationOf(before->second.launches, after->second.launches),
+                                            VariationOfRunsOf(side_a, side_b, name))
+                                 : 0;
+    kernel.change = ChangeOfCount(kernel.line, std::max({kMinCountChange, cut, variation}));
+    // A kernel that only some runs of a side have, such as one that a library chooses by measuring, is no
+    // change.
+    if (in_a != in_b && (in_a ? before->second.runs < all_a.runs : after->second.runs < all_b.runs))
+      kernel.change = Change::kNone;
+    comparison.kernels.push_back(std::move(kernel));
+  }
+  comparison.duration = all.Finish(options.min_change, {several, durations.OfAll()});
+}
+
+// See Run::work; false if that of any run isn't known.
+bool MeasureWork(Side& a, Side& b) {
+  for (Side* const side : {&a, &b})
+    for (Run& run : side->runs) {
+      const std::optional<double> work = WorkOf(a.together, run);
+      if (!work.has_value()) return false;
+      run.work = *work;
+    }
+  return true;
+}
+
+// The variation of the time for an equal amount of work.
+VariationOfRuns PaceOfRuns(const Side& a, const Side& b) {
+  VariationOfRuns variation;
+  for (const Side* const side : {&a, &b}) {
+    std::vector<VariationOfRuns::Value> runs;
+    for (const Run& run : side->runs) runs.push_back({std::log(run.times.span_ns / run.work), run.work});
+    variation.AddSide(runs);
+  }
+  return variation;
+}
+
+void ComparePace(const Side& a, const Side& b, const Options& options, Comparison& comparison) {
+  const analyze::MeanError &before = a.together.progress, &after = b.together.progress;
+  if (before.freedom == 0 || after.freedom == 0) return;
   ChangeOfMean change;
-  change.Add(1, std::log(comparison.b.times.span_ns / *comparison.work / comparison.a.times.span_ns), a, b);
-  comparison.pace = change.Finish(options.min_change);
+  change.Add(1, std::log(b.together.times.span_ns / *comparison.work / a.together.times.span_ns), before,
+             after);
+  comparison.pace = change.Finish(options.min_change, {a.runs.size() + b.runs.size() > 2, PaceOfRuns(a, b)});
+}
+
+// Marks what is significant among everything that was tested.
+void MarkSignificant(Comparison& comparison) {
+  std::vector<Ratio*> tested;
+  for (std::optional<Ratio>* const ratio : {&comparison.pace, &comparison.duration})
+    if (ratio->has_value()) tested.push_back(&**ratio);
+  for (KernelLine& kernel : comparison.kernels)
+    if (kernel.duration.has_value()) tested.push_back(&*kernel.duration);
+  std::vector<double> p;
+  for (const Ratio* const ratio : tested) p.push_back(ratio->p);
+  const std::vector<bool> significant = analyze::Significant(p);
+  for (size_t i = 0; i < tested.size(); ++i) tested[i]->significant = significant[i];
+  for (KernelLine& kernel : comparison.kernels)
+    if (kernel.duration.has_value() && kernel.duration->significant && kernel.change == Change::kNone)
+      kernel.change = kernel.duration->ratio > 1 ? Change::kSlower : Change::kFaster;
 }
 
 std::vector<Line> CompareTimes(const Times& a, const Times& b, double work) {
@@ -295,16 +374,24 @@ std::string_view Name(Change change) {
   return kNames[static_cast<size_t>(change)];
 }
 
-Comparison Compare(Run a, Run b, const Options& options) {
-  Comparison comparison{.a = std::move(a), .b = std::move(b)};
-  comparison.work = WorkOf(comparison.a, comparison.b);
+Comparison Compare(std::vector<Run> runs_a, std::vector<Run> runs_b, const Options& options) {
+  Side a(std::move(runs_a)), b(std::move(runs_b));
+  Comparison comparison;
+  const double count_a = ToDouble(a.together.runs), count_b = ToDouble(b.together.runs);
+  if (const std::optional<double> work = WorkOf(a.together, b.together);
+      work.has_value() && MeasureWork(a, b))
+    comparison.work = *work * count_a / count_b;  // of a run
   const double work = comparison.work.value_or(1);
-  ComparePace(comparison, options);
-  comparison.times = CompareTimes(comparison.a.times, comparison.b.times, work);
-  CompareKernels(comparison, work, options);
-  comparison.graphs = LinesOf(comparison.a.graphs, comparison.b.graphs, work);
-  comparison.copies = LinesOf(comparison.a.copies, comparison.b.copies, work);
-  comparison.calls = LinesOf(comparison.a.calls, comparison.b.calls, work);
+  const Divisors by{.a = count_a, .b = work * count_b};
+  if (comparison.work.has_value()) ComparePace(a, b, options, comparison);
+  comparison.times = CompareTimes(a.together.times, b.together.times, work);
+  CompareKernels(a, b, by, options, comparison);
+  MarkSignificant(comparison);
+  comparison.graphs = LinesOf(a.together.graphs, b.together.graphs, by);
+  comparison.copies = LinesOf(a.together.copies, b.together.copies, by);
+  comparison.calls = LinesOf(a.together.calls, b.together.calls, by);
+  comparison.a = std::move(a.together);
+  comparison.b = std::move(b.together);
   return comparison;
 }
 

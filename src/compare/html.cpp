@@ -73,9 +73,9 @@ class PageWriter {
 
  private:
   void Times() {
-    html_.Section(
-        "Time of a GPU",
-        "Mean of all ranks, A above B. Figures of B are for A's amount of work where that is known.");
+    html_.Section("Time of a GPU",
+                  "Mean of all ranks and runs, A above B. Figures of B are for A's amount of work where that "
+                  "is known.");
     html_.Table("Parts of the time from the first to the last GPU event",
                 {"part", "", "#A", "#B", "#difference"});
     for (const Line& line : comparison_.times) {
@@ -165,12 +165,13 @@ class PageWriter {
 
   void Runs() {
     html_.Section("Runs");
-    html_.Table("What was compared", {"run", "path", "#ranks"});
+    html_.Table("What was compared", {"side", "path", "#runs", "#ranks"});
     for (const auto& [side, run] : {std::pair("A", &comparison_.a), std::pair("B", &comparison_.b)})
       for (size_t i = 0; i < std::min(run->paths.size(), kMaxPaths); ++i) {
         html_.Row();
         html_.Cell(side);
         html_.Name(Shorten(Printable(run->paths[i]), kMaxWhole / 4), run->paths[i]);
+        html_.Figure(i == 0 ? fmt::format("{}", run->runs) : "");
         html_.Figure(i == 0 ? fmt::format("{}", run->ranks) : "");
         html_.EndRow();
       }

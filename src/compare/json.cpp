@@ -14,7 +14,7 @@ int64_t Whole(double value) { return std::llround(value); }
 void WriteRun(JsonWriter& json, std::string_view key, const Run& run) {
   json.Key(key).BeginObject().Key("paths").BeginArray();
   for (const std::string& path : run.paths) json.Value(path);
-  json.EndArray().Field("ranks", run.ranks).Key("notes").BeginArray();
+  json.EndArray().Field("runs", run.runs).Field("ranks", run.ranks).Key("notes").BeginArray();
   for (const std::string& note : run.notes) json.Value(note);
   json.EndArray().EndObject();
 }
@@ -29,7 +29,8 @@ void WriteRatio(JsonWriter& json, std::string_view key, const std::optional<Rati
       .Field("ratio", ratio->ratio)
       .Field("low", ratio->low)
       .Field("high", ratio->high);
-  json.Field("p", ratio->p).Field("detectable", ratio->detectable).EndObject();
+  json.Field("p", ratio->p).Field("significant", ratio->significant).Field("detectable", ratio->detectable);
+  json.Field("between_runs", ratio->between_runs).EndObject();
 }
 
 void WriteFields(JsonWriter& json, const Line& line) {

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numbers>
 #include <span>
@@ -16,6 +17,10 @@
 
 namespace gpusonde::compare {
 namespace {
+
+constexpr std::array kAllTimes = {&Times::span_ns,      &Times::compute_ns, &Times::communication_ns,
+                                  &Times::copy_ns,      &Times::graph_ns,   &Times::idle_host_ns,
+                                  &Times::idle_other_ns};
 
 constexpr double kNaturalUnit = std::numbers::ln2 / analyze::kLogUnits;
 
@@ -84,10 +89,8 @@ class RunBuilder {
 
   Run Finish() && {
     const double ranks = std::max<double>(1, static_cast<double>(run_.ranks));
-    for (double* const time :
-         {&run_.times.span_ns, &run_.times.compute_ns, &run_.times.communication_ns, &run_.times.copy_ns,
-          &run_.times.graph_ns, &run_.times.idle_host_ns, &run_.times.idle_other_ns, &run_.progress.variance})
-      *time /= ranks;
+    for (const auto time : kAllTimes) run_.times.*time /= ranks;
+    run_.progress.variance /= ranks;
     return std::move(run_);
   }
 
@@ -144,6 +147,39 @@ void KernelGroup::Merge(const KernelGroup& other) {
   error.freedom = known ? std::min(error.freedom, other.error.freedom) : 0;
   count += other.count;
   total_ns += other.total_ns;
+}
+
+void Amount::Merge(const Amount& other) {
+  count += other.count;
+  total_ns += other.total_ns;
+  bytes += other.bytes;
+}
+
+void Run::Merge(const Run& other) {
+  paths.insert(paths.end(), other.paths.begin(), other.paths.end());
+  notes.insert(notes.end(), other.notes.begin(), other.notes.end());
+  runs += other.runs;
+  ranks = std::max(ranks, other.ranks);
+  for (const auto time : kAllTimes) times.*time += other.times.*time;
+  progress.variance += other.progress.variance;
+  progress.freedom = std::min(progress.freedom, other.progress.freedom);
+  for (const auto& [name, kernel] : other.kernels) {
+    const auto [mine, is_new] = kernels.try_emplace(name, kernel);
+    if (is_new) continue;
+    Kernel& sum = mine->second;
+    sum.amount.Merge(kernel.amount);
+    sum.runs += kernel.runs;
+    if (kernel.launches.variance >= sum.launches.variance) sum.launches = kernel.launches;
+    for (const auto& [shape, group] : kernel.groups) sum.groups[shape].Merge(group);
+  }
+  for (const auto amounts : {&Run::graphs, &Run::copies, &Run::calls})
+    for (const auto& [name, amount] : other.*amounts) (this->*amounts)[name].Merge(amount);
+}
+
+void Run::FinishMerging() {
+  const auto count = static_cast<double>(runs);
+  for (const auto time : kAllTimes) times.*time /= count;
+  progress.variance /= count * count;
 }
 
 Result<Run> ReadRun(const std::vector<std::string>& paths, const analyze::Options& options) {

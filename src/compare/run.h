@@ -28,6 +28,8 @@ struct Amount {
   int64_t count = 0;
   int64_t total_ns = 0;
   int64_t bytes = 0;  // of copies and sets
+
+  void Merge(const Amount& other);
 };
 
 struct Kernel {
@@ -36,6 +38,7 @@ struct Kernel {
       launches;  // of its launches per time, relative to their mean squared; unknown of rare names
   bool communication = false;              // its duration depends on other ranks
   std::map<uint32_t, KernelGroup> groups;  // by launch shape; not those of traces with too many
+  int64_t runs = 1;                        // that have it
 };
 
 // How a rank spent its time, in ns; `span_ns` is the sum of all others.
@@ -49,17 +52,23 @@ struct Times {
   double idle_other_ns = 0;     // between two events, or waiting for something else than the host
 };
 
-// A run of a program, as its traces show it.
+// A run of a program, as its traces show it, or several runs together.
 struct Run {
   std::vector<std::string> paths;
-  int64_t ranks = 0;
-  Times times;                            // mean over ranks
+  int64_t runs = 1;
+  int64_t ranks = 0;                      // of the run that has most
+  double work = 1;                        // as a multiple of A's runs together; set by Compare
+  Times times;                            // mean over ranks and runs
   analyze::MeanError progress;            // of the work per time, relative to its mean squared
-  std::map<std::string, Kernel> kernels;  // by name, summed over ranks
+  std::map<std::string, Kernel> kernels;  // by name, summed over ranks and runs
   std::map<std::string, Amount> graphs;
   std::map<std::string, Amount> copies;  // by kind: "htod pageable -> device"
   std::map<std::string, Amount> calls;
   std::vector<std::string> notes;  // what is missing, as sentences
+
+  // Adds another run; times and errors are sums until FinishMerging.
+  void Merge(const Run& other);
+  void FinishMerging();
 };
 
 // Reads the traces of one run. Errors: those of analyze::Analyze; kInvalidArgument if there are no kernels.

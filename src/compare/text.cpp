@@ -21,6 +21,8 @@ namespace gpusonde::compare {
 namespace {
 
 constexpr size_t kKernelsShown = 20, kOthersShown = 8, kSentencesOfKernels = 6;
+// Student's t for 95 % is 2.8 with so many runs, and 4.3 with two of each side.
+constexpr int64_t kEnoughRuns = 6;
 constexpr double kNoticeableShare = 0.005;  // of the span: smaller parts have no sentence
 
 std::string Time(double ns) { return analyze::Time(std::llround(ns)); }
@@ -93,7 +95,7 @@ class TextWriter {
 
   void Findings() {
     Pace();
-    if (comparison_.duration.has_value() && comparison_.duration->IsSignificant())
+    if (comparison_.duration.has_value() && comparison_.duration->significant)
       Print("- Kernels take {} {} than before, per launch ({}).",
             Percent(std::max(comparison_.duration->ratio, 2 - comparison_.duration->ratio)),
             comparison_.duration->ratio > 1 ? "longer" : "less time", Interval(*comparison_.duration));
@@ -111,14 +113,15 @@ class TextWriter {
           "compared as they are.");
     } else if (!comparison_.pace.has_value()) {
       Print(
-          "B takes {} instead of {} for A's amount of work; the traces are too short to know how certain "
-          "that is.",
+          "B takes {} instead of {} for A's amount of work; the traces are too short, or the runs of a side "
+          "too "
+          "different, to know how certain that is.",
           Time(comparison_.times.front().b_ns), Time(span));
     } else {
       const Ratio& pace = *comparison_.pace;
       const std::string change = fmt::format("{} {}", Percent(std::max(pace.ratio, 2 - pace.ratio)),
                                              pace.ratio > 1 ? "more time" : "less time");
-      if (pace.IsSignificant())
+      if (pace.significant)
         Print("B takes {} than A for the same work ({}).", change, Interval(pace));
       else
         Print("B and A don't differ significantly: B takes {} for the same work ({}).", change,
@@ -212,7 +215,26 @@ class TextWriter {
           "time, a "
           "change of {} would have been found in 95 of 100 pairs of runs.",
           tested, known, Percent(DetectableOf(comparison_.kernels)));
-    Print("With one run each, what varies from run to run can't be distinguished from a change.");
+    Runs();
+  }
+
+  void Runs() {
+    const int64_t runs = comparison_.a.runs + comparison_.b.runs;
+    if (runs == 2) {
+      Print("With one run each, what varies from run to run can't be distinguished from a change.");
+      return;
+    }
+    std::string varies;
+    if (comparison_.pace.has_value() && comparison_.pace->between_runs.has_value())
+      varies =
+          fmt::format("; runs of a side differ by {:.1f} % in the time for equal work (standard deviation)",
+                      *comparison_.pace->between_runs * 100);
+    Print("Intervals include the variation from run to run, of {} of A and {} of B{}.",
+          Counted(comparison_.a.runs, "run"), comparison_.b.runs, varies);
+    if (runs < kEnoughRuns)
+      Print(
+          "That variation is hardly known from so few runs; three or more of each side find smaller "
+          "changes.");
   }
 
   void Sides() {
@@ -222,6 +244,7 @@ class TextWriter {
         paths = Printable(run->paths.front());
       else
         paths = fmt::format("{} and {} more", Printable(run->paths.front()), run->paths.size() - 1);
+      if (run->runs > 1) paths += fmt::format(" ({} runs)", run->runs);
       Print("{}: {}", side, paths);
       for (const std::string& note : run->notes) Print("   Note: {}.", Printable(note));
     }
@@ -240,8 +263,9 @@ class TextWriter {
         {"idle_host", "idle: nothing launched"},
         {"idle_other", "idle: other"},
     }};
-    Print("\nTime of {}",
-          comparison_.a.ranks == 1 && comparison_.b.ranks == 1 ? "the GPU" : "a GPU, mean of all ranks");
+    Print("\nTime of {}{}",
+          comparison_.a.ranks == 1 && comparison_.b.ranks == 1 ? "the GPU" : "a GPU, mean of all ranks",
+          comparison_.a.runs + comparison_.b.runs > 2 ? ", mean of all runs" : "");
     Print("{:>13} {:>12} {:>12}", "difference", "A", "B");
     for (const Line& part : comparison_.times) {
       if (part.a_ns == 0 && part.b_ns == 0) continue;
