@@ -6,6 +6,16 @@
 #include <utility>
 
 namespace gpusonde::compare {
+namespace {
+
+void AddDeviations(VariationOfRuns& variation, const Deviations& deviations) {
+  std::vector<VariationOfRuns::Value> values;
+  for (const Deviation& one : deviations)
+    if (one.weight > 0) values.push_back({one.mean(), 1});
+  variation.AddSide(values);
+}
+
+}  // namespace
 
 void VariationOfRuns::AddSide(std::span<const Value> runs) {
   if (runs.empty()) return;
@@ -41,6 +51,20 @@ Side::Side(std::vector<Run> all) : runs(std::move(all)) {
   together.FinishMerging();
 }
 
+Deviations DeviationsOf(std::span<const Run> runs, const std::string& name, const Kernel& together,
+                        const std::function<double(uint32_t shape)>& weight_of) {
+  Deviations deviations(runs.size());
+  for (size_t i = 0; i < runs.size(); ++i) {
+    const auto found = runs[i].kernels.find(name);
+    if (found == runs[i].kernels.end()) continue;
+    for (const auto& [shape, group] : found->second.groups) {
+      const double weight = weight_of(shape);
+      deviations[i].Add({weight * (group.log_mean - together.groups.at(shape).log_mean), weight});
+    }
+  }
+  return deviations;
+}
+
 VariationOfRuns DurationsOfRuns::OfKernel(const std::string& name, bool other_shapes) {
   VariationOfRuns variation;
   const Kernel& of_a = a_.together.kernels.at(name);
@@ -49,40 +73,24 @@ VariationOfRuns DurationsOfRuns::OfKernel(const std::string& name, bool other_sh
     const Side& side = is_b ? b_ : a_;
     const Kernel& mine = is_b ? of_b : of_a;
     const Kernel& other = is_b ? of_a : of_b;
-    Sums& all = is_b ? all_b_ : all_a_;
-    all.resize(side.runs.size());
-    Sums sums(side.runs.size());
-    for (size_t i = 0; i < side.runs.size(); ++i) {
-      const auto found = side.runs[i].kernels.find(name);
-      if (found == side.runs[i].kernels.end()) continue;
-      for (const auto& [shape, group] : found->second.groups) {
-        const bool common = other.groups.contains(shape);
-        if (common == other_shapes) continue;
-        const KernelGroup& together = mine.groups.at(shape);
-        const double weight = common ? of_b.groups.at(shape).total_ns : together.total_ns;
-        sums[i].weighted += weight * (group.log_mean - together.log_mean);
-        sums[i].weight += weight;
-      }
-      if (other_shapes) continue;
-      all[i].weighted += sums[i].weighted;
-      all[i].weight += sums[i].weight;
-    }
-    AddTo(variation, sums);
+    const auto weight_of = [&](uint32_t shape) {
+      if (other.groups.contains(shape) == other_shapes) return 0.;
+      return other_shapes ? mine.groups.at(shape).total_ns : of_b.groups.at(shape).total_ns;
+    };
+    const Deviations deviations = DeviationsOf(side.runs, name, mine, weight_of);
+    AddDeviations(variation, deviations);
+    if (other_shapes) continue;
+    Deviations& all = is_b ? all_b_ : all_a_;
+    all.resize(deviations.size());
+    for (size_t i = 0; i < all.size(); ++i) all[i].Add(deviations[i]);
   }
   return variation;
 }
 
 VariationOfRuns DurationsOfRuns::OfAll() const {
   VariationOfRuns variation;
-  for (const Sums* const sums : {&all_a_, &all_b_}) AddTo(variation, *sums);
+  for (const Deviations* const deviations : {&all_a_, &all_b_}) AddDeviations(variation, *deviations);
   return variation;
-}
-
-void DurationsOfRuns::AddTo(VariationOfRuns& variation, const Sums& sums) {
-  std::vector<VariationOfRuns::Value> values;
-  for (const Sum& sum : sums)
-    if (sum.weight > 0) values.push_back({sum.weighted / sum.weight, 1});
-  variation.AddSide(values);
 }
 
 }  // namespace gpusonde::compare

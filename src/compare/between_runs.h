@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <map>
+#include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -43,6 +44,24 @@ struct Side {
   Run together;
 };
 
+// How far a run is from all runs together, as a mean of logarithms of durations.
+struct Deviation {
+  double weighted = 0, weight = 0;
+
+  void Add(const Deviation& other) {
+    weighted += other.weighted;
+    weight += other.weight;
+  }
+  // Requires a weight.
+  double mean() const { return weighted / weight; }
+};
+using Deviations = std::vector<Deviation>;  // by run
+
+// Of the launches of a kernel, each compared with those of equal shape. `together`: the kernel in all runs.
+// `weight_of`: of a shape; 0: it is left out.
+Deviations DeviationsOf(std::span<const Run> runs, const std::string& name, const Kernel& together,
+                        const std::function<double(uint32_t shape)>& weight_of);
+
 // The variation of the durations of kernels from run to run.
 class DurationsOfRuns {
  public:
@@ -54,15 +73,9 @@ class DurationsOfRuns {
   VariationOfRuns OfAll() const;
 
  private:
-  struct Sum {
-    double weighted = 0, weight = 0;
-  };
-  using Sums = std::vector<Sum>;  // by run
-  static void AddTo(VariationOfRuns& variation, const Sums& sums);
-
   const Side& a_;
   const Side& b_;
-  Sums all_a_, all_b_;
+  Deviations all_a_, all_b_;
 };
 
 }  // namespace gpusonde::compare

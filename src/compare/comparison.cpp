@@ -10,26 +10,18 @@
 
 #include "analyze/stats/inference.h"
 #include "compare/between_runs.h"
+#include "compare/work.h"
 
 namespace gpusonde::compare {
 namespace {
 
 // Fewer launches, or fewer shapes with a launch or two each, say too little about a kernel's durations.
 constexpr int64_t kMinLaunches = 8;
-// Counts that differ by less than this are as the amount of work explains; so are counts that vary over time
-// as much, with this chance.
-constexpr double kMinCountChange = 0.02;
-constexpr double kTailOfCounts = 0.001;
-// The counts of a kernel that may vary by more say nothing about the amount of work.
-constexpr double kMaxCountVariation = 0.2;
 // A trace begins and ends in the middle of a step, so launches of about this many steps of a rank are extra
 // or missing.
 constexpr double kCutSteps = 1.5;
 // The number of steps isn't known; kernels with this share of all time aren't launched less often than that.
 constexpr double kShareInEveryStep = 0.9;
-// The amount of work is known if kernels with this share of A's kernel time are in both runs, and with this
-// share of those agree about it.
-constexpr double kMinCommon = 0.2, kMinAgreement = 0.5;
 constexpr double kTail95 = 0.025;     // of each side
 constexpr double kTailTested = 0.05;  // the error of the first and of the second kind
 
@@ -85,47 +77,6 @@ class ChangeOfMean {
 };
 
 double ToDouble(int64_t value) { return static_cast<double>(value); }
-
-// The relative difference of launches that their variation over time explains.
-double VariationOf(const analyze::MeanError& a, const analyze::MeanError& b) {
-  const double freedom = std::min(a.freedom, b.freedom);
-  if (freedom == 0) return 1;
-  return analyze::StudentQuantile(kTailOfCounts, freedom) * std::sqrt(a.variance + b.variance);
-}
-
-// See Comparison::work.
-std::optional<double> WorkOf(const Run& a, const Run& b) {
-  struct Vote {
-    double ratio, weight, tolerance;
-  };
-  std::vector<Vote> votes;
-  double all = 0, common = 0;
-  for (const auto& [name, kernel] : a.kernels) {
-    const double weight = ToDouble(kernel.amount.total_ns);
-    all += weight;
-    const auto other = b.kernels.find(name);
-    if (other == b.kernels.end()) continue;
-    votes.push_back({ToDouble(other->second.amount.count) / ToDouble(kernel.amount.count), weight,
-                     std::clamp(VariationOf(kernel.launches, other->second.launches), kMinCountChange,
-                                kMaxCountVariation)});
-    common += weight;
-  }
-  if (common <= kMinCommon * all) return std::nullopt;
-  std::ranges::sort(votes, {}, &Vote::ratio);
-  double below = 0;
-  const auto median = std::ranges::find_if(votes, [&](const Vote& vote) {
-    below += vote.weight;
-    return below >= common / 2;
-  });
-  double agreed = 0, in_b = 0;
-  for (const Vote& vote : votes) {
-    if (std::abs(vote.ratio / median->ratio - 1) > vote.tolerance) continue;
-    agreed += vote.weight;
-    in_b += vote.weight * vote.ratio;
-  }
-  if (agreed < kMinAgreement * common) return std::nullopt;
-  return in_b / agreed;
-}
 
 // What amounts of each side are divided by: A's runs, and those of B as multiples of a run of A's work.
 struct Divisors {

@@ -22,6 +22,8 @@ constexpr std::array kAllTimes = {&Times::span_ns,      &Times::compute_ns, &Tim
                                   &Times::copy_ns,      &Times::graph_ns,   &Times::idle_host_ns,
                                   &Times::idle_other_ns};
 
+constexpr int64_t kFirstStart = 946'684'800'000'000'000;  // the year 2000
+
 constexpr double kNaturalUnit = std::numbers::ln2 / analyze::kLogUnits;
 
 std::string_view NameOf(const analyze::NameTable& names, uint32_t id) { return names[names.Canonical(id)]; }
@@ -81,6 +83,7 @@ class RunBuilder {
                                     importers::Name(key.target))],
             transfers.durations, transfers.bytes);
     for (const analyze::RankResult& rank : part.ranks) AddRank(state, rank);
+    AddStart(part.info.epoch_offset_ns, state.totals().on_gpu);
     std::vector<analyze::Note> notes;
     analyze::AddNotes(0, part.info, state, notes);
     for (const analyze::Note& note : notes)
@@ -91,6 +94,7 @@ class RunBuilder {
     const double ranks = std::max<double>(1, static_cast<double>(run_.ranks));
     for (const auto time : kAllTimes) run_.times.*time /= ranks;
     run_.progress.variance /= ranks;
+    if (steps_of_ranks_ == run_.ranks) run_.step_ns = median_steps_ns_ / ranks;
     return std::move(run_);
   }
 
@@ -100,6 +104,23 @@ class RunBuilder {
     const auto [place, is_new] = run_.kernels.try_emplace(std::string(name));
     if (is_new) place->second.communication = !communication_.LibraryOf(name).empty();
     return place->second;
+  }
+
+  // Traces whose clock doesn't begin with the epoch have no start.
+  void AddStart(int64_t epoch_offset_ns, const analyze::Extent& on_gpu) {
+    if (on_gpu.IsEmpty()) return;
+    const int64_t start_ns = epoch_offset_ns + on_gpu.first_ns;
+    if (start_ns >= kFirstStart) run_.start_ns = std::min(run_.start_ns.value_or(start_ns), start_ns);
+  }
+
+  void AddSteps(const analyze::RankSteps& steps) {
+    if (steps.steps.empty()) return;
+    std::vector<int64_t> times;
+    for (const analyze::StepTimes& step : steps.steps) times.push_back(step.step_ns);
+    const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
+    std::ranges::nth_element(times, middle);
+    median_steps_ns_ += static_cast<double>(*middle);
+    ++steps_of_ranks_;
   }
 
   void AddRank(const analyze::TraceState& state, const analyze::RankResult& rank) {
@@ -121,6 +142,7 @@ class RunBuilder {
       analyze::MeanError& launches = KernelOf(state, name).launches;
       if (result.launches.variance >= launches.variance) launches = result.launches;
     }
+    AddSteps(rank.steps);
     // Ranks wait for each other, so more ranks don't make the progress better known.
     const analyze::MeanError progress = ProgressOf(rank.kernels);
     run_.progress.variance += progress.variance;
@@ -131,6 +153,8 @@ class RunBuilder {
 
   const analyze::CommunicationKernels& communication_;
   Run run_;
+  double median_steps_ns_ = 0;
+  int64_t steps_of_ranks_ = 0;
 };
 
 }  // namespace
@@ -159,6 +183,8 @@ void Run::Merge(const Run& other) {
   paths.insert(paths.end(), other.paths.begin(), other.paths.end());
   notes.insert(notes.end(), other.notes.begin(), other.notes.end());
   runs += other.runs;
+  start_ns.reset();
+  step_ns.reset();
   ranks = std::max(ranks, other.ranks);
   for (const auto time : kAllTimes) times.*time += other.times.*time;
   progress.variance += other.progress.variance;

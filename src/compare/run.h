@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -57,6 +58,8 @@ struct Run {
   std::vector<std::string> paths;
   int64_t runs = 1;
   int64_t ranks = 0;                      // of the run that has most
+  std::optional<int64_t> start_ns;        // of its first GPU event, since the Unix epoch; not of several runs
+  std::optional<double> step_ns;          // the median step, mean over ranks; likewise
   double work = 1;                        // as a multiple of A's runs together; set by Compare
   Times times;                            // mean over ranks and runs
   analyze::MeanError progress;            // of the work per time, relative to its mean squared

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
+#include <string.h>  // strverscmp, which <cstring> needn't have
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -16,6 +17,7 @@
 #include "base/counted.h"
 #include "command.h"
 #include "compare/comparison.h"
+#include "compare/trend.h"
 #include "messages.h"
 #include "traces.h"
 #include "values.h"
@@ -32,10 +34,12 @@ docs/compare.md describes the figures, the tests and the JSON.
   gpusonde compare yesterday.sonde today.sonde
   gpusonde compare before/*.sonde vs after/*.sonde
   gpusonde compare before.sqlite after.sqlite --format json | jq '.pace'
+  gpusonde compare --trend nightly/ --format html -o trend.html
   gpusonde compare main.sonde branch.sonde --fail-over 5%     exit status 1 if B takes significantly longer)";
 
 struct CompareOptions {
-  std::vector<std::string> runs;  // A B, or A… vs B…
+  std::vector<std::string> runs;  // A B, or A… vs B…; of a trend all, or a folder
+  bool trend = false;
   std::string format = "text";
   std::string output;
   std::string communication;
@@ -83,8 +87,9 @@ Result<std::vector<std::string>> FilesOf(const std::string& run) {
 }
 
 // What is wrong with how the runs are divided into sides; empty if nothing is.
-std::string WrongSides(const std::vector<std::string>& runs) {
+std::string WrongSides(const std::vector<std::string>& runs, bool trend) {
   const auto versus = std::ranges::find(runs, kVersus);
+  if (trend) return versus == runs.end() ? "" : "a trend has no sides: leave out vs";
   if (versus == runs.end() && runs.size() != 2)
     return fmt::format("{} given: give two, or write vs between the runs before and those after",
                        Counted(static_cast<int64_t>(runs.size()), "run"));
@@ -106,6 +111,32 @@ Result<Sides> SidesOf(const std::vector<std::string>& runs) {
     ASSIGN_OR_RETURN(std::vector<std::string> files, FilesOf(run));
     (is_b ? sides.b : sides.a).push_back(std::move(files));
     is_b |= !has_versus;
+  }
+  return sides;
+}
+
+// The runs of a trend, as side A: those given, or those in a folder, where a folder is a job's.
+Result<Sides> RunsOfTrend(std::vector<std::string> runs) {
+  std::error_code error;
+  std::string folder;
+  if (runs.size() == 1 && std::filesystem::is_directory(runs.front(), error)) {
+    folder = std::exchange(runs, {}).front();
+    for (const auto& entry : std::filesystem::directory_iterator(folder, error))
+      runs.push_back(entry.path().string());
+    if (error) return Fail(ErrnoError(error.value(), folder));
+    // "run2" before "run10".
+    std::ranges::sort(runs, [](const std::string& a, const std::string& b) {
+      return ::strverscmp(a.c_str(), b.c_str()) < 0;
+    });
+  }
+  if (runs.size() < compare::kMinTrendRuns)
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("{}a trend needs at least {} runs, and there are {}",
+                            folder.empty() ? "" : folder + ": ", compare::kMinTrendRuns, runs.size()));
+  Sides sides;
+  for (const std::string& run : runs) {
+    ASSIGN_OR_RETURN(std::vector<std::string> files, FilesOf(run));
+    sides.a.push_back(std::move(files));
   }
   return sides;
 }
@@ -140,6 +171,29 @@ Result<std::vector<compare::Run>> ReadRuns(const std::vector<std::vector<std::st
   return read;
 }
 
+// What --fail-over objects to in a trend: that its last change was for the worse.
+std::string JudgeTrend(const compare::Trend& trend, double limit) {
+  if (trend.series.empty() || trend.series.front().kind != compare::SeriesKind::kPace)
+    return "--fail-over: the runs can't be compared, as they launched different kernels";
+  for (const compare::Series& series : trend.series) {
+    if (series.kind != compare::SeriesKind::kPace && series.kind != compare::SeriesKind::kDuration) continue;
+    if (series.changes.empty() || series.changes.back().ratio <= 1 + limit) continue;
+    return fmt::format("--fail-over: {} {:.1f} % longer since {}",
+                       series.kind == compare::SeriesKind::kPace ? "the same work takes" : "kernels take",
+                       (series.changes.back().ratio - 1) * 100,
+                       trend.runs[series.changes.back().run].paths.front());
+  }
+  return "";
+}
+
+template <class Results>
+Status WriteResults(const CompareOptions& options, const Results& results, const std::string& output) {
+  return WriteReport(options.format == "json"   ? ToJson(results)
+                     : options.format == "html" ? ToHtml(results)
+                                                : ToText(results),
+                     output);
+}
+
 Result<std::string> Run(CompareOptions& options, const Sides& sides, const std::string& output) {
   compare::Options how;
   ASSIGN_OR_RETURN(how.min_change, ParsePercent("--min-change", options.min_change));
@@ -151,21 +205,23 @@ Result<std::string> Run(CompareOptions& options, const Sides& sides, const std::
     ASSIGN_OR_RETURN(options.how.communication, analyze::CommunicationKernels::With(options.communication));
   }
   ASSIGN_OR_RETURN(std::vector<compare::Run> before, ReadRuns(sides.a, options.how));
+  if (options.trend) {
+    const compare::Trend trend = compare::FollowRuns(std::move(before), how);
+    TRY(WriteResults(options, trend, output));
+    return limit.has_value() ? JudgeTrend(trend, *limit) : "";
+  }
   ASSIGN_OR_RETURN(std::vector<compare::Run> after, ReadRuns(sides.b, options.how));
   const compare::Comparison comparison = compare::Compare(std::move(before), std::move(after), how);
-  TRY(WriteReport(options.format == "json"   ? compare::ToJson(comparison)
-                  : options.format == "html" ? compare::ToHtml(comparison)
-                                             : compare::ToText(comparison),
-                  output));
+  TRY(WriteResults(options, comparison, output));
   return limit.has_value() ? Judge(comparison, *limit) : "";
 }
 
 int RunCompare(CompareOptions& options) {
-  if (const std::string wrong = WrongSides(options.runs); !wrong.empty()) {
+  if (const std::string wrong = WrongSides(options.runs, options.trend); !wrong.empty()) {
     PrintError("compare", {ErrorCode::kInvalidArgument, wrong});
     return kExitUsage;
   }
-  const auto sides = SidesOf(options.runs);
+  const auto sides = options.trend ? RunsOfTrend(options.runs) : SidesOf(options.runs);
   if (!sides.has_value()) {
     PrintError("compare", sides.error());
     return kExitFailed;
@@ -187,6 +243,9 @@ void AddCompare(CLI::App& app, int& exit_status) {
                    "The run before and the one after, or several of each with vs between them: recordings, "
                    "traces, or folders with those of a job")
       ->required();
+  command->add_flag("--trend", options->trend,
+                    "Follow four runs or more, or those in a folder, by their starts, and find the runs that "
+                    "brought changes");
   command->add_option("--format", options->format, "text, json or html")
       ->capture_default_str()
       ->check(OneOf({"text", "json", "html"}));
