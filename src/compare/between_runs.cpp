@@ -51,12 +51,12 @@ Side::Side(std::vector<Run> all) : runs(std::move(all)) {
   together.FinishMerging();
 }
 
-Deviations DeviationsOf(std::span<const Run> runs, const std::string& name, const Kernel& together,
-                        const std::function<double(uint32_t shape)>& weight_of) {
+Deviations DeviationsOf(std::span<const Run> runs, Kernels Run::* which, const std::string& name,
+                        const Kernel& together, const std::function<double(uint32_t shape)>& weight_of) {
   Deviations deviations(runs.size());
   for (size_t i = 0; i < runs.size(); ++i) {
-    const auto found = runs[i].kernels.find(name);
-    if (found == runs[i].kernels.end()) continue;
+    const auto found = (runs[i].*which).find(name);
+    if (found == (runs[i].*which).end()) continue;
     for (const auto& [shape, group] : found->second.groups) {
       const double weight = weight_of(shape);
       deviations[i].Add({weight * (group.log_mean - together.groups.at(shape).log_mean), weight});
@@ -67,8 +67,8 @@ Deviations DeviationsOf(std::span<const Run> runs, const std::string& name, cons
 
 VariationOfRuns DurationsOfRuns::OfKernel(const std::string& name, bool other_shapes) {
   VariationOfRuns variation;
-  const Kernel& of_a = a_.together.kernels.at(name);
-  const Kernel& of_b = b_.together.kernels.at(name);
+  const Kernel& of_a = (a_.together.*which_).at(name);
+  const Kernel& of_b = (b_.together.*which_).at(name);
   for (const bool is_b : {false, true}) {
     const Side& side = is_b ? b_ : a_;
     const Kernel& mine = is_b ? of_b : of_a;
@@ -77,7 +77,7 @@ VariationOfRuns DurationsOfRuns::OfKernel(const std::string& name, bool other_sh
       if (other.groups.contains(shape) == other_shapes) return 0.;
       return other_shapes ? mine.groups.at(shape).total_ns : of_b.groups.at(shape).total_ns;
     };
-    const Deviations deviations = DeviationsOf(side.runs, name, mine, weight_of);
+    const Deviations deviations = DeviationsOf(side.runs, which_, name, mine, weight_of);
     AddDeviations(variation, deviations);
     if (other_shapes) continue;
     Deviations& all = is_b ? all_b_ : all_a_;

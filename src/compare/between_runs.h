@@ -57,15 +57,15 @@ struct Deviation {
 };
 using Deviations = std::vector<Deviation>;  // by run
 
-// Of the launches of a kernel, each compared with those of equal shape. `together`: the kernel in all runs.
-// `weight_of`: of a shape; 0: it is left out.
-Deviations DeviationsOf(std::span<const Run> runs, const std::string& name, const Kernel& together,
-                        const std::function<double(uint32_t shape)>& weight_of);
+// Of the launches of a kernel (or the ranges of a phase), each compared with those of equal shape.
+// `together`: the kernel in all runs. `weight_of`: of a shape; 0: it is left out.
+Deviations DeviationsOf(std::span<const Run> runs, Kernels Run::* which, const std::string& name,
+                        const Kernel& together, const std::function<double(uint32_t shape)>& weight_of);
 
-// The variation of the durations of kernels from run to run.
+// The variation of the durations of kernels, or of phases, from run to run.
 class DurationsOfRuns {
  public:
-  DurationsOfRuns(const Side& a, const Side& b) : a_(a), b_(b) {}
+  DurationsOfRuns(const Side& a, const Side& b, Kernels Run::* which) : a_(a), b_(b), which_(which) {}
 
   // Of one kernel: of the shapes that both sides launch, or of each side's own if they have none in common.
   // Counts towards OfAll in the first case.
@@ -75,6 +75,7 @@ class DurationsOfRuns {
  private:
   const Side& a_;
   const Side& b_;
+  Kernels Run::* which_;
   Deviations all_a_, all_b_;
 };
 

@@ -22,6 +22,8 @@ constexpr int64_t kMinLaunches = 8;
 constexpr double kCutSteps = 1.5;
 // The number of steps isn't known; kernels with this share of all time aren't launched less often than that.
 constexpr double kShareInEveryStep = 0.9;
+// The change of all kernels together is known if launches with this share of B's time were compared.
+constexpr double kMinTested = 0.2;
 constexpr double kTail95 = 0.025;     // of each side
 constexpr double kTailTested = 0.05;  // the error of the first and of the second kind
 
@@ -45,6 +47,7 @@ class ChangeOfMean {
   }
 
   bool empty() const { return weight_ == 0; }
+  double weight() const { return weight_; }
   // Empty without anything to compare, or if there are several runs but their variation isn't known.
   std::optional<Ratio> Finish(double min_change, const RunsOf& runs) const {
     if (weight_ == 0) return std::nullopt;
@@ -199,12 +202,12 @@ Change ChangeOfCount(const Line& line, double tolerance) {
 }
 
 // The relative difference of launches that their variation from run to run explains; 0 if that isn't known.
-double VariationOfRunsOf(const Side& a, const Side& b, const std::string& name) {
+double VariationOfRunsOf(const Side& a, const Side& b, Kernels Run::* which, const std::string& name) {
   VariationOfRuns variation;
   for (const Side* const side : {&a, &b}) {
     std::vector<VariationOfRuns::Value> counts;
     for (const Run& run : side->runs)
-      if (const auto kernel = run.kernels.find(name); kernel != run.kernels.end())
+      if (const auto kernel = (run.*which).find(name); kernel != (run.*which).end())
         counts.push_back({std::log(ToDouble(kernel->second.amount.count) / run.work), 1});
     variation.AddSide(counts);
   }
@@ -213,26 +216,29 @@ double VariationOfRunsOf(const Side& a, const Side& b, const std::string& name) 
   return analyze::StudentQuantile(kTailOfCounts, error.freedom) * std::sqrt(error.variance);
 }
 
-void CompareKernels(const Side& side_a, const Side& side_b, const Divisors& by, const Options& options,
-                    Comparison& comparison) {
-  const Run &all_a = side_a.together, &all_b = side_b.together;
+// Compares kernels or phases, and returns the change of all together.
+std::optional<Ratio> CompareNamed(const Side& side_a, const Side& side_b, Kernels Run::* which,
+                                  const Divisors& by, const Options& options, bool work_is_known,
+                                  std::vector<KernelLine>& compared) {
+  const Kernels &all_a = side_a.together.*which, &all_b = side_b.together.*which;
+  const int64_t runs_a = side_a.together.runs, runs_b = side_b.together.runs;
   Amounts a, b;
-  for (const auto& [name, kernel] : all_a.kernels) a[name] = kernel.amount;
-  for (const auto& [name, kernel] : all_b.kernels) b[name] = kernel.amount;
+  for (const auto& [name, kernel] : all_a) a[name] = kernel.amount;
+  for (const auto& [name, kernel] : all_b) b[name] = kernel.amount;
   std::vector<Line> lines = LinesOf(a, b, by);
   const double steps = StepsOf(lines);
-  const double cut_steps = kCutSteps * ToDouble(std::max(all_a.ranks, all_b.ranks));
+  const double cut_steps = kCutSteps * ToDouble(std::max(side_a.together.ranks, side_b.together.ranks));
   // Without an amount of work, other counts say nothing.
-  const double cut = comparison.work.has_value() && steps > 0 ? cut_steps / steps : 1;
-  const bool several = all_a.runs + all_b.runs > 2;
-  DurationsOfRuns durations(side_a, side_b);
+  const double cut = work_is_known && steps > 0 ? cut_steps / steps : 1;
+  const bool several = runs_a + runs_b > 2;
+  DurationsOfRuns durations(side_a, side_b, which);
   ChangeOfMean all;
   for (Line& line : lines) {
     KernelLine kernel{.line = std::move(line)};
     const std::string& name = kernel.line.name;
-    const auto before = all_a.kernels.find(name);
-    const auto after = all_b.kernels.find(name);
-    const bool in_a = before != all_a.kernels.end(), in_b = after != all_b.kernels.end();
+    const auto before = all_a.find(name);
+    const auto after = all_b.find(name);
+    const bool in_a = before != all_a.end(), in_b = after != all_b.end();
     kernel.communication = (in_a ? before : after)->second.communication;
     if (in_a && in_b && !kernel.communication) {
       ChangeOfMean change;
@@ -242,27 +248,35 @@ void CompareKernels(const Side& side_a, const Side& side_b, const Divisors& by, 
     }
     const double variation = in_a && in_b
                                  ? std::max(VariationOf(before->second.launches, after->second.launches),
-                                            VariationOfRunsOf(side_a, side_b, name))
+                                            VariationOfRunsOf(side_a, side_b, which, name))
                                  : 0;
     kernel.change = ChangeOfCount(kernel.line, std::max({kMinCountChange, cut, variation}));
     // A kernel that only some runs of a side have, such as one that a library chooses by measuring, is no
     // change.
-    if (in_a != in_b && (in_a ? before->second.runs < all_a.runs : after->second.runs < all_b.runs))
+    if (in_a != in_b && (in_a ? before->second.runs < runs_a : after->second.runs < runs_b))
       kernel.change = Change::kNone;
-    comparison.kernels.push_back(std::move(kernel));
+    compared.push_back(std::move(kernel));
   }
-  comparison.duration = all.Finish(options.min_change, {several, durations.OfAll()});
+  double all_ns = 0;
+  for (const auto& [name, kernel] : all_b)
+    if (!kernel.communication) all_ns += ToDouble(kernel.amount.total_ns);
+  if (all.weight() < kMinTested * all_ns) return std::nullopt;
+  return all.Finish(options.min_change, {several, durations.OfAll()});
 }
 
-// See Run::work; false if that of any run isn't known.
-bool MeasureWork(Side& a, Side& b) {
+using WorkMeasure = std::optional<double> (*)(const Run& a, const Run& b);
+
+// The work of B's runs together as a multiple of A's, and Run::work; empty if any isn't known.
+std::optional<double> MeasureWork(Side& a, Side& b, WorkMeasure measure) {
+  const std::optional<double> together = measure(a.together, b.together);
+  if (!together.has_value()) return std::nullopt;
   for (Side* const side : {&a, &b})
     for (Run& run : side->runs) {
-      const std::optional<double> work = WorkOf(a.together, run);
-      if (!work.has_value()) return false;
+      const std::optional<double> work = measure(a.together, run);
+      if (!work.has_value()) return std::nullopt;
       run.work = *work;
     }
-  return true;
+  return together;
 }
 
 // The variation of the time for an equal amount of work.
@@ -290,15 +304,17 @@ void MarkSignificant(Comparison& comparison) {
   std::vector<Ratio*> tested;
   for (std::optional<Ratio>* const ratio : {&comparison.pace, &comparison.duration})
     if (ratio->has_value()) tested.push_back(&**ratio);
-  for (KernelLine& kernel : comparison.kernels)
-    if (kernel.duration.has_value()) tested.push_back(&*kernel.duration);
+  for (std::vector<KernelLine>* const lines : {&comparison.kernels, &comparison.phases})
+    for (KernelLine& kernel : *lines)
+      if (kernel.duration.has_value()) tested.push_back(&*kernel.duration);
   std::vector<double> p;
   for (const Ratio* const ratio : tested) p.push_back(ratio->p);
   const std::vector<bool> significant = analyze::Significant(p);
   for (size_t i = 0; i < tested.size(); ++i) tested[i]->significant = significant[i];
-  for (KernelLine& kernel : comparison.kernels)
-    if (kernel.duration.has_value() && kernel.duration->significant && kernel.change == Change::kNone)
-      kernel.change = kernel.duration->ratio > 1 ? Change::kSlower : Change::kFaster;
+  for (std::vector<KernelLine>* const lines : {&comparison.kernels, &comparison.phases})
+    for (KernelLine& kernel : *lines)
+      if (kernel.duration.has_value() && kernel.duration->significant && kernel.change == Change::kNone)
+        kernel.change = kernel.duration->ratio > 1 ? Change::kSlower : Change::kFaster;
 }
 
 std::vector<Line> CompareTimes(const Times& a, const Times& b, double work) {
@@ -329,14 +345,19 @@ Comparison Compare(std::vector<Run> runs_a, std::vector<Run> runs_b, const Optio
   Side a(std::move(runs_a)), b(std::move(runs_b));
   Comparison comparison;
   const double count_a = ToDouble(a.together.runs), count_b = ToDouble(b.together.runs);
-  if (const std::optional<double> work = WorkOf(a.together, b.together);
-      work.has_value() && MeasureWork(a, b))
-    comparison.work = *work * count_a / count_b;  // of a run
+  std::optional<double> together = MeasureWork(a, b, WorkOf);
+  if (!together.has_value()) {
+    together = MeasureWork(a, b, WorkBySteps);
+    comparison.work_by_steps = together.has_value();
+  }
+  if (together.has_value()) comparison.work = *together * count_a / count_b;  // of a run
   const double work = comparison.work.value_or(1);
   const Divisors by{.a = count_a, .b = work * count_b};
   if (comparison.work.has_value()) ComparePace(a, b, options, comparison);
   comparison.times = CompareTimes(a.together.times, b.together.times, work);
-  CompareKernels(a, b, by, options, comparison);
+  const bool known = comparison.work.has_value();
+  comparison.duration = CompareNamed(a, b, &Run::kernels, by, options, known, comparison.kernels);
+  CompareNamed(a, b, &Run::phases, by, options, known, comparison.phases);
   MarkSignificant(comparison);
   comparison.graphs = LinesOf(a.together.graphs, b.together.graphs, by);
   comparison.copies = LinesOf(a.together.copies, b.together.copies, by);
@@ -349,6 +370,7 @@ Comparison Compare(std::vector<Run> runs_a, std::vector<Run> runs_b, const Optio
 std::vector<std::string_view> NamesIn(const Comparison& comparison) {
   std::vector<std::string_view> names;
   for (const KernelLine& kernel : comparison.kernels) names.emplace_back(kernel.line.name);
+  for (const KernelLine& phase : comparison.phases) names.emplace_back(phase.line.name);
   for (const Line& call : comparison.calls) names.emplace_back(call.name);
   return names;
 }

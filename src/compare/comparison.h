@@ -68,12 +68,15 @@ struct Comparison {
   Run a, b;  // all runs of each side together
   // B's amount of work, as a multiple of A's: the ratio of launches, each kernel weighted by its time in A,
   // without those whose ratio is too far from the median. Empty if kernels don't agree about it; then B isn't
-  // divided by anything, and the pace isn't known.
+  // divided by anything, and the pace isn't known. If kernels don't agree, but both have steps of one name,
+  // the ratio of these.
   std::optional<double> work;
+  bool work_by_steps = false;
   std::optional<Ratio> pace;        // time for an equal amount of work
   std::optional<Ratio> duration;    // of all kernels that are in both, weighted by their time
   std::vector<Line> times;          // the parts of Times, without counts; they sum to the first, the span
   std::vector<KernelLine> kernels;  // the largest difference first, up or down
+  std::vector<KernelLine> phases;   // annotated ranges, likewise; of time on the host, and they may nest
   std::vector<Line> graphs, copies, calls;  // likewise
 };
 

@@ -13,6 +13,7 @@
 
 #include "analyze/report/html/writer.h"
 #include "compare/between_runs.h"
+#include "compare/phases.h"
 
 namespace gpusonde::compare {
 namespace {
@@ -323,6 +324,66 @@ TEST(Compare, SmallChangesAreIgnored) {
   compare::Run a = Make(exact, 1), b = Make({.noise = 1e-6, .drift = 0, .slower = 1.03}, 1);
   EXPECT_EQ(ChangesOf(CompareTwo(a, b, {})), 1);
   EXPECT_EQ(ChangesOf(CompareTwo(a, b, {.min_change = 0.05})), 0);
+}
+
+// Runs of programs whose kernels have other names, as on GPUs of two makers.
+compare::Run MakeOther(const MadeRun& made, uint64_t seed) {
+  compare::Run run = Make(made, seed);
+  Kernels renamed;
+  for (auto& [name, kernel] : run.kernels) renamed["other_" + name] = std::move(kernel);
+  run.kernels = std::move(renamed);
+  return run;
+}
+
+TEST(Compare, StepsTellTheAmountOfWorkWhereKernelsDiffer) {
+  compare::Run a = Make({}, 1), b = MakeOther({}, 2);
+  a.step_label = b.step_label = "ProfilerStep#";
+  a.steps = 10;
+  b.steps = 20;
+  b.times.span_ns *= 3;
+  const Comparison comparison = CompareTwo(a, b, {});
+  EXPECT_TRUE(comparison.work_by_steps);
+  EXPECT_DOUBLE_EQ(*comparison.work, 2);
+  EXPECT_DOUBLE_EQ(comparison.pace->ratio, b.times.span_ns / 2 / a.times.span_ns);
+  EXPECT_THAT(ToText(comparison), HasSubstr("more time than A for as many steps"));
+  b.step_label = "train";
+  EXPECT_FALSE(CompareTwo(std::move(a), std::move(b), {}).work.has_value());
+}
+
+TEST(Compare, PhasesAreJudgedLikeKernels) {
+  compare::Run a = Make({}, 1), b = Make({.slower = 1.5}, 2);
+  for (compare::Run* const run : {&a, &b}) {
+    run->phases["forward"] = run->kernels["kernel19"];
+    run->phases["backward"] = run->kernels["kernel18"];
+  }
+  const Comparison comparison = CompareTwo(std::move(a), std::move(b), {});
+  ASSERT_EQ(comparison.phases.size(), 2u);
+  EXPECT_EQ(comparison.phases[0].line.name, "forward");
+  EXPECT_EQ(comparison.phases[0].change, Change::kSlower);
+  EXPECT_EQ(comparison.phases[1].change, Change::kNone);
+  EXPECT_THAT(ToText(comparison), HasSubstr("- Phase forward takes "));
+  EXPECT_THAT(ToHtml(comparison), HasSubstr("<h2>Phases</h2>"));
+}
+
+TEST(Phases, AreTheRangesOfATraceByNameWithoutDigits) {
+  analyze::StepCandidates ranges;
+  const uint32_t step = ranges.Label("step 1"), other = ranges.Label("load");
+  std::vector<importers::Range> added;
+  for (int64_t i = 0; i < 100; ++i) {
+    added.push_back({.start_ns = i * 1000, .end_ns = i * 1000 + 100 + i % 2, .process = 1, .label = step});
+    added.push_back({.start_ns = i * 1000, .end_ns = i * 1000 + 50, .process = 2, .label = other});
+  }
+  ranges.Add(added);
+  ranges.Finish();
+  Kernels phases;
+  AddPhases(ranges, phases);
+  ASSERT_EQ(phases.size(), 2u);
+  const Kernel& steps = phases.at("step ");
+  EXPECT_EQ(steps.amount.count, 100);
+  EXPECT_EQ(steps.amount.total_ns, 100 * 100 + 50);
+  EXPECT_NEAR(std::exp(steps.groups.at(0).log_mean), 100.5, 0.2);
+  EXPECT_GT(steps.groups.at(0).error.freedom, 0);
+  EXPECT_GT(steps.groups.at(0).error.variance, 0);
 }
 
 TEST(CompareText, BeginsWithWhatChanged) {

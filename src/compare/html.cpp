@@ -61,7 +61,14 @@ class PageWriter {
     html_.RawText("</ul>\n");
     html_.EndSection();
     Times();
-    Kernels();
+    Kernels("Kernels",
+            "Each: of launches of equal shapes, by the mean of logarithms, with the 95 % interval.",
+            comparison_.kernels);
+    Kernels(
+        "Phases",
+        "Ranges that the program annotated, by their names without digits: how long each takes on the host. "
+        "They may nest.",
+        comparison_.phases);
     Lines("CUDA graphs", comparison_.graphs);
     Lines("Copies", comparison_.copies);
     Lines("API calls", comparison_.calls);
@@ -99,24 +106,22 @@ class PageWriter {
     html_.EndSection();
   }
 
-  void Kernels() {
-    if (comparison_.kernels.empty()) return;
-    const size_t rows = std::min(comparison_.kernels.size(), kRows);
+  void Kernels(std::string_view title, std::string_view explanation, const std::vector<KernelLine>& lines) {
+    if (lines.empty()) return;
+    const size_t rows = std::min(lines.size(), kRows);
     double from = 1, to = 1;
     for (size_t i = 0; i < rows; ++i)
-      if (const auto& duration = comparison_.kernels[i].duration) {
+      if (const auto& duration = lines[i].duration) {
         from = std::min(from, duration->low);
         to = std::max(to, duration->high);
       }
-    html_.Section("Kernels",
-                  "The largest difference first. Per launch: of launches of equal shapes, by the mean of "
-                  "logarithms, with the 95 % interval.");
-    html_.Table(fmt::format("Kernels of both runs; the axis goes from {} to {}, no change is marked",
-                            analyze::Longer(from), analyze::Longer(to)),
-                {"name", "", "#per launch", "#95 % interval", "#A", "#B", "#difference", "#count A",
-                 "#count B", "change"});
+    html_.Section(title, explanation);
+    html_.Table(
+        fmt::format("{}, the largest difference first; the axis goes from {} to {}, no change is marked",
+                    title, analyze::Longer(from), analyze::Longer(to)),
+        {"name", "", "#each", "#95 % interval", "#A", "#B", "#difference", "#count A", "#count B", "change"});
     for (size_t i = 0; i < rows; ++i) {
-      const KernelLine& kernel = comparison_.kernels[i];
+      const KernelLine& kernel = lines[i];
       const Line& line = kernel.line;
       html_.Row();
       html_.Name(shown_(line.name), line.name);
@@ -137,7 +142,7 @@ class PageWriter {
       html_.Cell(change);
       html_.EndRow();
     }
-    html_.EndTable(comparison_.kernels.size() - rows);
+    html_.EndTable(lines.size() - rows);
     html_.EndSection();
   }
 

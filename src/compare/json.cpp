@@ -48,23 +48,9 @@ void WriteLines(JsonWriter& json, std::string_view key, const std::vector<Line>&
   json.EndArray();
 }
 
-}  // namespace
-
-std::string ToJson(const Comparison& comparison) {
-  JsonWriter json;
-  json.BeginObject().Field("version", kVersion);
-  WriteRun(json, "a", comparison.a);
-  WriteRun(json, "b", comparison.b);
-  json.Field("work", comparison.work);
-  WriteRatio(json, "pace", comparison.pace);
-  WriteRatio(json, "duration", comparison.duration);
-  json.Key("times").BeginArray();
-  for (const Line& line : comparison.times) {
-    json.BeginObject().Field("name", line.name);
-    json.Field("a_ns", Whole(line.a_ns)).Field("b_ns", Whole(line.b_ns)).EndObject();
-  }
-  json.EndArray().Key("kernels").BeginArray();
-  for (const KernelLine& kernel : comparison.kernels) {
+void WriteKernels(JsonWriter& json, std::string_view key, const std::vector<KernelLine>& lines) {
+  json.Key(key).BeginArray();
+  for (const KernelLine& kernel : lines) {
     json.BeginObject();
     WriteFields(json, kernel.line);
     json.Field("communication", kernel.communication).Field("change", Name(kernel.change));
@@ -74,6 +60,26 @@ std::string ToJson(const Comparison& comparison) {
     json.EndObject();
   }
   json.EndArray();
+}
+
+}  // namespace
+
+std::string ToJson(const Comparison& comparison) {
+  JsonWriter json;
+  json.BeginObject().Field("version", kVersion);
+  WriteRun(json, "a", comparison.a);
+  WriteRun(json, "b", comparison.b);
+  json.Field("work", comparison.work).Field("work_by_steps", comparison.work_by_steps);
+  WriteRatio(json, "pace", comparison.pace);
+  WriteRatio(json, "duration", comparison.duration);
+  json.Key("times").BeginArray();
+  for (const Line& line : comparison.times) {
+    json.BeginObject().Field("name", line.name);
+    json.Field("a_ns", Whole(line.a_ns)).Field("b_ns", Whole(line.b_ns)).EndObject();
+  }
+  json.EndArray();
+  WriteKernels(json, "kernels", comparison.kernels);
+  WriteKernels(json, "phases", comparison.phases);
   WriteLines(json, "graphs", comparison.graphs);
   WriteLines(json, "copies", comparison.copies);
   WriteLines(json, "api_calls", comparison.calls);

@@ -7,6 +7,7 @@
 #include <array>
 #include <cmath>
 #include <numbers>
+#include <set>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -14,6 +15,7 @@
 #include "analyze/lines.h"
 #include "analyze/scale/trace_part.h"
 #include "analyze/stats/log_moments.h"
+#include "compare/phases.h"
 
 namespace gpusonde::compare {
 namespace {
@@ -78,6 +80,7 @@ class RunBuilder {
       if (state.kernels()[id].moments.count() > 0) AddTo(KernelOf(state, id).amount, state.kernels()[id]);
     AddNamed(state.names(), state.graphs(), run_.graphs);
     AddNamed(state.names(), state.calls(), run_.calls);
+    AddPhases(state.steps(), run_.phases);
     for (const auto& [key, transfers] : state.copies())
       AddTo(run_.copies[fmt::format("{} {} -> {}", importers::Name(key.copy), importers::Name(key.source),
                                     importers::Name(key.target))],
@@ -94,7 +97,12 @@ class RunBuilder {
     const double ranks = std::max<double>(1, static_cast<double>(run_.ranks));
     for (const auto time : kAllTimes) run_.times.*time /= ranks;
     run_.progress.variance /= ranks;
-    if (steps_of_ranks_ == run_.ranks) run_.step_ns = median_steps_ns_ / ranks;
+    if (steps_of_ranks_ == run_.ranks) {
+      run_.step_ns = median_steps_ns_ / ranks;
+      run_.steps = static_cast<double>(steps_) / ranks;
+    }
+    if (steps_of_ranks_ < run_.ranks || labels_.size() != 1) return std::move(run_);
+    run_.step_label = *labels_.begin();
     return std::move(run_);
   }
 
@@ -121,6 +129,8 @@ class RunBuilder {
     std::ranges::nth_element(times, middle);
     median_steps_ns_ += static_cast<double>(*middle);
     ++steps_of_ranks_;
+    steps_ += steps.steps.size();
+    labels_.insert(steps.label);
   }
 
   void AddRank(const analyze::TraceState& state, const analyze::RankResult& rank) {
@@ -155,6 +165,8 @@ class RunBuilder {
   Run run_;
   double median_steps_ns_ = 0;
   int64_t steps_of_ranks_ = 0;
+  size_t steps_ = 0;
+  std::set<std::string> labels_;
 };
 
 }  // namespace
@@ -179,25 +191,31 @@ void Amount::Merge(const Amount& other) {
   bytes += other.bytes;
 }
 
+void Kernel::Merge(const Kernel& other) {
+  amount.Merge(other.amount);
+  if (other.launches.variance >= launches.variance) launches = other.launches;
+  for (const auto& [shape, group] : other.groups) groups[shape].Merge(group);
+}
+
 void Run::Merge(const Run& other) {
   paths.insert(paths.end(), other.paths.begin(), other.paths.end());
   notes.insert(notes.end(), other.notes.begin(), other.notes.end());
   runs += other.runs;
   start_ns.reset();
   step_ns.reset();
+  steps += other.steps;
+  if (step_label != other.step_label) step_label.clear();
   ranks = std::max(ranks, other.ranks);
   for (const auto time : kAllTimes) times.*time += other.times.*time;
   progress.variance += other.progress.variance;
   progress.freedom = std::min(progress.freedom, other.progress.freedom);
-  for (const auto& [name, kernel] : other.kernels) {
-    const auto [mine, is_new] = kernels.try_emplace(name, kernel);
-    if (is_new) continue;
-    Kernel& sum = mine->second;
-    sum.amount.Merge(kernel.amount);
-    sum.runs += kernel.runs;
-    if (kernel.launches.variance >= sum.launches.variance) sum.launches = kernel.launches;
-    for (const auto& [shape, group] : kernel.groups) sum.groups[shape].Merge(group);
-  }
+  for (const auto named : {&Run::kernels, &Run::phases})
+    for (const auto& [name, kernel] : other.*named) {
+      const auto [mine, is_new] = (this->*named).try_emplace(name, kernel);
+      if (is_new) continue;
+      mine->second.Merge(kernel);
+      mine->second.runs += kernel.runs;
+    }
   for (const auto amounts : {&Run::graphs, &Run::copies, &Run::calls})
     for (const auto& [name, amount] : other.*amounts) (this->*amounts)[name].Merge(amount);
 }

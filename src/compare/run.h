@@ -40,7 +40,11 @@ struct Kernel {
   bool communication = false;              // its duration depends on other ranks
   std::map<uint32_t, KernelGroup> groups;  // by launch shape; not those of traces with too many
   int64_t runs = 1;                        // that have it
+
+  // Adds launches of other ranks or runs, without those runs.
+  void Merge(const Kernel& other);
 };
+using Kernels = std::map<std::string, Kernel>;  // by name
 
 // How a rank spent its time, in ns; `span_ns` is the sum of all others.
 struct Times {
@@ -57,13 +61,16 @@ struct Times {
 struct Run {
   std::vector<std::string> paths;
   int64_t runs = 1;
-  int64_t ranks = 0;                      // of the run that has most
-  std::optional<int64_t> start_ns;        // of its first GPU event, since the Unix epoch; not of several runs
-  std::optional<double> step_ns;          // the median step, mean over ranks; likewise
-  double work = 1;                        // as a multiple of A's runs together; set by Compare
-  Times times;                            // mean over ranks and runs
-  analyze::MeanError progress;            // of the work per time, relative to its mean squared
-  std::map<std::string, Kernel> kernels;  // by name, summed over ranks and runs
+  int64_t ranks = 0;                // of the run that has most
+  std::optional<int64_t> start_ns;  // of its first GPU event, since the Unix epoch; not of several runs
+  std::optional<double> step_ns;    // the median step, mean over ranks; likewise
+  std::string step_label;           // of the steps of all ranks; empty if they have none, or others
+  double steps = 0;                 // mean over ranks, summed over runs
+  double work = 1;                  // as a multiple of A's runs together; set by Compare
+  Times times;                      // mean over ranks and runs
+  analyze::MeanError progress;      // of the work per time, relative to its mean squared
+  Kernels kernels;                  // summed over ranks and runs
+  Kernels phases;                   // likewise, of annotated ranges by name without digits; see AddPhases
   std::map<std::string, Amount> graphs;
   std::map<std::string, Amount> copies;  // by kind: "htod pageable -> device"
   std::map<std::string, Amount> calls;

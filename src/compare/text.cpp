@@ -65,7 +65,8 @@ class TextWriter {
     Findings();
     Sides();
     Times();
-    Kernels();
+    Kernels("Kernels", comparison_.kernels);
+    Kernels("Phases: annotated ranges, on the host", comparison_.phases);
     Others("CUDA graphs", comparison_.graphs);
     Others("Copies", comparison_.copies);
     Others("API calls", comparison_.calls);
@@ -99,7 +100,8 @@ class TextWriter {
       Print("- Kernels take {} {} than before, per launch ({}).",
             Percent(std::max(comparison_.duration->ratio, 2 - comparison_.duration->ratio)),
             comparison_.duration->ratio > 1 ? "longer" : "less time", Interval(*comparison_.duration));
-    ChangedKernels();
+    ChangedKernels(comparison_.kernels, "kernel");
+    ChangedKernels(comparison_.phases, "phase");
     NewAndGone();
     OtherTimes();
     Caveats();
@@ -119,13 +121,13 @@ class TextWriter {
           Time(comparison_.times.front().b_ns), Time(span));
     } else {
       const Ratio& pace = *comparison_.pace;
+      const std::string_view work = comparison_.work_by_steps ? "as many steps" : "the same work";
       const std::string change = fmt::format("{} {}", Percent(std::max(pace.ratio, 2 - pace.ratio)),
                                              pace.ratio > 1 ? "more time" : "less time");
       if (pace.significant)
-        Print("B takes {} than A for the same work ({}).", change, Interval(pace));
+        Print("B takes {} than A for {} ({}).", change, work, Interval(pace));
       else
-        Print("B and A don't differ significantly: B takes {} for the same work ({}).", change,
-              Interval(pace));
+        Print("B and A don't differ significantly: B takes {} for {} ({}).", change, work, Interval(pace));
     }
   }
 
@@ -135,10 +137,10 @@ class TextWriter {
     return by_duration && !kernel.other_shapes ? kernel.slower_ns : kernel.line.more_ns();
   }
 
-  void ChangedKernels() {
+  void ChangedKernels(const std::vector<KernelLine>& lines, std::string_view what) {
     size_t sentences = 0, others = 0;
     double others_ns = 0;
-    for (const KernelLine& kernel : comparison_.kernels) {
+    for (const KernelLine& kernel : lines) {
       if (kernel.change == Change::kNone || kernel.change == Change::kOnlyInA ||
           kernel.change == Change::kOnlyInB)
         continue;
@@ -148,22 +150,22 @@ class TextWriter {
         continue;
       }
       ++sentences;
-      Print("- {} {}: {}.", shown_(kernel.line.name), WhatChanged(kernel), Difference(CostOf(kernel)));
+      Print("- {}{} {}: {}.", what == "phase" ? "Phase " : "", shown_(kernel.line.name),
+            WhatChanged(kernel, what == "phase"), Difference(CostOf(kernel)));
     }
     if (others > 0)
-      Print("- {} more {} changed: {} in total.", others, others == 1 ? "kernel" : "kernels",
-            Difference(others_ns));
+      Print("- {} changed too: {} in total.",
+            Counted(static_cast<int64_t>(others), "more " + std::string(what)), Difference(others_ns));
   }
 
-  static std::string WhatChanged(const KernelLine& kernel) {
+  static std::string WhatChanged(const KernelLine& kernel, bool phase) {
     if (kernel.change == Change::kMoreLaunches || kernel.change == Change::kFewerLaunches)
-      return fmt::format("is launched {:.0f} times instead of {:.0f}", kernel.line.count_b,
-                         kernel.line.count_a);
+      return fmt::format("is {} {:.0f} times instead of {:.0f}", phase ? "entered" : "launched",
+                         kernel.line.count_b, kernel.line.count_a);
     const Ratio& ratio = *kernel.duration;
-    return fmt::format("{}takes {} {} per launch ({})",
-                       kernel.other_shapes ? "is launched in other shapes, and " : "",
+    return fmt::format("{}takes {} {}{} ({})", kernel.other_shapes ? "is launched in other shapes, and " : "",
                        Percent(std::max(ratio.ratio, 2 - ratio.ratio)), ratio.ratio > 1 ? "longer" : "less",
-                       Interval(ratio));
+                       phase ? "" : " per launch", Interval(ratio));
   }
 
   void NewAndGone() {
@@ -248,9 +250,14 @@ class TextWriter {
       Print("{}: {}", side, paths);
       for (const std::string& note : run->notes) Print("   Note: {}.", Printable(note));
     }
+    if (comparison_.work_by_steps)
+      Print(
+          "Too few kernels are in both runs to tell the amount of work by them; it is that of the steps "
+          "named {}.",
+          Printable(comparison_.a.step_label));
     if (comparison_.work.has_value() && std::abs(*comparison_.work - 1) > 0.005)
-      Print("B did {:.3g} times A's work, by the launches of its kernels; figures of B are divided by that.",
-            *comparison_.work);
+      Print("B did {:.3g} times A's work, by {}; figures of B are divided by that.", *comparison_.work,
+            comparison_.work_by_steps ? "its steps" : "the launches of its kernels");
   }
 
   void Times() {
@@ -276,12 +283,13 @@ class TextWriter {
     }
   }
 
-  void Kernels() {
-    Print("\nKernels");
-    Print("{:>13} {:>12} {:>12} {:>9} {:>9} {:>11}  {}", "difference", "A", "B", "count A", "count B",
-          "per launch", "name");
-    const size_t shown = std::min(comparison_.kernels.size(), kKernelsShown);
-    for (const KernelLine& kernel : std::span(comparison_.kernels).first(shown)) {
+  void Kernels(std::string_view title, const std::vector<KernelLine>& lines) {
+    if (lines.empty()) return;
+    Print("\n{}", title);
+    Print("{:>13} {:>12} {:>12} {:>9} {:>9} {:>11}  {}", "difference", "A", "B", "count A", "count B", "each",
+          "name");
+    const size_t shown = std::min(lines.size(), kKernelsShown);
+    for (const KernelLine& kernel : std::span(lines).first(shown)) {
       const Line& line = kernel.line;
       std::string duration = "–";
       if (kernel.duration.has_value())
@@ -291,8 +299,8 @@ class TextWriter {
             kernel.change == Change::kSlower || kernel.change == Change::kFaster ? "*" : " ",
             shown_(line.name));
     }
-    More(comparison_.kernels.size(), shown);
-    Print("* significant; per launch: of launches of equal shape, by the mean of logarithms");
+    More(lines.size(), shown);
+    Print("* significant; each: one of equal shape, by the mean of logarithms");
   }
 
   void Others(std::string_view title, const std::vector<Line>& lines) {

@@ -39,7 +39,8 @@ class Follower {
       return work[run].has_value() ? std::optional(runs_[run].times.span_ns / *work[run]) : std::nullopt;
     });
     AddWhole(SeriesKind::kStep, [&](size_t run) { return runs_[run].step_ns; });
-    AddKernels();
+    AddNamed(&Run::kernels, SeriesKind::kKernel);
+    AddNamed(&Run::phases, SeriesKind::kPhase);
     return std::move(series_);
   }
 
@@ -51,26 +52,28 @@ class Follower {
     Add({.kind = kind, .values_ns = std::move(values)});
   }
 
-  void AddKernels() {
-    std::vector<std::pair<int64_t, std::string_view>> by_time;
-    for (const auto& [name, kernel] : together_.kernels)
+  // Kernels or phases, and all kernels together.
+  void AddNamed(Kernels Run::* which, SeriesKind kind) {
+    const Kernels& together = together_.*which;
+    std::vector<std::pair<int64_t, std::string>> by_time;
+    for (const auto& [name, kernel] : together)
       if (!kernel.communication) by_time.emplace_back(-kernel.amount.total_ns, name);
     std::ranges::sort(by_time);
     Deviations all(runs_.size());
-    std::vector<Series> kernels;
-    for (const auto& [time, name] : by_time) {
-      const Kernel& kernel = together_.kernels.at(std::string(name));
-      const Deviations mine = DeviationsOf(runs_, std::string(name), kernel,
+    double all_ns = 0;
+    std::vector<Series> series;
+    for (const auto& [negative_ns, name] : by_time) {
+      const Kernel& kernel = together.at(name);
+      const Deviations mine = DeviationsOf(runs_, which, name, kernel,
                                            [&](uint32_t shape) { return kernel.groups.at(shape).total_ns; });
       for (size_t i = 0; i < mine.size(); ++i) all[i].Add(mine[i]);
-      kernels.push_back({.kind = SeriesKind::kKernel,
-                         .name = std::string(name),
-                         .values_ns = ValuesOf(mine, static_cast<double>(-time) / Count())});
+      const auto total_ns = static_cast<double>(-negative_ns);
+      all_ns += total_ns;
+      series.push_back({.kind = kind, .name = name, .values_ns = ValuesOf(mine, total_ns / Count())});
     }
-    double all_ns = 0;
-    for (const auto& [time, name] : by_time) all_ns -= static_cast<double>(time);
-    Add({.kind = SeriesKind::kDuration, .values_ns = ValuesOf(all, all_ns / Count())});
-    for (Series& kernel : kernels) Add(std::move(kernel));
+    if (kind == SeriesKind::kKernel)
+      Add({.kind = SeriesKind::kDuration, .values_ns = ValuesOf(all, all_ns / Count())});
+    for (Series& one : series) Add(std::move(one));
   }
 
   static Values ValuesOf(const Deviations& deviations, double mean_ns) {
@@ -183,7 +186,7 @@ void MeasureChanges(std::vector<Series>& series) {
 }  // namespace
 
 std::string_view Name(SeriesKind kind) {
-  constexpr std::string_view kNames[] = {"pace", "step", "duration", "kernel"};
+  constexpr std::string_view kNames[] = {"pace", "step", "duration", "kernel", "phase"};
   return kNames[static_cast<size_t>(kind)];
 }
 
@@ -210,7 +213,7 @@ Trend FollowRuns(std::vector<Run> runs, const Options& options) {
 std::vector<std::string_view> NamesIn(const Trend& trend) {
   std::vector<std::string_view> names;
   for (const Series& series : trend.series)
-    if (series.kind == SeriesKind::kKernel) names.emplace_back(series.name);
+    if (!series.name.empty()) names.emplace_back(series.name);
   return names;
 }
 

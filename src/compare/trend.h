@@ -26,13 +26,13 @@ struct ChangePoint {
   double cost_ns() const { return after_ns - before_ns; }
 };
 
-enum class SeriesKind : uint8_t { kPace, kStep, kDuration, kKernel };
+enum class SeriesKind : uint8_t { kPace, kStep, kDuration, kKernel, kPhase };
 std::string_view Name(SeriesKind kind);  // as in the JSON: "pace"
 
 // What is followed over the runs.
 struct Series {
   SeriesKind kind = SeriesKind::kPace;
-  std::string name;                              // of kernels
+  std::string name;                              // of kernels and phases
   std::vector<std::optional<double>> values_ns;  // by run, for an average run's work; of steps the median
   std::vector<ChangePoint> changes;              // by run
 };
@@ -48,7 +48,7 @@ struct TrendRun {
 struct Trend {
   bool by_start = false;  // runs are in the order of their starts, else in that of their names
   std::vector<TrendRun> runs;
-  std::vector<Series> series;  // pace, step and duration where known, then kernels by time
+  std::vector<Series> series;  // pace, step and duration where known, then kernels and phases by time
 };
 
 inline constexpr size_t kMinTrendRuns = 4;

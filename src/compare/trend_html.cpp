@@ -94,6 +94,8 @@ class TrendPage {
         return "all kernels";
       case SeriesKind::kKernel:
         return shown_(series.name);
+      case SeriesKind::kPhase:
+        return "phase " + shown_(series.name);
     }
     return "";
   }
@@ -102,9 +104,8 @@ class TrendPage {
   void AllSeries() {
     std::vector<const Series*> order;
     for (const Series& series : trend_.series) order.push_back(&series);
-    std::ranges::stable_sort(order, {}, [](const Series* series) {
-      return series->kind == SeriesKind::kKernel && series->changes.empty();
-    });
+    std::ranges::stable_sort(
+        order, {}, [](const Series* series) { return !series->name.empty() && series->changes.empty(); });
     const size_t rows = std::min(order.size(), kSeriesShown);
     html_.Section(
         "Over the runs",

@@ -55,8 +55,8 @@ class TrendWriter {
     for (const Series& series : trend_.series)
       for (const ChangePoint& change : series.changes) found.push_back({&series, &change});
     std::ranges::sort(found, {}, [](const Found& one) {
-      const bool is_kernel = one.series->kind == SeriesKind::kKernel;
-      return std::tuple(one.change->run, one.series->kind, is_kernel ? -std::abs(one.change->cost_ns()) : 0.,
+      const bool is_named = !one.series->name.empty();
+      return std::tuple(one.change->run, one.series->kind, is_named ? -std::abs(one.change->cost_ns()) : 0.,
                         one.series->name);
     });
     for (size_t i = 0; i < std::min(found.size(), kMaxTrendSentences); ++i)
@@ -85,6 +85,8 @@ class TrendWriter {
         return "all kernels together take";
       case SeriesKind::kKernel:
         return shown_(series.name) + " takes";
+      case SeriesKind::kPhase:
+        return "phase " + shown_(series.name) + " takes";
     }
     return "";
   }

@@ -58,4 +58,10 @@ std::optional<double> WorkOf(const Run& a, const Run& b) {
   return in_b / agreed;
 }
 
+std::optional<double> WorkBySteps(const Run& a, const Run& b) {
+  if (a.step_label.empty() || a.step_label != b.step_label || a.steps == 0 || b.steps == 0)
+    return std::nullopt;
+  return b.steps / a.steps;
+}
+
 }  // namespace gpusonde::compare

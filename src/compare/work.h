@@ -10,6 +10,9 @@ namespace gpusonde::compare {
 // B's amount of work as a multiple of A's; empty if their kernels don't agree about it. See Comparison::work.
 std::optional<double> WorkOf(const Run& a, const Run& b);
 
+// Likewise by the steps of their programs; empty if these have none, or others.
+std::optional<double> WorkBySteps(const Run& a, const Run& b);
+
 // The relative difference of launches that their variation over time explains.
 double VariationOf(const analyze::MeanError& a, const analyze::MeanError& b);
 
