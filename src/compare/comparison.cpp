@@ -10,6 +10,7 @@
 
 #include "analyze/stats/inference.h"
 #include "compare/between_runs.h"
+#include "compare/kinds_of_work.h"
 #include "compare/work.h"
 
 namespace gpusonde::compare {
@@ -171,6 +172,13 @@ void CompareDurations(const Kernel& a, const Kernel& b, const Divisors& by, Kern
   if (before.count == 0 || after.count == 0) return;
   change.Add(1, after.log_mean - before.log_mean, before.error, after.error);
   line.other_shapes = true;
+}
+
+Amounts KindsOf(const Run& run) {
+  Amounts kinds;
+  for (const auto& [name, kernel] : run.kernels)
+    kinds[std::string(KindOfWork(name, kernel.communication))].Merge(kernel.amount);
+  return kinds;
 }
 
 // The number of steps of all ranks, at most.
@@ -359,6 +367,7 @@ Comparison Compare(std::vector<Run> runs_a, std::vector<Run> runs_b, const Optio
   comparison.duration = CompareNamed(a, b, &Run::kernels, by, options, known, comparison.kernels);
   CompareNamed(a, b, &Run::phases, by, options, known, comparison.phases);
   MarkSignificant(comparison);
+  comparison.kinds = LinesOf(KindsOf(a.together), KindsOf(b.together), by);
   comparison.graphs = LinesOf(a.together.graphs, b.together.graphs, by);
   comparison.copies = LinesOf(a.together.copies, b.together.copies, by);
   comparison.calls = LinesOf(a.together.calls, b.together.calls, by);
@@ -371,6 +380,7 @@ std::vector<std::string_view> NamesIn(const Comparison& comparison) {
   std::vector<std::string_view> names;
   for (const KernelLine& kernel : comparison.kernels) names.emplace_back(kernel.line.name);
   for (const KernelLine& phase : comparison.phases) names.emplace_back(phase.line.name);
+  for (const Line& kind : comparison.kinds) names.emplace_back(kind.name);
   for (const Line& call : comparison.calls) names.emplace_back(call.name);
   return names;
 }

@@ -77,6 +77,7 @@ struct Comparison {
   std::vector<Line> times;          // the parts of Times, without counts; they sum to the first, the span
   std::vector<KernelLine> kernels;  // the largest difference first, up or down
   std::vector<KernelLine> phases;   // annotated ranges, likewise; of time on the host, and they may nest
+  std::vector<Line> kinds;          // all kernels by what they do (KindOfWork), likewise; not tested
   std::vector<Line> graphs, copies, calls;  // likewise
 };
 

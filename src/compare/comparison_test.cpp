@@ -13,6 +13,7 @@
 
 #include "analyze/report/html/writer.h"
 #include "compare/between_runs.h"
+#include "compare/kinds_of_work.h"
 #include "compare/phases.h"
 
 namespace gpusonde::compare {
@@ -384,6 +385,29 @@ TEST(Phases, AreTheRangesOfATraceByNameWithoutDigits) {
   EXPECT_NEAR(std::exp(steps.groups.at(0).log_mean), 100.5, 0.2);
   EXPECT_GT(steps.groups.at(0).error.freedom, 0);
   EXPECT_GT(steps.groups.at(0).error.variance, 0);
+}
+
+TEST(KindOfWork, IsTheSameForKernelsOfTwoMakers) {
+  EXPECT_EQ(KindOfWork("void cutlass::Kernel2<cutlass_75_tensorop_bf16_s1688gemm>", false),
+            "matrix products");
+  EXPECT_EQ(KindOfWork("Cijk_Ailk_Bljk_B_BS_BH_Bias_HA_S_SAV_UserArgs_MT256x128x32", false),
+            "matrix products");
+  EXPECT_EQ(KindOfWork("void pytorch_flash::flash_fwd_kernel<64>", false), "attention");
+  EXPECT_EQ(KindOfWork("attn_fwd", false), "attention");
+  EXPECT_EQ(KindOfWork("void at::native::elementwise_kernel<4, direct_copy_kernel_cuda>", false),
+            "copies and layouts");
+  EXPECT_EQ(KindOfWork("void at::native::vectorized_elementwise_kernel<4>", false), "elementwise");
+  EXPECT_EQ(KindOfWork("ncclDevKernel_AllReduce", true), "communication");
+  EXPECT_EQ(KindOfWork("", false), "other");
+}
+
+TEST(CompareText, ComparesKindsOfWorkWhereKernelsHaveOtherNames) {
+  compare::Run a = Make({.kernels = 2}, 1), b = MakeOther({.kernels = 2}, 2);
+  a.kernels["cutlass_gemm"] = a.kernels["kernel0"];
+  b.kernels["Cijk_1"] = b.kernels["other_kernel0"];
+  const std::string text = ToText(CompareTwo(std::move(a), std::move(b), {}));
+  EXPECT_THAT(text, HasSubstr("- 100 % of the kernel time is in kernels that only one side has."));
+  EXPECT_THAT(text, ContainsRegex("- matrix products: .* instead of "));
 }
 
 TEST(CompareText, BeginsWithWhatChanged) {

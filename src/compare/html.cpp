@@ -69,6 +69,7 @@ class PageWriter {
         "Ranges that the program annotated, by their names without digits: how long each takes on the host. "
         "They may nest.",
         comparison_.phases);
+    Lines("Kinds of work, by the names of kernels", comparison_.kinds);
     Lines("CUDA graphs", comparison_.graphs);
     Lines("Copies", comparison_.copies);
     Lines("API calls", comparison_.calls);

@@ -80,6 +80,7 @@ std::string ToJson(const Comparison& comparison) {
   json.EndArray();
   WriteKernels(json, "kernels", comparison.kernels);
   WriteKernels(json, "phases", comparison.phases);
+  WriteLines(json, "kinds", comparison.kinds);
   WriteLines(json, "graphs", comparison.graphs);
   WriteLines(json, "copies", comparison.copies);
   WriteLines(json, "api_calls", comparison.calls);

@@ -23,6 +23,8 @@ namespace {
 constexpr size_t kKernelsShown = 20, kOthersShown = 8, kSentencesOfKernels = 6;
 // Student's t for 95 % is 2.8 with so many runs, and 4.3 with two of each side.
 constexpr int64_t kEnoughRuns = 6;
+constexpr size_t kKindsShown = 4;
+constexpr double kMuchUnmatched = 0.2;      // of the time of kernels
 constexpr double kNoticeableShare = 0.005;  // of the span: smaller parts have no sentence
 
 std::string Time(double ns) { return analyze::Time(std::llround(ns)); }
@@ -67,6 +69,7 @@ class TextWriter {
     Times();
     Kernels("Kernels", comparison_.kernels);
     Kernels("Phases: annotated ranges, on the host", comparison_.phases);
+    Others("Kinds of work, by the names of kernels", comparison_.kinds);
     Others("CUDA graphs", comparison_.graphs);
     Others("Copies", comparison_.copies);
     Others("API calls", comparison_.calls);
@@ -103,6 +106,7 @@ class TextWriter {
     ChangedKernels(comparison_.kernels, "kernel");
     ChangedKernels(comparison_.phases, "phase");
     NewAndGone();
+    Kinds();
     OtherTimes();
     Caveats();
   }
@@ -180,6 +184,23 @@ class TextWriter {
     if (in_a.count + in_b.count > 0)
       Print("- {} only in A ({}), {} only in B ({}): {}.", Counted(in_a.count, "kernel"), Time(in_a.ns),
             Counted(in_b.count, "kernel"), Time(in_b.ns), Difference(in_b.ns - in_a.ns));
+  }
+
+  // What kinds of work the time went to, where many kernels can't be matched one by one.
+  void Kinds() {
+    double all_ns = 0, unmatched_ns = 0;
+    for (const KernelLine& kernel : comparison_.kernels) {
+      all_ns += kernel.line.a_ns + kernel.line.b_ns;
+      const bool is_in_both = kernel.line.count_a > 0 && kernel.line.count_b > 0;
+      if (!is_in_both) unmatched_ns += kernel.line.a_ns + kernel.line.b_ns;
+    }
+    if (unmatched_ns < kMuchUnmatched * all_ns) return;
+    Print("- {:.0f} % of the kernel time is in kernels that only one side has. By kinds of work:",
+          100 * unmatched_ns / all_ns);
+    for (const Line& kind :
+         std::span(comparison_.kinds).first(std::min(comparison_.kinds.size(), kKindsShown)))
+      Print("- {}: {} instead of {}, {}.", kind.name, Time(kind.b_ns), Time(kind.a_ns),
+            Difference(kind.more_ns()));
   }
 
   // Where a rank's time that is not computation went.
