@@ -349,6 +349,12 @@ std::string_view Name(Change change) {
   return kNames[static_cast<size_t>(change)];
 }
 
+void Comparison::AddProfile(const model::Profile& profile, bool is_b) {
+  auto diff = std::ranges::find(stacks, profile.type, &StackDiff::type);
+  if (diff == stacks.end()) diff = stacks.insert(stacks.end(), StackDiff(profile.type));
+  diff->Add(profile, is_b, is_b ? divisor_b : divisor_a);
+}
+
 Comparison Compare(std::vector<Run> runs_a, std::vector<Run> runs_b, const Options& options) {
   Side a(std::move(runs_a)), b(std::move(runs_b));
   Comparison comparison;
@@ -362,6 +368,9 @@ Comparison Compare(std::vector<Run> runs_a, std::vector<Run> runs_b, const Optio
   const double work = comparison.work.value_or(1);
   const Divisors by{.a = count_a, .b = work * count_b};
   if (comparison.work.has_value()) ComparePace(a, b, options, comparison);
+  comparison.divisor_a = by.a;
+  comparison.divisor_b =
+      comparison.work.has_value() ? by.b : count_b * b.together.times.span_ns / a.together.times.span_ns;
   comparison.times = CompareTimes(a.together.times, b.together.times, work);
   const bool known = comparison.work.has_value();
   comparison.duration = CompareNamed(a, b, &Run::kernels, by, options, known, comparison.kernels);

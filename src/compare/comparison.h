@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "compare/run.h"
+#include "compare/stack_diff.h"
 
 namespace gpusonde::compare {
 
@@ -79,6 +80,13 @@ struct Comparison {
   std::vector<KernelLine> phases;   // annotated ranges, likewise; of time on the host, and they may nest
   std::vector<Line> kinds;          // all kernels by what they do (KindOfWork), likewise; not tested
   std::vector<Line> graphs, copies, calls;  // likewise
+  // What amounts of each side were divided by; stacks are divided by the same, or if the amount of work is
+  // not known, by what makes both runs equally long.
+  double divisor_a = 1, divisor_b = 1;
+  std::vector<StackDiff> stacks;  // added afterwards by AddProfile, and not tested
+
+  // Adds the GPU or CPU time by stack of a run of either side.
+  void AddProfile(const model::Profile& profile, bool is_b);
 };
 
 // Compares the runs of two sides, at least one each. Ratios are tested for being beyond 1 ± min_change, with
@@ -95,7 +103,7 @@ std::vector<std::string_view> NamesIn(const Comparison& comparison);
 std::string ToText(const Comparison& comparison);
 // Its sentences about what changed, one each; names likewise.
 std::vector<std::string> SentencesOf(const Comparison& comparison);
-// A self-contained page of at most 1 MB, like analyze::ToHtml.
+// A self-contained page of at most 1 MB, and as much for each flame graph, like analyze::ToHtml.
 std::string ToHtml(const Comparison& comparison);
 // One line of JSON with a line break, as docs/compare.md describes it.
 std::string ToJson(const Comparison& comparison);

@@ -17,6 +17,7 @@
 #include "analyze/report/short_names.h"
 #include "base/printable.h"
 #include "compare/comparison.h"
+#include "compare/flame_html.h"
 
 namespace gpusonde::compare {
 namespace {
@@ -24,6 +25,7 @@ namespace {
 constexpr size_t kRows = 40;
 constexpr size_t kMaxWhole = 2000;  // bytes of a whole name
 constexpr size_t kMaxPaths = 20;
+constexpr size_t kMaxOperator = 80;  // bytes
 
 // The parts of Comparison::times, with the fills that analyze's page has for them.
 struct Part {
@@ -73,6 +75,7 @@ class PageWriter {
     Lines("CUDA graphs", comparison_.graphs);
     Lines("Copies", comparison_.copies);
     Lines("API calls", comparison_.calls);
+    Stacks();
     Runs();
     WholeNames();
     html_.EndPage();
@@ -186,6 +189,35 @@ class PageWriter {
       for (size_t i = 0; i < std::min(run->notes.size(), kMaxPaths); ++i)
         html_.Paragraph(fmt::format("{}: {}.", side, Shorten(Printable(run->notes[i]), kMaxWhole / 4)));
     html_.EndSection();
+  }
+
+  void Stacks() {
+    if (!comparison_.stacks.empty()) html_.RawText(FlameGraphStyle());
+    for (const StackDiff& diff : comparison_.stacks) {
+      const bool gpu = diff.type() == model::ProfileType::kGpu;
+      html_.Section(gpu ? "GPU time by stack" : "CPU time by stack",
+                    comparison_.work.has_value()
+                        ? "Widths are the mean time of A and B for A's amount of work."
+                        : "Widths are the mean time of A and B, for runs as long as A.");
+      html_.RawText(FlameGraphOf(diff));
+      html_.EndSection();
+      const std::vector<StackLine> operators = diff.Operators();
+      if (operators.empty()) continue;
+      const size_t rows = std::min(operators.size(), kRows);
+      html_.Section("GPU time by operator");
+      html_.Table("By the innermost operator above a kernel, the largest difference first",
+                  {"operator", "#A", "#B", "#difference"});
+      for (const StackLine& line : std::span(operators).first(rows)) {
+        html_.Row();
+        html_.Name(Shorten(Printable(line.frames.front()), kMaxOperator), line.frames.front());
+        html_.Figure(TimeOf(line.a_ns));
+        html_.Figure(TimeOf(line.b_ns));
+        html_.Figure(More(line.more_ns()));
+        html_.EndRow();
+      }
+      html_.EndTable(operators.size() - rows);
+      html_.EndSection();
+    }
   }
 
   void WholeNames() {

@@ -8,6 +8,7 @@ namespace gpusonde::compare {
 namespace {
 
 constexpr int32_t kVersion = 1;
+constexpr size_t kMaxChanges = 100;  // stacks that grew, and that shrank
 
 int64_t Whole(double value) { return std::llround(value); }
 
@@ -62,6 +63,16 @@ void WriteKernels(JsonWriter& json, std::string_view key, const std::vector<Kern
   json.EndArray();
 }
 
+void WriteStacks(JsonWriter& json, std::string_view key, const std::vector<StackLine>& lines) {
+  json.Key(key).BeginArray();
+  for (const StackLine& line : lines) {
+    json.BeginObject().Key("frames").BeginArray();
+    for (const std::string& frame : line.frames) json.Value(frame);
+    json.EndArray().Field("a_ns", Whole(line.a_ns)).Field("b_ns", Whole(line.b_ns)).EndObject();
+  }
+  json.EndArray();
+}
+
 }  // namespace
 
 std::string ToJson(const Comparison& comparison) {
@@ -84,7 +95,14 @@ std::string ToJson(const Comparison& comparison) {
   WriteLines(json, "graphs", comparison.graphs);
   WriteLines(json, "copies", comparison.copies);
   WriteLines(json, "api_calls", comparison.calls);
-  json.EndObject();
+  json.Key("stacks").BeginArray();
+  for (const StackDiff& diff : comparison.stacks) {
+    json.BeginObject().Field("type", model::EnumNames<model::ProfileType>::Name(diff.type()));
+    WriteStacks(json, "operators", diff.Operators());
+    WriteStacks(json, "changes", diff.Changes(kMaxChanges));
+    json.EndObject();
+  }
+  json.EndArray().EndObject();
   return json.Take() + "\n";
 }
 

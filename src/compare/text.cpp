@@ -23,7 +23,8 @@ namespace {
 constexpr size_t kKernelsShown = 20, kOthersShown = 8, kSentencesOfKernels = 6;
 // Student's t for 95 % is 2.8 with so many runs, and 4.3 with two of each side.
 constexpr int64_t kEnoughRuns = 6;
-constexpr size_t kKindsShown = 4;
+constexpr size_t kKindsShown = 4, kStacksShown = 8, kFramesShown = 4;
+constexpr size_t kMaxFrame = 60;            // bytes
 constexpr double kMuchUnmatched = 0.2;      // of the time of kernels
 constexpr double kNoticeableShare = 0.005;  // of the span: smaller parts have no sentence
 
@@ -73,6 +74,7 @@ class TextWriter {
     Others("CUDA graphs", comparison_.graphs);
     Others("Copies", comparison_.copies);
     Others("API calls", comparison_.calls);
+    for (const StackDiff& diff : comparison_.stacks) Stacks(diff);
     return std::move(out_);
   }
 
@@ -333,6 +335,35 @@ class TextWriter {
       Print("{:>13} {:>12} {:>12} {:>9.0f} {:>9.0f}  {}", Difference(line.more_ns()), Time(line.a_ns),
             Time(line.b_ns), line.count_a, line.count_b, shown_(line.name));
     More(lines.size(), shown);
+  }
+
+  // "… > aten::linear > aten::addmm > kernel".
+  static std::string Inner(const StackLine& line) {
+    const size_t left_out = line.frames.size() - std::min(line.frames.size(), kFramesShown);
+    std::string text = left_out > 0 ? "…" : "";
+    for (const std::string& frame : std::span(line.frames).subspan(left_out))
+      text += (text.empty() ? "" : " > ") + Shorten(Printable(frame), kMaxFrame);
+    return text.empty() ? "(no stack)" : text;
+  }
+
+  void StackLines(std::string_view title, std::span<const StackLine> lines) {
+    if (lines.empty()) return;
+    Print("\n{}", title);
+    Print("{:>13} {:>12} {:>12}  {}", "difference", "A", "B", "name");
+    for (const StackLine& line : lines)
+      Print("{:>13} {:>12} {:>12}  {}", Difference(line.more_ns()), Time(line.a_ns), Time(line.b_ns),
+            Inner(line));
+  }
+
+  void Stacks(const StackDiff& diff) {
+    const bool gpu = diff.type() == model::ProfileType::kGpu;
+    const std::vector<StackLine> operators = diff.Operators();
+    StackLines("GPU time by operator", std::span(operators).first(std::min(operators.size(), kKernelsShown)));
+    More(operators.size(), std::min(operators.size(), kKernelsShown));
+    const std::vector<StackLine> changes = diff.Changes(kStacksShown);
+    StackLines(
+        gpu ? "GPU time by stack, what grew and shrank most" : "CPU time by stack, what grew and shrank most",
+        changes);
   }
 
   void More(size_t all, size_t shown) {

@@ -19,6 +19,9 @@
 #include "compare/comparison.h"
 #include "compare/trend.h"
 #include "messages.h"
+#include "recordings.h"
+#include "store/queries/gpu_query.h"
+#include "store/queries/profile_query.h"
 #include "traces.h"
 #include "values.h"
 
@@ -40,6 +43,7 @@ docs/compare.md describes the figures, the tests and the JSON.
 struct CompareOptions {
   std::vector<std::string> runs;  // A B, or A… vs B…; of a trend all, or a folder
   bool trend = false;
+  bool stacks = false;
   std::string format = "text";
   std::string output;
   std::string communication;
@@ -194,6 +198,20 @@ Status WriteResults(const CompareOptions& options, const Results& results, const
                      output);
 }
 
+// Reads each run again, as a recording.
+Status AddStacks(const CompareOptions& options, const std::vector<std::vector<std::string>>& runs, bool is_b,
+                 compare::Comparison& comparison) {
+  for (const std::vector<std::string>& files : runs) {
+    ASSIGN_OR_RETURN(const auto store, OpenRecordings(files, {.partial = options.how.partial,
+                                                              .temp_limit = options.how.temp_limit}));
+    ASSIGN_OR_RETURN(const model::Profile gpu, store::ReadGpuProfile(*store, {}));
+    comparison.AddProfile(gpu, is_b);
+    ASSIGN_OR_RETURN(const model::Profile cpu, store::ReadProfile(*store, {}));
+    if (!cpu.samples.empty()) comparison.AddProfile(cpu, is_b);
+  }
+  return {};
+}
+
 Result<std::string> Run(CompareOptions& options, const Sides& sides, const std::string& output) {
   compare::Options how;
   ASSIGN_OR_RETURN(how.min_change, ParsePercent("--min-change", options.min_change));
@@ -211,12 +229,20 @@ Result<std::string> Run(CompareOptions& options, const Sides& sides, const std::
     return limit.has_value() ? JudgeTrend(trend, *limit) : "";
   }
   ASSIGN_OR_RETURN(std::vector<compare::Run> after, ReadRuns(sides.b, options.how));
-  const compare::Comparison comparison = compare::Compare(std::move(before), std::move(after), how);
+  compare::Comparison comparison = compare::Compare(std::move(before), std::move(after), how);
+  if (options.stacks) {
+    TRY(AddStacks(options, sides.a, false, comparison));
+    TRY(AddStacks(options, sides.b, true, comparison));
+  }
   TRY(WriteResults(options, comparison, output));
   return limit.has_value() ? Judge(comparison, *limit) : "";
 }
 
 int RunCompare(CompareOptions& options) {
+  if (options.trend && options.stacks) {
+    PrintError("compare", {ErrorCode::kInvalidArgument, "--stacks compares two sides: leave out --trend"});
+    return kExitUsage;
+  }
   if (const std::string wrong = WrongSides(options.runs, options.trend); !wrong.empty()) {
     PrintError("compare", {ErrorCode::kInvalidArgument, wrong});
     return kExitUsage;
@@ -229,6 +255,7 @@ int RunCompare(CompareOptions& options) {
   return RunOverTraces({.command = "compare",
                         .traces = sides->Files(),
                         .output = options.output,
+                        .apart = options.stacks,
                         .work = [&](const std::string& output) { return Run(options, *sides, output); }});
 }
 
@@ -246,6 +273,8 @@ void AddCompare(CLI::App& app, int& exit_status) {
   command->add_flag("--trend", options->trend,
                     "Follow four runs or more, or those in a folder, by their starts, and find the runs that "
                     "brought changes");
+  command->add_flag("--stacks", options->stacks,
+                    "Compare GPU and CPU time by operator and stack too, which reads traces twice");
   command->add_option("--format", options->format, "text, json or html")
       ->capture_default_str()
       ->check(OneOf({"text", "json", "html"}));
