@@ -115,8 +115,9 @@ class FewLaunches {
  public:
   void Add(double weight, double difference) { changes_.push_back({weight, difference}); }
 
-  void AddTo(std::initializer_list<ChangeOfMean*> changes) const {
-    if (changes_.size() < kMinLaunches) return;
+  // With several runs, the variation between these tells the error, of any number of shapes.
+  void AddTo(std::initializer_list<ChangeOfMean*> changes, bool several_runs) const {
+    if (changes_.empty() || (changes_.size() < kMinLaunches && !several_runs)) return;
     double weight = 0, mean = 0, squares = 0;
     for (const Pair& pair : changes_) {
       weight += pair.weight;
@@ -128,8 +129,9 @@ class FewLaunches {
       squares += residual * residual;
     }
     const auto count = static_cast<double>(changes_.size());
-    const analyze::MeanError error{.variance = squares / (weight * weight) * count / (count - 1),
-                                   .freedom = count - 1};
+    analyze::MeanError error;
+    if (count > 1)
+      error = {.variance = squares / (weight * weight) * count / (count - 1), .freedom = count - 1};
     for (ChangeOfMean* const change : changes) change->Add(weight, mean, error, {});
   }
 
@@ -149,8 +151,8 @@ KernelGroup AllShapes(const Kernel& kernel) {
 }
 
 // Compares launches of equal shapes, and adds them to the change of all kernels.
-void CompareDurations(const Kernel& a, const Kernel& b, const Divisors& by, KernelLine& line,
-                      ChangeOfMean& change, ChangeOfMean& all) {
+void CompareDurations(const Kernel& a, const Kernel& b, const Divisors& by, bool several_runs,
+                      KernelLine& line, ChangeOfMean& change, ChangeOfMean& all) {
   FewLaunches few;
   for (const auto& [shape, group] : b.groups) {
     const auto before = a.groups.find(shape);
@@ -166,7 +168,7 @@ void CompareDurations(const Kernel& a, const Kernel& b, const Divisors& by, Kern
     else
       few.Add(group.total_ns, difference);
   }
-  few.AddTo({&change, &all});
+  few.AddTo({&change, &all}, several_runs);
   if (!change.empty()) return;
   const KernelGroup before = AllShapes(a), after = AllShapes(b);
   if (before.count == 0 || after.count == 0) return;
@@ -250,7 +252,7 @@ std::optional<Ratio> CompareNamed(const Side& side_a, const Side& side_b, Kernel
     kernel.communication = (in_a ? before : after)->second.communication;
     if (in_a && in_b && !kernel.communication) {
       ChangeOfMean change;
-      CompareDurations(before->second, after->second, by, kernel, change, all);
+      CompareDurations(before->second, after->second, by, several, kernel, change, all);
       kernel.duration =
           change.Finish(options.min_change, {several, durations.OfKernel(name, kernel.other_shapes)});
     }
@@ -300,11 +302,12 @@ VariationOfRuns PaceOfRuns(const Side& a, const Side& b) {
 
 void ComparePace(const Side& a, const Side& b, const Options& options, Comparison& comparison) {
   const analyze::MeanError &before = a.together.progress, &after = b.together.progress;
-  if (before.freedom == 0 || after.freedom == 0) return;
+  const bool several = a.runs.size() + b.runs.size() > 2;
+  if (!several && (before.freedom == 0 || after.freedom == 0)) return;
   ChangeOfMean change;
   change.Add(1, std::log(b.together.times.span_ns / *comparison.work / a.together.times.span_ns), before,
              after);
-  comparison.pace = change.Finish(options.min_change, {a.runs.size() + b.runs.size() > 2, PaceOfRuns(a, b)});
+  comparison.pace = change.Finish(options.min_change, {several, PaceOfRuns(a, b)});
 }
 
 // Marks what is significant among everything that was tested.

@@ -191,6 +191,23 @@ TEST(Compare, FiguresOfSeveralRunsAreMeans) {
   EXPECT_NEAR(several.times.front().more_ns(), 0, 1);
 }
 
+TEST(Compare, SeveralRunsTestKernelsWithFewLaunches) {
+  Runs a = MakeRuns({}, 3, 0.002, 1), b = MakeRuns({}, 3, 0.002, 2);
+  double log = std::log(1e6);
+  for (auto* const side : {&a, &b})
+    for (auto& run : *side) {
+      log += side == &a ? 0.001 : -0.001;
+      const double shifted = log + (side == &b ? std::log(1.3) : 0);
+      run.kernels["rare"] = {.amount = {.count = 2, .total_ns = 2'000'000}};
+      run.kernels["rare"].groups[1] = {.count = 2, .total_ns = 2 * std::exp(shifted), .log_mean = shifted};
+      run.progress = {};
+    }
+  const Comparison comparison = Compare(a, b, {});
+  EXPECT_EQ(Find(comparison, "rare").change, Change::kSlower);
+  EXPECT_TRUE(comparison.pace.has_value());
+  EXPECT_FALSE(Find(CompareTwo(a[0], b[0], {}), "rare").duration.has_value());
+}
+
 TEST(Compare, KernelsThatOnlySomeRunsOfASideHaveAreNoChange) {
   Runs a = MakeRuns({}, 3, 0.002, 1), b = MakeRuns({}, 3, 0.002, 2);
   for (auto& run : b) run.kernels["new"] = {.amount = {.count = 640, .total_ns = 1'000'000}};
