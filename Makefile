@@ -7,7 +7,7 @@ PROGRAM := build/$(PRESET)/bin/gpusonde
 JOBS ?= $(shell nproc)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test check nightly bench bench-analyze bench-diagnose bench-fleet package docs fmt clean configure web
+.PHONY: help setup build demo test check nightly bench bench-analyze bench-compare bench-diagnose bench-fleet package docs fmt clean configure web
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | awk -F '\t' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -52,6 +52,13 @@ bench-analyze: ## measure trace analysis alone (QUICK=1: small traces, once; LAR
 	@$(MAKE) --no-print-directory configure FLAGS="-DGPUSONDE_TESTS=OFF -DGPUSONDE_BENCH=ON"
 	@cmake --build build/$(PRESET) -j$(JOBS) --target gpusonde gpusonde_mpi synthetic_trace bench_analyze_baselines
 	@bench/run.py --build build/$(PRESET) analyze
+	@tools/performance_doc.py
+
+bench-compare: ## measure how often compare reports changes that are none, and finds those that are (PAIRS=200)
+	@tools/setup build bench
+	@$(MAKE) --no-print-directory configure FLAGS="-DGPUSONDE_TESTS=OFF -DGPUSONDE_BENCH=OFF"
+	@cmake --build build/$(PRESET) -j$(JOBS) --target gpusonde
+	@PAIRS=$(or $(PAIRS),200) bench/run.py --build build/$(PRESET) compare
 	@tools/performance_doc.py
 
 bench-diagnose: ## a slice of the diagnosis's benchmark (SEED=1 SPLIT=train COUNT=40; QUICK=1: smoke, no accuracy)

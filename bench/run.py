@@ -43,6 +43,8 @@ class Benchmark:
 BENCHMARKS = (
     Benchmark("analyze", "Trace analysis, beside libsqlite3's scan, simdjson and pandas",
               "{build}/bin/bench_analyze_baselines", ("bench/analyze_bench.py",)),
+    Benchmark("compare", "Comparing runs: how often a change is reported where there is none, and found where there is one",
+              "{build}/bin/gpusonde", ("bench/compare_bench.py",)),
     Benchmark("fleet", "Private fleet telemetry: masks, BFV and sums in the clear, beside Paillier",
               "{build}/bin/bench_privacy", ("bench/fleet_bench.py",)),
     Benchmark("gpu", "GPU questions over an hour at 10,000 kernels a second", "{build}/bin/bench_gpu"),

@@ -55,7 +55,7 @@ int RunOverTracesHere(const TraceWork& work) {
 }
 
 int RunOverTraces(const TraceWork& work) {
-  if (!std::ranges::any_of(work.traces, IsRecording)) return RunOverTracesHere(work);
+  if (!work.apart && !std::ranges::any_of(work.traces, IsRecording)) return RunOverTracesHere(work);
   TraceWork to_standard_output = work;
   to_standard_output.output.clear();
   std::string wrong;

@@ -15,6 +15,7 @@ struct TraceWork {
   std::string command;              // the name used in messages; a literal's, as it is kept
   std::vector<std::string> traces;  // what it reads
   std::string output;               // the file to write; empty: standard output
+  bool apart = false;               // in a child process also without recordings, as DuckDB reads the traces
   // Writes to the given file, or standard output if that is empty. Returns what is wrong with the result,
   // which is written all the same; empty if nothing is.
   std::function<Result<std::string>(const std::string& output)> work;

@@ -9,28 +9,30 @@
 #include <utility>
 
 #include "analyze/stats/inference.h"
+#include "compare/between_runs.h"
+#include "compare/kinds_of_work.h"
+#include "compare/work.h"
 
 namespace gpusonde::compare {
 namespace {
 
 // Fewer launches, or fewer shapes with a launch or two each, say too little about a kernel's durations.
 constexpr int64_t kMinLaunches = 8;
-// Counts that differ by less than this are as the amount of work explains; so are counts that vary over time
-// as much, with this chance.
-constexpr double kMinCountChange = 0.02;
-constexpr double kTailOfCounts = 0.001;
-// The counts of a kernel that may vary by more say nothing about the amount of work.
-constexpr double kMaxCountVariation = 0.2;
 // A trace begins and ends in the middle of a step, so launches of about this many steps of a rank are extra
 // or missing.
 constexpr double kCutSteps = 1.5;
 // The number of steps isn't known; kernels with this share of all time aren't launched less often than that.
 constexpr double kShareInEveryStep = 0.9;
-// The amount of work is known if kernels with this share of A's kernel time are in both runs, and with this
-// share of those agree about it.
-constexpr double kMinCommon = 0.2, kMinAgreement = 0.5;
+// The change of all kernels together is known if launches with this share of B's time were compared.
+constexpr double kMinTested = 0.2;
 constexpr double kTail95 = 0.025;     // of each side
 constexpr double kTailTested = 0.05;  // the error of the first and of the second kind
+
+// What is known of the variation from run to run.
+struct RunsOf {
+  bool several = false;  // three or more, so that it should be known
+  VariationOfRuns variation;
+};
 
 // The change of a logarithm, as a mean weighted by time over kernels that can be compared one by one.
 class ChangeOfMean {
@@ -45,13 +47,22 @@ class ChangeOfMean {
     }
   }
 
-  // Empty without anything to compare.
-  std::optional<Ratio> Finish(double min_change) const {
+  bool empty() const { return weight_ == 0; }
+  double weight() const { return weight_; }
+  // Empty without anything to compare, or if there are several runs but their variation isn't known.
+  std::optional<Ratio> Finish(double min_change, const RunsOf& runs) const {
     if (weight_ == 0) return std::nullopt;
+    const analyze::MeanError between = runs.variation.Error();
+    if (runs.several && between.freedom == 0) return std::nullopt;
     const double difference = weighted_ / weight_;
-    const double error = std::sqrt(variance_) / weight_;
+    double variance = variance_ / (weight_ * weight_);
     // Welch and Satterthwaite's.
-    const double freedom = squares_ > 0 ? std::max(1.0, variance_ * variance_ / squares_) : 1;
+    double freedom = squares_ > 0 ? std::max(1.0, variance_ * variance_ / squares_) : 1;
+    if (runs.several && between.variance >= variance) {
+      variance = between.variance;
+      freedom = between.freedom;
+    }
+    const double error = std::sqrt(variance);
     const double margin = std::log1p(min_change);
     const double half = analyze::StudentQuantile(kTail95, freedom) * error;
     const double beyond = std::abs(difference) - margin;
@@ -61,7 +72,8 @@ class ChangeOfMean {
                  .p = error > 0    ? analyze::StudentTail(beyond / error, freedom)
                       : beyond > 0 ? 0.
                                    : 1.,
-                 .detectable = std::exp(margin + 2 * analyze::StudentQuantile(kTailTested, freedom) * error)};
+                 .detectable = std::exp(margin + 2 * analyze::StudentQuantile(kTailTested, freedom) * error),
+                 .between_runs = runs.variation.Deviation()};
   }
 
  private:
@@ -70,58 +82,22 @@ class ChangeOfMean {
 
 double ToDouble(int64_t value) { return static_cast<double>(value); }
 
-// The relative difference of launches that their variation over time explains.
-double VariationOf(const analyze::MeanError& a, const analyze::MeanError& b) {
-  const double freedom = std::min(a.freedom, b.freedom);
-  if (freedom == 0) return 1;
-  return analyze::StudentQuantile(kTailOfCounts, freedom) * std::sqrt(a.variance + b.variance);
-}
-
-// See Comparison::work.
-std::optional<double> WorkOf(const Run& a, const Run& b) {
-  struct Vote {
-    double ratio, weight, tolerance;
-  };
-  std::vector<Vote> votes;
-  double all = 0, common = 0;
-  for (const auto& [name, kernel] : a.kernels) {
-    const double weight = ToDouble(kernel.amount.total_ns);
-    all += weight;
-    const auto other = b.kernels.find(name);
-    if (other == b.kernels.end()) continue;
-    votes.push_back({ToDouble(other->second.amount.count) / ToDouble(kernel.amount.count), weight,
-                     std::clamp(VariationOf(kernel.launches, other->second.launches), kMinCountChange,
-                                kMaxCountVariation)});
-    common += weight;
-  }
-  if (common <= kMinCommon * all) return std::nullopt;
-  std::ranges::sort(votes, {}, &Vote::ratio);
-  double below = 0;
-  const auto median = std::ranges::find_if(votes, [&](const Vote& vote) {
-    below += vote.weight;
-    return below >= common / 2;
-  });
-  double agreed = 0, in_b = 0;
-  for (const Vote& vote : votes) {
-    if (std::abs(vote.ratio / median->ratio - 1) > vote.tolerance) continue;
-    agreed += vote.weight;
-    in_b += vote.weight * vote.ratio;
-  }
-  if (agreed < kMinAgreement * common) return std::nullopt;
-  return in_b / agreed;
-}
+// What amounts of each side are divided by: A's runs, and those of B as multiples of a run of A's work.
+struct Divisors {
+  double a = 1, b = 1;
+};
 
 // What is compared of all kernels, copies or calls.
 using Amounts = std::map<std::string, Amount>;
-std::vector<Line> LinesOf(const Amounts& a, const Amounts& b, double work) {
+std::vector<Line> LinesOf(const Amounts& a, const Amounts& b, const Divisors& by) {
   std::map<std::string, Line> lines;
   for (const auto& [name, amount] : a) {
-    lines[name].count_a = ToDouble(amount.count);
-    lines[name].a_ns = ToDouble(amount.total_ns);
+    lines[name].count_a = ToDouble(amount.count) / by.a;
+    lines[name].a_ns = ToDouble(amount.total_ns) / by.a;
   }
   for (const auto& [name, amount] : b) {
-    lines[name].count_b = ToDouble(amount.count) / work;
-    lines[name].b_ns = ToDouble(amount.total_ns) / work;
+    lines[name].count_b = ToDouble(amount.count) / by.b;
+    lines[name].b_ns = ToDouble(amount.total_ns) / by.b;
   }
   std::vector<Line> sorted;
   for (auto& [name, line] : lines) {
@@ -139,8 +115,9 @@ class FewLaunches {
  public:
   void Add(double weight, double difference) { changes_.push_back({weight, difference}); }
 
-  void AddTo(std::initializer_list<ChangeOfMean*> changes) const {
-    if (changes_.size() < kMinLaunches) return;
+  // With several runs, the variation between these tells the error, of any number of shapes.
+  void AddTo(std::initializer_list<ChangeOfMean*> changes, bool several_runs) const {
+    if (changes_.empty() || (changes_.size() < kMinLaunches && !several_runs)) return;
     double weight = 0, mean = 0, squares = 0;
     for (const Pair& pair : changes_) {
       weight += pair.weight;
@@ -152,8 +129,9 @@ class FewLaunches {
       squares += residual * residual;
     }
     const auto count = static_cast<double>(changes_.size());
-    const analyze::MeanError error{.variance = squares / (weight * weight) * count / (count - 1),
-                                   .freedom = count - 1};
+    analyze::MeanError error;
+    if (count > 1)
+      error = {.variance = squares / (weight * weight) * count / (count - 1), .freedom = count - 1};
     for (ChangeOfMean* const change : changes) change->Add(weight, mean, error, {});
   }
 
@@ -173,16 +151,15 @@ KernelGroup AllShapes(const Kernel& kernel) {
 }
 
 // Compares launches of equal shapes, and adds them to the change of all kernels.
-void CompareDurations(const Kernel& a, const Kernel& b, double work, const Options& options, KernelLine& line,
-                      ChangeOfMean& all) {
-  ChangeOfMean change;
+void CompareDurations(const Kernel& a, const Kernel& b, const Divisors& by, bool several_runs,
+                      KernelLine& line, ChangeOfMean& change, ChangeOfMean& all) {
   FewLaunches few;
   for (const auto& [shape, group] : b.groups) {
     const auto before = a.groups.find(shape);
     if (before == a.groups.end()) continue;
     const KernelGroup& other = before->second;
     const double mean_before = other.total_ns / ToDouble(other.count);
-    line.slower_ns += (group.total_ns - mean_before * ToDouble(group.count)) / work;
+    line.slower_ns += (group.total_ns - mean_before * ToDouble(group.count)) / by.b;
     const double difference = group.log_mean - other.log_mean;
     const bool known = group.error.freedom > 0 && other.error.freedom > 0;
     if (known && std::min(group.count, other.count) >= kMinLaunches)
@@ -191,14 +168,19 @@ void CompareDurations(const Kernel& a, const Kernel& b, double work, const Optio
     else
       few.Add(group.total_ns, difference);
   }
-  few.AddTo({&change, &all});
-  line.duration = change.Finish(options.min_change);
-  if (line.duration.has_value()) return;
+  few.AddTo({&change, &all}, several_runs);
+  if (!change.empty()) return;
   const KernelGroup before = AllShapes(a), after = AllShapes(b);
   if (before.count == 0 || after.count == 0) return;
   change.Add(1, after.log_mean - before.log_mean, before.error, after.error);
-  line.duration = change.Finish(options.min_change);
   line.other_shapes = true;
+}
+
+Amounts KindsOf(const Run& run) {
+  Amounts kinds;
+  for (const auto& [name, kernel] : run.kernels)
+    kinds[std::string(KindOfWork(name, kernel.communication))].Merge(kernel.amount);
+  return kinds;
 }
 
 // The number of steps of all ranks, at most.
@@ -229,46 +211,121 @@ Change ChangeOfCount(const Line& line, double tolerance) {
   return line.count_b > line.count_a ? Change::kMoreLaunches : Change::kFewerLaunches;
 }
 
-void CompareKernels(Comparison& comparison, double work, const Options& options) {
-  Amounts a, b;
-  for (const auto& [name, kernel] : comparison.a.kernels) a[name] = kernel.amount;
-  for (const auto& [name, kernel] : comparison.b.kernels) b[name] = kernel.amount;
-  std::vector<Line> lines = LinesOf(a, b, work);
-  const double steps = StepsOf(lines);
-  const double cut_steps = kCutSteps * ToDouble(std::max(comparison.a.ranks, comparison.b.ranks));
-  // Without an amount of work, other counts say nothing.
-  const double cut = comparison.work.has_value() && steps > 0 ? cut_steps / steps : 1;
-  ChangeOfMean all;
-  std::vector<double> p;
-  for (Line& line : lines) {
-    KernelLine kernel{.line = std::move(line)};
-    const auto before = comparison.a.kernels.find(kernel.line.name);
-    const auto after = comparison.b.kernels.find(kernel.line.name);
-    kernel.communication = (before != comparison.a.kernels.end() ? before : after)->second.communication;
-    const bool in_both = before != comparison.a.kernels.end() && after != comparison.b.kernels.end();
-    if (in_both && !kernel.communication)
-      CompareDurations(before->second, after->second, work, options, kernel, all);
-    const double variation = in_both ? VariationOf(before->second.launches, after->second.launches) : 0;
-    kernel.change = ChangeOfCount(kernel.line, std::max({kMinCountChange, cut, variation}));
-    if (kernel.duration.has_value()) p.push_back(kernel.duration->p);
-    comparison.kernels.push_back(std::move(kernel));
+// The relative difference of launches that their variation from run to run explains; 0 if that isn't known.
+double VariationOfRunsOf(const Side& a, const Side& b, Kernels Run::* which, const std::string& name) {
+  VariationOfRuns variation;
+  for (const Side* const side : {&a, &b}) {
+    std::vector<VariationOfRuns::Value> counts;
+    for (const Run& run : side->runs)
+      if (const auto kernel = (run.*which).find(name); kernel != (run.*which).end())
+        counts.push_back({std::log(ToDouble(kernel->second.amount.count) / run.work), 1});
+    variation.AddSide(counts);
   }
-  comparison.duration = all.Finish(options.min_change);
-  const std::vector<bool> significant = analyze::Significant(p);
-  size_t tested = 0;
-  for (KernelLine& kernel : comparison.kernels) {
-    if (!kernel.duration.has_value() || !significant[tested++]) continue;
-    if (kernel.change == Change::kNone)
-      kernel.change = kernel.duration->ratio > 1 ? Change::kSlower : Change::kFaster;
-  }
+  const analyze::MeanError error = variation.Error();
+  if (error.freedom == 0) return 0;
+  return analyze::StudentQuantile(kTailOfCounts, error.freedom) * std::sqrt(error.variance);
 }
 
-void ComparePace(Comparison& comparison, const Options& options) {
-  const analyze::MeanError &a = comparison.a.progress, &b = comparison.b.progress;
-  if (!comparison.work.has_value() || a.freedom == 0 || b.freedom == 0) return;
+// Compares kernels or phases, and returns the change of all together.
+std::optional<Ratio> CompareNamed(const Side& side_a, const Side& side_b, Kernels Run::* which,
+                                  const Divisors& by, const Options& options, bool work_is_known,
+                                  std::vector<KernelLine>& compared) {
+  const Kernels &all_a = side_a.together.*which, &all_b = side_b.together.*which;
+  const int64_t runs_a = side_a.together.runs, runs_b = side_b.together.runs;
+  Amounts a, b;
+  for (const auto& [name, kernel] : all_a) a[name] = kernel.amount;
+  for (const auto& [name, kernel] : all_b) b[name] = kernel.amount;
+  std::vector<Line> lines = LinesOf(a, b, by);
+  const double steps = StepsOf(lines);
+  const double cut_steps = kCutSteps * ToDouble(std::max(side_a.together.ranks, side_b.together.ranks));
+  // Without an amount of work, other counts say nothing.
+  const double cut = work_is_known && steps > 0 ? cut_steps / steps : 1;
+  const bool several = runs_a + runs_b > 2;
+  DurationsOfRuns durations(side_a, side_b, which);
+  ChangeOfMean all;
+  for (Line& line : lines) {
+    KernelLine kernel{.line = std::move(line)};
+    const std::string& name = kernel.line.name;
+    const auto before = all_a.find(name);
+    const auto after = all_b.find(name);
+    const bool in_a = before != all_a.end(), in_b = after != all_b.end();
+    kernel.communication = (in_a ? before : after)->second.communication;
+    if (in_a && in_b && !kernel.communication) {
+      ChangeOfMean change;
+      CompareDurations(before->second, after->second, by, several, kernel, change, all);
+      kernel.duration =
+          change.Finish(options.min_change, {several, durations.OfKernel(name, kernel.other_shapes)});
+    }
+    const double variation = in_a && in_b
+                                 ? std::max(VariationOf(before->second.launches, after->second.launches),
+                                            VariationOfRunsOf(side_a, side_b, which, name))
+                                 : 0;
+    kernel.change = ChangeOfCount(kernel.line, std::max({kMinCountChange, cut, variation}));
+    // A kernel that only some runs of a side have, such as one that a library chooses by measuring, is no
+    // change.
+    if (in_a != in_b && (in_a ? before->second.runs < runs_a : after->second.runs < runs_b))
+      kernel.change = Change::kNone;
+    compared.push_back(std::move(kernel));
+  }
+  double all_ns = 0;
+  for (const auto& [name, kernel] : all_b)
+    if (!kernel.communication) all_ns += ToDouble(kernel.amount.total_ns);
+  if (all.weight() < kMinTested * all_ns) return std::nullopt;
+  return all.Finish(options.min_change, {several, durations.OfAll()});
+}
+
+using WorkMeasure = std::optional<double> (*)(const Run& a, const Run& b);
+
+// The work of B's runs together as a multiple of A's, and Run::work; empty if any isn't known.
+std::optional<double> MeasureWork(Side& a, Side& b, WorkMeasure measure) {
+  const std::optional<double> together = measure(a.together, b.together);
+  if (!together.has_value()) return std::nullopt;
+  for (Side* const side : {&a, &b})
+    for (Run& run : side->runs) {
+      const std::optional<double> work = measure(a.together, run);
+      if (!work.has_value()) return std::nullopt;
+      run.work = *work;
+    }
+  return together;
+}
+
+// The variation of the time for an equal amount of work.
+VariationOfRuns PaceOfRuns(const Side& a, const Side& b) {
+  VariationOfRuns variation;
+  for (const Side* const side : {&a, &b}) {
+    std::vector<VariationOfRuns::Value> runs;
+    for (const Run& run : side->runs) runs.push_back({std::log(run.times.span_ns / run.work), run.work});
+    variation.AddSide(runs);
+  }
+  return variation;
+}
+
+void ComparePace(const Side& a, const Side& b, const Options& options, Comparison& comparison) {
+  const analyze::MeanError &before = a.together.progress, &after = b.together.progress;
+  const bool several = a.runs.size() + b.runs.size() > 2;
+  if (!several && (before.freedom == 0 || after.freedom == 0)) return;
   ChangeOfMean change;
-  change.Add(1, std::log(comparison.b.times.span_ns / *comparison.work / comparison.a.times.span_ns), a, b);
-  comparison.pace = change.Finish(options.min_change);
+  change.Add(1, std::log(b.together.times.span_ns / *comparison.work / a.together.times.span_ns), before,
+             after);
+  comparison.pace = change.Finish(options.min_change, {several, PaceOfRuns(a, b)});
+}
+
+// Marks what is significant among everything that was tested.
+void MarkSignificant(Comparison& comparison) {
+  std::vector<Ratio*> tested;
+  for (std::optional<Ratio>* const ratio : {&comparison.pace, &comparison.duration})
+    if (ratio->has_value()) tested.push_back(&**ratio);
+  for (std::vector<KernelLine>* const lines : {&comparison.kernels, &comparison.phases})
+    for (KernelLine& kernel : *lines)
+      if (kernel.duration.has_value()) tested.push_back(&*kernel.duration);
+  std::vector<double> p;
+  for (const Ratio* const ratio : tested) p.push_back(ratio->p);
+  const std::vector<bool> significant = analyze::Significant(p);
+  for (size_t i = 0; i < tested.size(); ++i) tested[i]->significant = significant[i];
+  for (std::vector<KernelLine>* const lines : {&comparison.kernels, &comparison.phases})
+    for (KernelLine& kernel : *lines)
+      if (kernel.duration.has_value() && kernel.duration->significant && kernel.change == Change::kNone)
+        kernel.change = kernel.duration->ratio > 1 ? Change::kSlower : Change::kFaster;
 }
 
 std::vector<Line> CompareTimes(const Times& a, const Times& b, double work) {
@@ -295,22 +352,47 @@ std::string_view Name(Change change) {
   return kNames[static_cast<size_t>(change)];
 }
 
-Comparison Compare(Run a, Run b, const Options& options) {
-  Comparison comparison{.a = std::move(a), .b = std::move(b)};
-  comparison.work = WorkOf(comparison.a, comparison.b);
+void Comparison::AddProfile(const model::Profile& profile, bool is_b) {
+  auto diff = std::ranges::find(stacks, profile.type, &StackDiff::type);
+  if (diff == stacks.end()) diff = stacks.insert(stacks.end(), StackDiff(profile.type));
+  diff->Add(profile, is_b, is_b ? divisor_b : divisor_a);
+}
+
+Comparison Compare(std::vector<Run> runs_a, std::vector<Run> runs_b, const Options& options) {
+  Side a(std::move(runs_a)), b(std::move(runs_b));
+  Comparison comparison;
+  const double count_a = ToDouble(a.together.runs), count_b = ToDouble(b.together.runs);
+  std::optional<double> together = MeasureWork(a, b, WorkOf);
+  if (!together.has_value()) {
+    together = MeasureWork(a, b, WorkBySteps);
+    comparison.work_by_steps = together.has_value();
+  }
+  if (together.has_value()) comparison.work = *together * count_a / count_b;  // of a run
   const double work = comparison.work.value_or(1);
-  ComparePace(comparison, options);
-  comparison.times = CompareTimes(comparison.a.times, comparison.b.times, work);
-  CompareKernels(comparison, work, options);
-  comparison.graphs = LinesOf(comparison.a.graphs, comparison.b.graphs, work);
-  comparison.copies = LinesOf(comparison.a.copies, comparison.b.copies, work);
-  comparison.calls = LinesOf(comparison.a.calls, comparison.b.calls, work);
+  const Divisors by{.a = count_a, .b = work * count_b};
+  if (comparison.work.has_value()) ComparePace(a, b, options, comparison);
+  comparison.divisor_a = by.a;
+  comparison.divisor_b =
+      comparison.work.has_value() ? by.b : count_b * b.together.times.span_ns / a.together.times.span_ns;
+  comparison.times = CompareTimes(a.together.times, b.together.times, work);
+  const bool known = comparison.work.has_value();
+  comparison.duration = CompareNamed(a, b, &Run::kernels, by, options, known, comparison.kernels);
+  CompareNamed(a, b, &Run::phases, by, options, known, comparison.phases);
+  MarkSignificant(comparison);
+  comparison.kinds = LinesOf(KindsOf(a.together), KindsOf(b.together), by);
+  comparison.graphs = LinesOf(a.together.graphs, b.together.graphs, by);
+  comparison.copies = LinesOf(a.together.copies, b.together.copies, by);
+  comparison.calls = LinesOf(a.together.calls, b.together.calls, by);
+  comparison.a = std::move(a.together);
+  comparison.b = std::move(b.together);
   return comparison;
 }
 
 std::vector<std::string_view> NamesIn(const Comparison& comparison) {
   std::vector<std::string_view> names;
   for (const KernelLine& kernel : comparison.kernels) names.emplace_back(kernel.line.name);
+  for (const KernelLine& phase : comparison.phases) names.emplace_back(phase.line.name);
+  for (const Line& kind : comparison.kinds) names.emplace_back(kind.name);
   for (const Line& call : comparison.calls) names.emplace_back(call.name);
   return names;
 }

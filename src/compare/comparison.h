@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "compare/run.h"
+#include "compare/stack_diff.h"
 
 namespace gpusonde::compare {
 
@@ -26,8 +27,9 @@ struct Ratio {
   // Changes by this factor or more, up or down, would be found in 95 of 100 pairs of runs, if it were the
   // only one that is tested.
   double detectable = 1;
-
-  bool IsSignificant() const { return p <= 0.05; }
+  // How much a run differs from others of its side, as a standard deviation; empty with less than three runs.
+  std::optional<double> between_runs;
+  bool significant = false;  // among all ratios that were tested
 };
 
 // Why a kernel is listed.
@@ -42,7 +44,7 @@ enum class Change : uint8_t {
 };
 std::string_view Name(Change change);  // as in the JSON: "slower", "more_launches"
 
-// Kernels or copies of one name. Times and counts of A are as measured; B's are divided by Comparison::work.
+// Kernels or copies of one name. Times and counts are means over runs; B's are divided by Comparison::work.
 struct Line {
   std::string name;
   double count_a = 0;
@@ -62,25 +64,37 @@ struct KernelLine {
   double slower_ns = 0;
 };
 
-// Two runs, A before and B after. Times are means over ranks.
+// Runs before, A, and after, B. Times are means over ranks and runs.
 struct Comparison {
-  Run a, b;
+  Run a, b;  // all runs of each side together
   // B's amount of work, as a multiple of A's: the ratio of launches, each kernel weighted by its time in A,
   // without those whose ratio is too far from the median. Empty if kernels don't agree about it; then B isn't
-  // divided by anything, and the pace isn't known.
+  // divided by anything, and the pace isn't known. If kernels don't agree, but both have steps of one name,
+  // the ratio of these.
   std::optional<double> work;
+  bool work_by_steps = false;
   std::optional<Ratio> pace;        // time for an equal amount of work
   std::optional<Ratio> duration;    // of all kernels that are in both, weighted by their time
   std::vector<Line> times;          // the parts of Times, without counts; they sum to the first, the span
   std::vector<KernelLine> kernels;  // the largest difference first, up or down
+  std::vector<KernelLine> phases;   // annotated ranges, likewise; of time on the host, and they may nest
+  std::vector<Line> kinds;          // all kernels by what they do (KindOfWork), likewise; not tested
   std::vector<Line> graphs, copies, calls;  // likewise
+  // What amounts of each side were divided by; stacks are divided by the same, or if the amount of work is
+  // not known, by what makes both runs equally long.
+  double divisor_a = 1, divisor_b = 1;
+  std::vector<StackDiff> stacks;  // added afterwards by AddProfile, and not tested
+
+  // Adds the GPU or CPU time by stack of a run of either side.
+  void AddProfile(const model::Profile& profile, bool is_b);
 };
 
-// Compares two runs. Differences of kernels' durations are tested for the true ratio being beyond
-// 1 ± min_change, with a share of false ones among those reported of 5 % at most (Benjamini and Hochberg),
-// and with the variation over time of each run (analyze::ErrorOfMean). How much runs vary beyond that can't
-// be known from one run each. Pure.
-Comparison Compare(Run a, Run b, const Options& options);
+// Compares the runs of two sides, at least one each. Ratios are tested for being beyond 1 ± min_change, with
+// a share of false ones among those reported of 5 % at most (Benjamini and Hochberg), over the pace, the
+// durations of all kernels together and of each. With three runs or more, errors are the larger of the
+// variation over time within runs (analyze::ErrorOfMean) and of that from run to run; with one each, the
+// latter can't be known. Pure.
+Comparison Compare(std::vector<Run> a, std::vector<Run> b, const Options& options);
 
 // All names of kernels and calls, to be shortened together.
 std::vector<std::string_view> NamesIn(const Comparison& comparison);
@@ -89,7 +103,7 @@ std::vector<std::string_view> NamesIn(const Comparison& comparison);
 std::string ToText(const Comparison& comparison);
 // Its sentences about what changed, one each; names likewise.
 std::vector<std::string> SentencesOf(const Comparison& comparison);
-// A self-contained page of at most 1 MB, like analyze::ToHtml.
+// A self-contained page of at most 1 MB, and as much for each flame graph, like analyze::ToHtml.
 std::string ToHtml(const Comparison& comparison);
 // One line of JSON with a line break, as docs/compare.md describes it.
 std::string ToJson(const Comparison& comparison);

@@ -12,6 +12,9 @@
 #include <vector>
 
 #include "analyze/report/html/writer.h"
+#include "compare/between_runs.h"
+#include "compare/kinds_of_work.h"
+#include "compare/phases.h"
 
 namespace gpusonde::compare {
 namespace {
@@ -19,6 +22,9 @@ namespace {
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
+
+// In a test, Run is a function of gtest.
+using Runs = std::vector<Run>;
 
 constexpr int kWindows = 128;
 
@@ -71,6 +77,33 @@ Run Make(const MadeRun& made, uint64_t seed) {
   return run;
 }
 
+Comparison CompareTwo(Run a, Run b, const Options& options) {
+  return Compare(Runs{std::move(a)}, Runs{std::move(b)}, options);
+}
+
+// Runs whose kernels all take longer or shorter by a percentage of their own, and each by another one.
+Runs MakeRuns(const MadeRun& made, int count, double between_runs, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::normal_distribution<double> normal;
+  Runs runs;
+  for (int i = 0; i < count; ++i) {
+    Run run = Make(made, random());
+    const double of_run = 0.7 * between_runs * normal(random);
+    double all_ns = 0;
+    for (auto& [name, kernel] : run.kernels) {
+      const double slower = of_run + 0.7 * between_runs * normal(random);
+      KernelGroup& group = kernel.groups.at(1);
+      group.log_mean += slower;
+      group.total_ns *= std::exp(slower);
+      kernel.amount.total_ns = std::llround(group.total_ns);
+      all_ns += group.total_ns;
+    }
+    run.times = {.span_ns = 1.1 * all_ns, .compute_ns = all_ns, .idle_host_ns = 0.1 * all_ns};
+    runs.push_back(std::move(run));
+  }
+  return runs;
+}
+
 // How many kernels are said to have changed.
 int64_t ChangesOf(const Comparison& comparison) {
   return std::ranges::count_if(comparison.kernels,
@@ -86,7 +119,7 @@ TEST(Compare, ReportsAnythingInFewPairsOfEqualRuns) {
   constexpr uint64_t kPairs = 200;
   int with_changes = 0;
   for (uint64_t pair = 0; pair < kPairs; ++pair) {
-    const Comparison comparison = Compare(Make({}, 2 * pair), Make({}, 2 * pair + 1), {});
+    const Comparison comparison = CompareTwo(Make({}, 2 * pair), Make({}, 2 * pair + 1), {});
     with_changes += ChangesOf(comparison) > 0 ? 1 : 0;
   }
   EXPECT_LE(with_changes, 10);
@@ -96,7 +129,7 @@ TEST(Compare, FindsAKernelThatTakesFivePercentLonger) {
   constexpr uint64_t kPairs = 200;
   int found = 0, others = 0;
   for (uint64_t pair = 0; pair < kPairs; ++pair) {
-    const Comparison comparison = Compare(Make({}, 2 * pair), Make({.slower = 1.05}, 2 * pair + 1), {});
+    const Comparison comparison = CompareTwo(Make({}, 2 * pair), Make({.slower = 1.05}, 2 * pair + 1), {});
     const KernelLine& planted = Find(comparison, "kernel19");
     found += planted.change == Change::kSlower ? 1 : 0;
     others += static_cast<int>(ChangesOf(comparison)) - (planted.change != Change::kNone ? 1 : 0);
@@ -107,14 +140,105 @@ TEST(Compare, FindsAKernelThatTakesFivePercentLonger) {
   EXPECT_LE(others, 20);
 }
 
+bool ReportsAnything(const Comparison& comparison) {
+  return ChangesOf(comparison) > 0 || comparison.pace->significant || comparison.duration->significant;
+}
+
+TEST(Compare, VariationBetweenRunsIsNoChangeWithSeveralRuns) {
+  constexpr uint64_t kPairs = 200;
+  constexpr double kBetweenRuns = 0.02;
+  int of_single_runs = 0, of_several = 0;
+  for (uint64_t pair = 0; pair < kPairs; ++pair) {
+    const Runs runs = MakeRuns({}, 8, kBetweenRuns, pair);
+    of_single_runs += ReportsAnything(CompareTwo(runs.front(), runs.back(), {})) ? 1 : 0;
+    const Comparison several = Compare({runs.begin(), runs.begin() + 4}, {runs.begin() + 4, runs.end()}, {});
+    of_several += ReportsAnything(several) ? 1 : 0;
+    ASSERT_TRUE(several.pace->between_runs.has_value());
+  }
+  EXPECT_GT(of_single_runs, 100);  // one run of each can't tell
+  EXPECT_LE(of_several, 10);
+}
+
+TEST(Compare, SeveralRunsFindAKernelThatTakesFivePercentLonger) {
+  constexpr uint64_t kPairs = 200;
+  int found = 0;
+  double variance = 0;
+  for (uint64_t pair = 0; pair < kPairs; ++pair) {
+    const Comparison comparison =
+        Compare(MakeRuns({}, 5, 0.005, 2 * pair), MakeRuns({.slower = 1.05}, 5, 0.005, 2 * pair + 1), {});
+    const KernelLine& planted = Find(comparison, "kernel19");
+    found += planted.change == Change::kSlower ? 1 : 0;
+    ASSERT_TRUE(planted.duration->between_runs.has_value());
+    variance += *planted.duration->between_runs * *planted.duration->between_runs / kPairs;
+  }
+  EXPECT_GE(found, 190);
+  // 0.5 % between runs, and what is left of 5 % and of the drift in the mean of 640 launches.
+  EXPECT_NEAR(std::sqrt(variance), 0.006, 0.001);
+}
+
+TEST(Compare, FiguresOfSeveralRunsAreMeans) {
+  const Runs runs = MakeRuns({}, 3, 0.01, 1);
+  const Comparison one = CompareTwo(runs[0], runs[0], {});
+  const Comparison several = Compare({runs[0]}, {runs[0], runs[0], runs[0]}, {});
+  EXPECT_EQ(several.a.runs, 1);
+  EXPECT_EQ(several.b.runs, 3);
+  EXPECT_DOUBLE_EQ(*several.work, 1);
+  EXPECT_DOUBLE_EQ(several.pace->ratio, 1);
+  for (size_t i = 0; i < one.kernels.size(); ++i) {
+    EXPECT_DOUBLE_EQ(several.kernels[i].line.count_b, 640);
+    EXPECT_NEAR(several.kernels[i].line.more_ns(), 0, 1);
+  }
+  EXPECT_NEAR(several.times.front().more_ns(), 0, 1);
+}
+
+TEST(Compare, SeveralRunsTestKernelsWithFewLaunches) {
+  Runs a = MakeRuns({}, 3, 0.002, 1), b = MakeRuns({}, 3, 0.002, 2);
+  double log = std::log(1e6);
+  for (auto* const side : {&a, &b})
+    for (auto& run : *side) {
+      log += side == &a ? 0.001 : -0.001;
+      const double shifted = log + (side == &b ? std::log(1.3) : 0);
+      run.kernels["rare"] = {.amount = {.count = 2, .total_ns = 2'000'000}};
+      run.kernels["rare"].groups[1] = {.count = 2, .total_ns = 2 * std::exp(shifted), .log_mean = shifted};
+      run.progress = {};
+    }
+  const Comparison comparison = Compare(a, b, {});
+  EXPECT_EQ(Find(comparison, "rare").change, Change::kSlower);
+  EXPECT_TRUE(comparison.pace.has_value());
+  EXPECT_FALSE(Find(CompareTwo(a[0], b[0], {}), "rare").duration.has_value());
+}
+
+TEST(Compare, KernelsThatOnlySomeRunsOfASideHaveAreNoChange) {
+  Runs a = MakeRuns({}, 3, 0.002, 1), b = MakeRuns({}, 3, 0.002, 2);
+  for (auto& run : b) run.kernels["new"] = {.amount = {.count = 640, .total_ns = 1'000'000}};
+  a[1].kernels["chosen by measuring"] = {.amount = {.count = 640, .total_ns = 1'000'000}};
+  const Comparison comparison = Compare(std::move(a), std::move(b), {});
+  EXPECT_EQ(Find(comparison, "new").change, Change::kOnlyInB);
+  EXPECT_EQ(Find(comparison, "chosen by measuring").change, Change::kNone);
+}
+
+TEST(VariationOfRuns, IsPooledOverBothSides) {
+  VariationOfRuns variation;
+  variation.AddSide(std::vector<VariationOfRuns::Value>{{1, 1}, {3, 1}});
+  variation.AddSide(std::vector<VariationOfRuns::Value>{{5, 2}, {5, 2}, {8, 2}});
+  // Squares 2 + 6 with 1 + 2 degrees of freedom.
+  EXPECT_DOUBLE_EQ(*variation.Deviation(), std::sqrt(8. / 3));
+  EXPECT_DOUBLE_EQ(variation.Error().variance, 8. / 3 * (1. / 2 + 1. / 3));
+  EXPECT_DOUBLE_EQ(variation.Error().freedom, 3);
+  VariationOfRuns single;
+  for (int side = 0; side < 2; ++side) single.AddSide(std::vector<VariationOfRuns::Value>{{1, 1}});
+  EXPECT_EQ(single.Error().freedom, 0);
+  EXPECT_FALSE(single.Deviation().has_value());
+}
+
 // The share of pairs of runs in which the 95 % interval contains the ratio.
 double CoverageWith(double drift) {
   constexpr uint64_t kPairs = 1000;
   double contained = 0;
   for (uint64_t pair = 0; pair < kPairs; ++pair) {
     const Comparison comparison =
-        Compare(Make({.kernels = 2, .drift = drift}, 2 * pair),
-                Make({.kernels = 2, .drift = drift, .slower = 1.2}, 2 * pair + 1), {});
+        CompareTwo(Make({.kernels = 2, .drift = drift}, 2 * pair),
+                   Make({.kernels = 2, .drift = drift, .slower = 1.2}, 2 * pair + 1), {});
     const Ratio& ratio = *Find(comparison, "kernel1").duration;
     contained += ratio.low <= 1.2 && 1.2 <= ratio.high ? 1 : 0;
   }
@@ -128,7 +252,7 @@ TEST(Compare, IntervalsContainTheTrueRatio) {
 }
 
 TEST(Compare, DividesByTheAmountOfWork) {
-  const Comparison comparison = Compare(Make({}, 1), Make({.launches = 1280}, 2), {});
+  const Comparison comparison = CompareTwo(Make({}, 1), Make({.launches = 1280}, 2), {});
   ASSERT_TRUE(comparison.work.has_value());
   EXPECT_DOUBLE_EQ(*comparison.work, 2);
   ASSERT_TRUE(comparison.pace.has_value());
@@ -138,24 +262,24 @@ TEST(Compare, DividesByTheAmountOfWork) {
 }
 
 TEST(Compare, FindsAKernelThatIsLaunchedMoreOften) {
-  const Comparison comparison = Compare(Make({}, 1), Make({.more_launches = 1.5}, 2), {});
+  const Comparison comparison = CompareTwo(Make({}, 1), Make({.more_launches = 1.5}, 2), {});
   EXPECT_EQ(Find(comparison, "kernel19").change, Change::kMoreLaunches);
   EXPECT_EQ(ChangesOf(comparison), 1);
-  const Comparison back = Compare(Make({.more_launches = 1.5}, 1), Make({}, 2), {});
+  const Comparison back = CompareTwo(Make({.more_launches = 1.5}, 1), Make({}, 2), {});
   EXPECT_EQ(Find(back, "kernel19").change, Change::kFewerLaunches);
 }
 
 // As in a server whose requests differ.
 TEST(Compare, CountsThatVaryOverTimeAreNoChange) {
   const MadeRun varying{.more_launches = 1.1, .variation = 0.04};
-  EXPECT_EQ(ChangesOf(Compare(Make({.variation = 0.04}, 1), Make(varying, 2), {})), 0);
+  EXPECT_EQ(ChangesOf(CompareTwo(Make({.variation = 0.04}, 1), Make(varying, 2), {})), 0);
   const MadeRun regular{.more_launches = 1.1, .variation = 0.01};
-  EXPECT_EQ(ChangesOf(Compare(Make({.variation = 0.01}, 1), Make(regular, 2), {})), 1);
+  EXPECT_EQ(ChangesOf(CompareTwo(Make({.variation = 0.01}, 1), Make(regular, 2), {})), 1);
 }
 
 TEST(Compare, TracesThatEndWithinAStepHaveNotMoreLaunches) {
   const MadeRun few{.launches = 33};
-  EXPECT_EQ(ChangesOf(Compare(Make(few, 1), Make({.launches = 33, .more_launches = 34. / 33}, 2), {})), 0);
+  EXPECT_EQ(ChangesOf(CompareTwo(Make(few, 1), Make({.launches = 33, .more_launches = 34. / 33}, 2), {})), 0);
 }
 
 TEST(Compare, TellsNoAmountOfWorkOfDifferentPrograms) {
@@ -163,7 +287,7 @@ TEST(Compare, TellsNoAmountOfWorkOfDifferentPrograms) {
   for (auto& [name, kernel] : Make({}, 2).kernels) other.kernels["other_" + name] = kernel;
   other.paths = {"other"};
   other.ranks = 1;
-  const Comparison comparison = Compare(Make({}, 1), std::move(other), {});
+  const Comparison comparison = CompareTwo(Make({}, 1), std::move(other), {});
   EXPECT_FALSE(comparison.work.has_value());
   EXPECT_FALSE(comparison.pace.has_value());
   EXPECT_EQ(Find(comparison, "kernel0").change, Change::kOnlyInA);
@@ -175,7 +299,7 @@ TEST(Compare, ComparesAllLaunchesIfShapesDiffer) {
   compare::Run b = Make({.slower = 1.5}, 2);
   b.kernels["kernel19"].groups[2] = b.kernels["kernel19"].groups[1];
   b.kernels["kernel19"].groups.erase(1);
-  const Comparison comparison = Compare(Make({}, 1), std::move(b), {});
+  const Comparison comparison = CompareTwo(Make({}, 1), std::move(b), {});
   const KernelLine& kernel = Find(comparison, "kernel19");
   EXPECT_TRUE(kernel.other_shapes);
   ASSERT_TRUE(kernel.duration.has_value());
@@ -198,9 +322,9 @@ TEST(Compare, ComparesShapesThatAreLaunchedOnce) {
     }
     return run;
   };
-  const Comparison same = Compare(make(1, 1), make(1, 2), {});
+  const Comparison same = CompareTwo(make(1, 1), make(1, 2), {});
   EXPECT_EQ(Find(same, "triangular").change, Change::kNone);
-  const Comparison slower = Compare(make(1, 1), make(1.1, 2), {});
+  const Comparison slower = CompareTwo(make(1, 1), make(1.1, 2), {});
   EXPECT_EQ(Find(slower, "triangular").change, Change::kSlower);
   EXPECT_NEAR(Find(slower, "triangular").duration->ratio, 1.1, 0.01);
 }
@@ -208,7 +332,7 @@ TEST(Compare, ComparesShapesThatAreLaunchedOnce) {
 TEST(Compare, CommunicationIsNotJudged) {
   compare::Run a = Make({}, 1), b = Make({.slower = 2}, 2);
   for (compare::Run* const run : {&a, &b}) run->kernels["kernel19"].communication = true;
-  const Comparison comparison = Compare(std::move(a), std::move(b), {});
+  const Comparison comparison = CompareTwo(std::move(a), std::move(b), {});
   EXPECT_FALSE(Find(comparison, "kernel19").duration.has_value());
   EXPECT_EQ(ChangesOf(comparison), 0);
 }
@@ -216,12 +340,95 @@ TEST(Compare, CommunicationIsNotJudged) {
 TEST(Compare, SmallChangesAreIgnored) {
   const MadeRun exact{.noise = 1e-6, .drift = 0};
   compare::Run a = Make(exact, 1), b = Make({.noise = 1e-6, .drift = 0, .slower = 1.03}, 1);
-  EXPECT_EQ(ChangesOf(Compare(a, b, {})), 1);
-  EXPECT_EQ(ChangesOf(Compare(a, b, {.min_change = 0.05})), 0);
+  EXPECT_EQ(ChangesOf(CompareTwo(a, b, {})), 1);
+  EXPECT_EQ(ChangesOf(CompareTwo(a, b, {.min_change = 0.05})), 0);
+}
+
+// Runs of programs whose kernels have other names, as on GPUs of two makers.
+compare::Run MakeOther(const MadeRun& made, uint64_t seed) {
+  compare::Run run = Make(made, seed);
+  Kernels renamed;
+  for (auto& [name, kernel] : run.kernels) renamed["other_" + name] = std::move(kernel);
+  run.kernels = std::move(renamed);
+  return run;
+}
+
+TEST(Compare, StepsTellTheAmountOfWorkWhereKernelsDiffer) {
+  compare::Run a = Make({}, 1), b = MakeOther({}, 2);
+  a.step_label = b.step_label = "ProfilerStep#";
+  a.steps = 10;
+  b.steps = 20;
+  b.times.span_ns *= 3;
+  const Comparison comparison = CompareTwo(a, b, {});
+  EXPECT_TRUE(comparison.work_by_steps);
+  EXPECT_DOUBLE_EQ(*comparison.work, 2);
+  EXPECT_DOUBLE_EQ(comparison.pace->ratio, b.times.span_ns / 2 / a.times.span_ns);
+  EXPECT_THAT(ToText(comparison), HasSubstr("more time than A for as many steps"));
+  b.step_label = "train";
+  EXPECT_FALSE(CompareTwo(std::move(a), std::move(b), {}).work.has_value());
+}
+
+TEST(Compare, PhasesAreJudgedLikeKernels) {
+  compare::Run a = Make({}, 1), b = Make({.slower = 1.5}, 2);
+  for (compare::Run* const run : {&a, &b}) {
+    run->phases["forward"] = run->kernels["kernel19"];
+    run->phases["backward"] = run->kernels["kernel18"];
+  }
+  const Comparison comparison = CompareTwo(std::move(a), std::move(b), {});
+  ASSERT_EQ(comparison.phases.size(), 2u);
+  EXPECT_EQ(comparison.phases[0].line.name, "forward");
+  EXPECT_EQ(comparison.phases[0].change, Change::kSlower);
+  EXPECT_EQ(comparison.phases[1].change, Change::kNone);
+  EXPECT_THAT(ToText(comparison), HasSubstr("- Phase forward takes "));
+  EXPECT_THAT(ToHtml(comparison), HasSubstr("<h2>Phases</h2>"));
+}
+
+TEST(Phases, AreTheRangesOfATraceByNameWithoutDigits) {
+  analyze::StepCandidates ranges;
+  const uint32_t step = ranges.Label("step 1"), other = ranges.Label("load");
+  std::vector<importers::Range> added;
+  for (int64_t i = 0; i < 100; ++i) {
+    added.push_back({.start_ns = i * 1000, .end_ns = i * 1000 + 100 + i % 2, .process = 1, .label = step});
+    added.push_back({.start_ns = i * 1000, .end_ns = i * 1000 + 50, .process = 2, .label = other});
+  }
+  ranges.Add(added);
+  ranges.Finish();
+  Kernels phases;
+  AddPhases(ranges, phases);
+  ASSERT_EQ(phases.size(), 2u);
+  const Kernel& steps = phases.at("step ");
+  EXPECT_EQ(steps.amount.count, 100);
+  EXPECT_EQ(steps.amount.total_ns, 100 * 100 + 50);
+  EXPECT_NEAR(std::exp(steps.groups.at(0).log_mean), 100.5, 0.2);
+  EXPECT_GT(steps.groups.at(0).error.freedom, 0);
+  EXPECT_GT(steps.groups.at(0).error.variance, 0);
+}
+
+TEST(KindOfWork, IsTheSameForKernelsOfTwoMakers) {
+  EXPECT_EQ(KindOfWork("void cutlass::Kernel2<cutlass_75_tensorop_bf16_s1688gemm>", false),
+            "matrix products");
+  EXPECT_EQ(KindOfWork("Cijk_Ailk_Bljk_B_BS_BH_Bias_HA_S_SAV_UserArgs_MT256x128x32", false),
+            "matrix products");
+  EXPECT_EQ(KindOfWork("void pytorch_flash::flash_fwd_kernel<64>", false), "attention");
+  EXPECT_EQ(KindOfWork("attn_fwd", false), "attention");
+  EXPECT_EQ(KindOfWork("void at::native::elementwise_kernel<4, direct_copy_kernel_cuda>", false),
+            "copies and layouts");
+  EXPECT_EQ(KindOfWork("void at::native::vectorized_elementwise_kernel<4>", false), "elementwise");
+  EXPECT_EQ(KindOfWork("ncclDevKernel_AllReduce", true), "communication");
+  EXPECT_EQ(KindOfWork("", false), "other");
+}
+
+TEST(CompareText, ComparesKindsOfWorkWhereKernelsHaveOtherNames) {
+  compare::Run a = Make({.kernels = 2}, 1), b = MakeOther({.kernels = 2}, 2);
+  a.kernels["cutlass_gemm"] = a.kernels["kernel0"];
+  b.kernels["Cijk_1"] = b.kernels["other_kernel0"];
+  const std::string text = ToText(CompareTwo(std::move(a), std::move(b), {}));
+  EXPECT_THAT(text, HasSubstr("- 100 % of the kernel time is in kernels that only one side has."));
+  EXPECT_THAT(text, ContainsRegex("- matrix products: .* instead of "));
 }
 
 TEST(CompareText, BeginsWithWhatChanged) {
-  const std::string text = ToText(Compare(Make({}, 1), Make({.slower = 2}, 2), {}));
+  const std::string text = ToText(CompareTwo(Make({}, 1), Make({.slower = 2}, 2), {}));
   EXPECT_THAT(text, HasSubstr("% more time than A for the same work (95 % interval: "));
   EXPECT_THAT(text, ContainsRegex("- kernel19 takes (9[5-9]|10[0-5])\\.[0-9] % longer per launch"));
   EXPECT_THAT(text, Not(HasSubstr("- kernel18")));
@@ -232,7 +439,7 @@ TEST(CompareText, NamesAreEscaped) {
   compare::Run a = Make({}, 1), b = Make({}, 2);
   a.paths = {"a\x1b[2J"};
   a.kernels["\x1b]0;title\x07"] = a.kernels["kernel19"];
-  const std::string text = ToText(Compare(std::move(a), std::move(b), {}));
+  const std::string text = ToText(CompareTwo(std::move(a), std::move(b), {}));
   EXPECT_EQ(text.find('\x1b'), std::string::npos);
   EXPECT_EQ(text.find('\x07'), std::string::npos);
 }
@@ -247,7 +454,7 @@ TEST(Html, HasTheSentencesOfTheTextAndKeepsNamesText) {
     for (int i = 0; i < 3'000; ++i) run->calls[hostile + std::to_string(i)] = {.count = 1, .total_ns = i};
   }
   after.kernels[hostile] = {.amount = {.count = 3, .total_ns = 300}};
-  const Comparison comparison = Compare(before, after, {});
+  const Comparison comparison = CompareTwo(before, after, {});
   const std::string text = ToText(comparison);
   const std::string page = ToHtml(comparison);
   EXPECT_GE(SentencesOf(comparison).size(), 4u);

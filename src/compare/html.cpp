@@ -17,6 +17,7 @@
 #include "analyze/report/short_names.h"
 #include "base/printable.h"
 #include "compare/comparison.h"
+#include "compare/flame_html.h"
 
 namespace gpusonde::compare {
 namespace {
@@ -24,6 +25,7 @@ namespace {
 constexpr size_t kRows = 40;
 constexpr size_t kMaxWhole = 2000;  // bytes of a whole name
 constexpr size_t kMaxPaths = 20;
+constexpr size_t kMaxOperator = 80;  // bytes
 
 // The parts of Comparison::times, with the fills that analyze's page has for them.
 struct Part {
@@ -61,10 +63,19 @@ class PageWriter {
     html_.RawText("</ul>\n");
     html_.EndSection();
     Times();
-    Kernels();
+    Kernels("Kernels",
+            "Each: of launches of equal shapes, by the mean of logarithms, with the 95 % interval.",
+            comparison_.kernels);
+    Kernels(
+        "Phases",
+        "Ranges that the program annotated, by their names without digits: how long each takes on the host. "
+        "They may nest.",
+        comparison_.phases);
+    Lines("Kinds of work, by the names of kernels", comparison_.kinds);
     Lines("CUDA graphs", comparison_.graphs);
     Lines("Copies", comparison_.copies);
     Lines("API calls", comparison_.calls);
+    Stacks();
     Runs();
     WholeNames();
     html_.EndPage();
@@ -73,9 +84,9 @@ class PageWriter {
 
  private:
   void Times() {
-    html_.Section(
-        "Time of a GPU",
-        "Mean of all ranks, A above B. Figures of B are for A's amount of work where that is known.");
+    html_.Section("Time of a GPU",
+                  "Mean of all ranks and runs, A above B. Figures of B are for A's amount of work where that "
+                  "is known.");
     html_.Table("Parts of the time from the first to the last GPU event",
                 {"part", "", "#A", "#B", "#difference"});
     for (const Line& line : comparison_.times) {
@@ -99,24 +110,22 @@ class PageWriter {
     html_.EndSection();
   }
 
-  void Kernels() {
-    if (comparison_.kernels.empty()) return;
-    const size_t rows = std::min(comparison_.kernels.size(), kRows);
+  void Kernels(std::string_view title, std::string_view explanation, const std::vector<KernelLine>& lines) {
+    if (lines.empty()) return;
+    const size_t rows = std::min(lines.size(), kRows);
     double from = 1, to = 1;
     for (size_t i = 0; i < rows; ++i)
-      if (const auto& duration = comparison_.kernels[i].duration) {
+      if (const auto& duration = lines[i].duration) {
         from = std::min(from, duration->low);
         to = std::max(to, duration->high);
       }
-    html_.Section("Kernels",
-                  "The largest difference first. Per launch: of launches of equal shapes, by the mean of "
-                  "logarithms, with the 95 % interval.");
-    html_.Table(fmt::format("Kernels of both runs; the axis goes from {} to {}, no change is marked",
-                            analyze::Longer(from), analyze::Longer(to)),
-                {"name", "", "#per launch", "#95 % interval", "#A", "#B", "#difference", "#count A",
-                 "#count B", "change"});
+    html_.Section(title, explanation);
+    html_.Table(
+        fmt::format("{}, the largest difference first; the axis goes from {} to {}, no change is marked",
+                    title, analyze::Longer(from), analyze::Longer(to)),
+        {"name", "", "#each", "#95 % interval", "#A", "#B", "#difference", "#count A", "#count B", "change"});
     for (size_t i = 0; i < rows; ++i) {
-      const KernelLine& kernel = comparison_.kernels[i];
+      const KernelLine& kernel = lines[i];
       const Line& line = kernel.line;
       html_.Row();
       html_.Name(shown_(line.name), line.name);
@@ -137,7 +146,7 @@ class PageWriter {
       html_.Cell(change);
       html_.EndRow();
     }
-    html_.EndTable(comparison_.kernels.size() - rows);
+    html_.EndTable(lines.size() - rows);
     html_.EndSection();
   }
 
@@ -165,12 +174,13 @@ class PageWriter {
 
   void Runs() {
     html_.Section("Runs");
-    html_.Table("What was compared", {"run", "path", "#ranks"});
+    html_.Table("What was compared", {"side", "path", "#runs", "#ranks"});
     for (const auto& [side, run] : {std::pair("A", &comparison_.a), std::pair("B", &comparison_.b)})
       for (size_t i = 0; i < std::min(run->paths.size(), kMaxPaths); ++i) {
         html_.Row();
         html_.Cell(side);
         html_.Name(Shorten(Printable(run->paths[i]), kMaxWhole / 4), run->paths[i]);
+        html_.Figure(i == 0 ? fmt::format("{}", run->runs) : "");
         html_.Figure(i == 0 ? fmt::format("{}", run->ranks) : "");
         html_.EndRow();
       }
@@ -179,6 +189,35 @@ class PageWriter {
       for (size_t i = 0; i < std::min(run->notes.size(), kMaxPaths); ++i)
         html_.Paragraph(fmt::format("{}: {}.", side, Shorten(Printable(run->notes[i]), kMaxWhole / 4)));
     html_.EndSection();
+  }
+
+  void Stacks() {
+    if (!comparison_.stacks.empty()) html_.RawText(FlameGraphStyle());
+    for (const StackDiff& diff : comparison_.stacks) {
+      const bool gpu = diff.type() == model::ProfileType::kGpu;
+      html_.Section(gpu ? "GPU time by stack" : "CPU time by stack",
+                    comparison_.work.has_value()
+                        ? "Widths are the mean time of A and B for A's amount of work."
+                        : "Widths are the mean time of A and B, for runs as long as A.");
+      html_.RawText(FlameGraphOf(diff));
+      html_.EndSection();
+      const std::vector<StackLine> operators = diff.Operators();
+      if (operators.empty()) continue;
+      const size_t rows = std::min(operators.size(), kRows);
+      html_.Section("GPU time by operator");
+      html_.Table("By the innermost operator above a kernel, the largest difference first",
+                  {"operator", "#A", "#B", "#difference"});
+      for (const StackLine& line : std::span(operators).first(rows)) {
+        html_.Row();
+        html_.Name(Shorten(Printable(line.frames.front()), kMaxOperator), line.frames.front());
+        html_.Figure(TimeOf(line.a_ns));
+        html_.Figure(TimeOf(line.b_ns));
+        html_.Figure(More(line.more_ns()));
+        html_.EndRow();
+      }
+      html_.EndTable(operators.size() - rows);
+      html_.EndSection();
+    }
   }
 
   void WholeNames() {

@@ -8,13 +8,14 @@ namespace gpusonde::compare {
 namespace {
 
 constexpr int32_t kVersion = 1;
+constexpr size_t kMaxChanges = 100;  // stacks that grew, and that shrank
 
 int64_t Whole(double value) { return std::llround(value); }
 
 void WriteRun(JsonWriter& json, std::string_view key, const Run& run) {
   json.Key(key).BeginObject().Key("paths").BeginArray();
   for (const std::string& path : run.paths) json.Value(path);
-  json.EndArray().Field("ranks", run.ranks).Key("notes").BeginArray();
+  json.EndArray().Field("runs", run.runs).Field("ranks", run.ranks).Key("notes").BeginArray();
   for (const std::string& note : run.notes) json.Value(note);
   json.EndArray().EndObject();
 }
@@ -29,7 +30,8 @@ void WriteRatio(JsonWriter& json, std::string_view key, const std::optional<Rati
       .Field("ratio", ratio->ratio)
       .Field("low", ratio->low)
       .Field("high", ratio->high);
-  json.Field("p", ratio->p).Field("detectable", ratio->detectable).EndObject();
+  json.Field("p", ratio->p).Field("significant", ratio->significant).Field("detectable", ratio->detectable);
+  json.Field("between_runs", ratio->between_runs).EndObject();
 }
 
 void WriteFields(JsonWriter& json, const Line& line) {
@@ -47,23 +49,9 @@ void WriteLines(JsonWriter& json, std::string_view key, const std::vector<Line>&
   json.EndArray();
 }
 
-}  // namespace
-
-std::string ToJson(const Comparison& comparison) {
-  JsonWriter json;
-  json.BeginObject().Field("version", kVersion);
-  WriteRun(json, "a", comparison.a);
-  WriteRun(json, "b", comparison.b);
-  json.Field("work", comparison.work);
-  WriteRatio(json, "pace", comparison.pace);
-  WriteRatio(json, "duration", comparison.duration);
-  json.Key("times").BeginArray();
-  for (const Line& line : comparison.times) {
-    json.BeginObject().Field("name", line.name);
-    json.Field("a_ns", Whole(line.a_ns)).Field("b_ns", Whole(line.b_ns)).EndObject();
-  }
-  json.EndArray().Key("kernels").BeginArray();
-  for (const KernelLine& kernel : comparison.kernels) {
+void WriteKernels(JsonWriter& json, std::string_view key, const std::vector<KernelLine>& lines) {
+  json.Key(key).BeginArray();
+  for (const KernelLine& kernel : lines) {
     json.BeginObject();
     WriteFields(json, kernel.line);
     json.Field("communication", kernel.communication).Field("change", Name(kernel.change));
@@ -73,10 +61,48 @@ std::string ToJson(const Comparison& comparison) {
     json.EndObject();
   }
   json.EndArray();
+}
+
+void WriteStacks(JsonWriter& json, std::string_view key, const std::vector<StackLine>& lines) {
+  json.Key(key).BeginArray();
+  for (const StackLine& line : lines) {
+    json.BeginObject().Key("frames").BeginArray();
+    for (const std::string& frame : line.frames) json.Value(frame);
+    json.EndArray().Field("a_ns", Whole(line.a_ns)).Field("b_ns", Whole(line.b_ns)).EndObject();
+  }
+  json.EndArray();
+}
+
+}  // namespace
+
+std::string ToJson(const Comparison& comparison) {
+  JsonWriter json;
+  json.BeginObject().Field("version", kVersion);
+  WriteRun(json, "a", comparison.a);
+  WriteRun(json, "b", comparison.b);
+  json.Field("work", comparison.work).Field("work_by_steps", comparison.work_by_steps);
+  WriteRatio(json, "pace", comparison.pace);
+  WriteRatio(json, "duration", comparison.duration);
+  json.Key("times").BeginArray();
+  for (const Line& line : comparison.times) {
+    json.BeginObject().Field("name", line.name);
+    json.Field("a_ns", Whole(line.a_ns)).Field("b_ns", Whole(line.b_ns)).EndObject();
+  }
+  json.EndArray();
+  WriteKernels(json, "kernels", comparison.kernels);
+  WriteKernels(json, "phases", comparison.phases);
+  WriteLines(json, "kinds", comparison.kinds);
   WriteLines(json, "graphs", comparison.graphs);
   WriteLines(json, "copies", comparison.copies);
   WriteLines(json, "api_calls", comparison.calls);
-  json.EndObject();
+  json.Key("stacks").BeginArray();
+  for (const StackDiff& diff : comparison.stacks) {
+    json.BeginObject().Field("type", model::EnumNames<model::ProfileType>::Name(diff.type()));
+    WriteStacks(json, "operators", diff.Operators());
+    WriteStacks(json, "changes", diff.Changes(kMaxChanges));
+    json.EndObject();
+  }
+  json.EndArray().EndObject();
   return json.Take() + "\n";
 }
 

@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numbers>
+#include <set>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -13,9 +15,16 @@
 #include "analyze/lines.h"
 #include "analyze/scale/trace_part.h"
 #include "analyze/stats/log_moments.h"
+#include "compare/phases.h"
 
 namespace gpusonde::compare {
 namespace {
+
+constexpr std::array kAllTimes = {&Times::span_ns,      &Times::compute_ns, &Times::communication_ns,
+                                  &Times::copy_ns,      &Times::graph_ns,   &Times::idle_host_ns,
+                                  &Times::idle_other_ns};
+
+constexpr int64_t kFirstStart = 946'684'800'000'000'000;  // the year 2000
 
 constexpr double kNaturalUnit = std::numbers::ln2 / analyze::kLogUnits;
 
@@ -71,11 +80,13 @@ class RunBuilder {
       if (state.kernels()[id].moments.count() > 0) AddTo(KernelOf(state, id).amount, state.kernels()[id]);
     AddNamed(state.names(), state.graphs(), run_.graphs);
     AddNamed(state.names(), state.calls(), run_.calls);
+    AddPhases(state.steps(), run_.phases);
     for (const auto& [key, transfers] : state.copies())
       AddTo(run_.copies[fmt::format("{} {} -> {}", importers::Name(key.copy), importers::Name(key.source),
                                     importers::Name(key.target))],
             transfers.durations, transfers.bytes);
     for (const analyze::RankResult& rank : part.ranks) AddRank(state, rank);
+    AddStart(part.info.epoch_offset_ns, state.totals().on_gpu);
     std::vector<analyze::Note> notes;
     analyze::AddNotes(0, part.info, state, notes);
     for (const analyze::Note& note : notes)
@@ -84,10 +95,14 @@ class RunBuilder {
 
   Run Finish() && {
     const double ranks = std::max<double>(1, static_cast<double>(run_.ranks));
-    for (double* const time :
-         {&run_.times.span_ns, &run_.times.compute_ns, &run_.times.communication_ns, &run_.times.copy_ns,
-          &run_.times.graph_ns, &run_.times.idle_host_ns, &run_.times.idle_other_ns, &run_.progress.variance})
-      *time /= ranks;
+    for (const auto time : kAllTimes) run_.times.*time /= ranks;
+    run_.progress.variance /= ranks;
+    if (steps_of_ranks_ == run_.ranks) {
+      run_.step_ns = median_steps_ns_ / ranks;
+      run_.steps = static_cast<double>(steps_) / ranks;
+    }
+    if (steps_of_ranks_ < run_.ranks || labels_.size() != 1) return std::move(run_);
+    run_.step_label = *labels_.begin();
     return std::move(run_);
   }
 
@@ -97,6 +112,25 @@ class RunBuilder {
     const auto [place, is_new] = run_.kernels.try_emplace(std::string(name));
     if (is_new) place->second.communication = !communication_.LibraryOf(name).empty();
     return place->second;
+  }
+
+  // Traces whose clock doesn't begin with the epoch have no start.
+  void AddStart(int64_t epoch_offset_ns, const analyze::Extent& on_gpu) {
+    if (on_gpu.IsEmpty()) return;
+    const int64_t start_ns = epoch_offset_ns + on_gpu.first_ns;
+    if (start_ns >= kFirstStart) run_.start_ns = std::min(run_.start_ns.value_or(start_ns), start_ns);
+  }
+
+  void AddSteps(const analyze::RankSteps& steps) {
+    if (steps.steps.empty()) return;
+    std::vector<int64_t> times;
+    for (const analyze::StepTimes& step : steps.steps) times.push_back(step.step_ns);
+    const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
+    std::ranges::nth_element(times, middle);
+    median_steps_ns_ += static_cast<double>(*middle);
+    ++steps_of_ranks_;
+    steps_ += steps.steps.size();
+    labels_.insert(steps.label);
   }
 
   void AddRank(const analyze::TraceState& state, const analyze::RankResult& rank) {
@@ -118,6 +152,7 @@ class RunBuilder {
       analyze::MeanError& launches = KernelOf(state, name).launches;
       if (result.launches.variance >= launches.variance) launches = result.launches;
     }
+    AddSteps(rank.steps);
     // Ranks wait for each other, so more ranks don't make the progress better known.
     const analyze::MeanError progress = ProgressOf(rank.kernels);
     run_.progress.variance += progress.variance;
@@ -128,6 +163,10 @@ class RunBuilder {
 
   const analyze::CommunicationKernels& communication_;
   Run run_;
+  double median_steps_ns_ = 0;
+  int64_t steps_of_ranks_ = 0;
+  size_t steps_ = 0;
+  std::set<std::string> labels_;
 };
 
 }  // namespace
@@ -144,6 +183,47 @@ void KernelGroup::Merge(const KernelGroup& other) {
   error.freedom = known ? std::min(error.freedom, other.error.freedom) : 0;
   count += other.count;
   total_ns += other.total_ns;
+}
+
+void Amount::Merge(const Amount& other) {
+  count += other.count;
+  total_ns += other.total_ns;
+  bytes += other.bytes;
+}
+
+void Kernel::Merge(const Kernel& other) {
+  amount.Merge(other.amount);
+  if (other.launches.variance >= launches.variance) launches = other.launches;
+  for (const auto& [shape, group] : other.groups) groups[shape].Merge(group);
+}
+
+void Run::Merge(const Run& other) {
+  paths.insert(paths.end(), other.paths.begin(), other.paths.end());
+  notes.insert(notes.end(), other.notes.begin(), other.notes.end());
+  runs += other.runs;
+  start_ns.reset();
+  step_ns.reset();
+  steps += other.steps;
+  if (step_label != other.step_label) step_label.clear();
+  ranks = std::max(ranks, other.ranks);
+  for (const auto time : kAllTimes) times.*time += other.times.*time;
+  progress.variance += other.progress.variance;
+  progress.freedom = std::min(progress.freedom, other.progress.freedom);
+  for (const auto named : {&Run::kernels, &Run::phases})
+    for (const auto& [name, kernel] : other.*named) {
+      const auto [mine, is_new] = (this->*named).try_emplace(name, kernel);
+      if (is_new) continue;
+      mine->second.Merge(kernel);
+      mine->second.runs += kernel.runs;
+    }
+  for (const auto amounts : {&Run::graphs, &Run::copies, &Run::calls})
+    for (const auto& [name, amount] : other.*amounts) (this->*amounts)[name].Merge(amount);
+}
+
+void Run::FinishMerging() {
+  const auto count = static_cast<double>(runs);
+  for (const auto time : kAllTimes) times.*time /= count;
+  progress.variance /= count * count;
 }
 
 Result<Run> ReadRun(const std::vector<std::string>& paths, const analyze::Options& options) {

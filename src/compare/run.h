@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,8 @@ struct Amount {
   int64_t count = 0;
   int64_t total_ns = 0;
   int64_t bytes = 0;  // of copies and sets
+
+  void Merge(const Amount& other);
 };
 
 struct Kernel {
@@ -36,7 +39,12 @@ struct Kernel {
       launches;  // of its launches per time, relative to their mean squared; unknown of rare names
   bool communication = false;              // its duration depends on other ranks
   std::map<uint32_t, KernelGroup> groups;  // by launch shape; not those of traces with too many
+  int64_t runs = 1;                        // that have it
+
+  // Adds launches of other ranks or runs, without those runs.
+  void Merge(const Kernel& other);
 };
+using Kernels = std::map<std::string, Kernel>;  // by name
 
 // How a rank spent its time, in ns; `span_ns` is the sum of all others.
 struct Times {
@@ -49,17 +57,28 @@ struct Times {
   double idle_other_ns = 0;     // between two events, or waiting for something else than the host
 };
 
-// A run of a program, as its traces show it.
+// A run of a program, as its traces show it, or several runs together.
 struct Run {
   std::vector<std::string> paths;
-  int64_t ranks = 0;
-  Times times;                            // mean over ranks
-  analyze::MeanError progress;            // of the work per time, relative to its mean squared
-  std::map<std::string, Kernel> kernels;  // by name, summed over ranks
+  int64_t runs = 1;
+  int64_t ranks = 0;                // of the run that has most
+  std::optional<int64_t> start_ns;  // of its first GPU event, since the Unix epoch; not of several runs
+  std::optional<double> step_ns;    // the median step, mean over ranks; likewise
+  std::string step_label;           // of the steps of all ranks; empty if they have none, or others
+  double steps = 0;                 // mean over ranks, summed over runs
+  double work = 1;                  // as a multiple of A's runs together; set by Compare
+  Times times;                      // mean over ranks and runs
+  analyze::MeanError progress;      // of the work per time, relative to its mean squared
+  Kernels kernels;                  // summed over ranks and runs
+  Kernels phases;                   // likewise, of annotated ranges by name without digits; see AddPhases
   std::map<std::string, Amount> graphs;
   std::map<std::string, Amount> copies;  // by kind: "htod pageable -> device"
   std::map<std::string, Amount> calls;
   std::vector<std::string> notes;  // what is missing, as sentences
+
+  // Adds another run; times and errors are sums until FinishMerging.
+  void Merge(const Run& other);
+  void FinishMerging();
 };
 
 // Reads the traces of one run. Errors: those of analyze::Analyze; kInvalidArgument if there are no kernels.

@@ -21,6 +21,11 @@ namespace gpusonde::compare {
 namespace {
 
 constexpr size_t kKernelsShown = 20, kOthersShown = 8, kSentencesOfKernels = 6;
+// Student's t for 95 % is 2.8 with so many runs, and 4.3 with two of each side.
+constexpr int64_t kEnoughRuns = 6;
+constexpr size_t kKindsShown = 4, kStacksShown = 8, kFramesShown = 4;
+constexpr size_t kMaxFrame = 60;            // bytes
+constexpr double kMuchUnmatched = 0.2;      // of the time of kernels
 constexpr double kNoticeableShare = 0.005;  // of the span: smaller parts have no sentence
 
 std::string Time(double ns) { return analyze::Time(std::llround(ns)); }
@@ -63,10 +68,13 @@ class TextWriter {
     Findings();
     Sides();
     Times();
-    Kernels();
+    Kernels("Kernels", comparison_.kernels);
+    Kernels("Phases: annotated ranges, on the host", comparison_.phases);
+    Others("Kinds of work, by the names of kernels", comparison_.kinds);
     Others("CUDA graphs", comparison_.graphs);
     Others("Copies", comparison_.copies);
     Others("API calls", comparison_.calls);
+    for (const StackDiff& diff : comparison_.stacks) Stacks(diff);
     return std::move(out_);
   }
 
@@ -93,12 +101,14 @@ class TextWriter {
 
   void Findings() {
     Pace();
-    if (comparison_.duration.has_value() && comparison_.duration->IsSignificant())
+    if (comparison_.duration.has_value() && comparison_.duration->significant)
       Print("- Kernels take {} {} than before, per launch ({}).",
             Percent(std::max(comparison_.duration->ratio, 2 - comparison_.duration->ratio)),
             comparison_.duration->ratio > 1 ? "longer" : "less time", Interval(*comparison_.duration));
-    ChangedKernels();
+    ChangedKernels(comparison_.kernels, "kernel");
+    ChangedKernels(comparison_.phases, "phase");
     NewAndGone();
+    Kinds();
     OtherTimes();
     Caveats();
   }
@@ -111,18 +121,19 @@ class TextWriter {
           "compared as they are.");
     } else if (!comparison_.pace.has_value()) {
       Print(
-          "B takes {} instead of {} for A's amount of work; the traces are too short to know how certain "
-          "that is.",
+          "B takes {} instead of {} for A's amount of work; the traces are too short, or the runs of a side "
+          "too "
+          "different, to know how certain that is.",
           Time(comparison_.times.front().b_ns), Time(span));
     } else {
       const Ratio& pace = *comparison_.pace;
+      const std::string_view work = comparison_.work_by_steps ? "as many steps" : "the same work";
       const std::string change = fmt::format("{} {}", Percent(std::max(pace.ratio, 2 - pace.ratio)),
                                              pace.ratio > 1 ? "more time" : "less time");
-      if (pace.IsSignificant())
-        Print("B takes {} than A for the same work ({}).", change, Interval(pace));
+      if (pace.significant)
+        Print("B takes {} than A for {} ({}).", change, work, Interval(pace));
       else
-        Print("B and A don't differ significantly: B takes {} for the same work ({}).", change,
-              Interval(pace));
+        Print("B and A don't differ significantly: B takes {} for {} ({}).", change, work, Interval(pace));
     }
   }
 
@@ -132,10 +143,10 @@ class TextWriter {
     return by_duration && !kernel.other_shapes ? kernel.slower_ns : kernel.line.more_ns();
   }
 
-  void ChangedKernels() {
+  void ChangedKernels(const std::vector<KernelLine>& lines, std::string_view what) {
     size_t sentences = 0, others = 0;
     double others_ns = 0;
-    for (const KernelLine& kernel : comparison_.kernels) {
+    for (const KernelLine& kernel : lines) {
       if (kernel.change == Change::kNone || kernel.change == Change::kOnlyInA ||
           kernel.change == Change::kOnlyInB)
         continue;
@@ -145,22 +156,22 @@ class TextWriter {
         continue;
       }
       ++sentences;
-      Print("- {} {}: {}.", shown_(kernel.line.name), WhatChanged(kernel), Difference(CostOf(kernel)));
+      Print("- {}{} {}: {}.", what == "phase" ? "Phase " : "", shown_(kernel.line.name),
+            WhatChanged(kernel, what == "phase"), Difference(CostOf(kernel)));
     }
     if (others > 0)
-      Print("- {} more {} changed: {} in total.", others, others == 1 ? "kernel" : "kernels",
-            Difference(others_ns));
+      Print("- {} changed too: {} in total.",
+            Counted(static_cast<int64_t>(others), "more " + std::string(what)), Difference(others_ns));
   }
 
-  static std::string WhatChanged(const KernelLine& kernel) {
+  static std::string WhatChanged(const KernelLine& kernel, bool phase) {
     if (kernel.change == Change::kMoreLaunches || kernel.change == Change::kFewerLaunches)
-      return fmt::format("is launched {:.0f} times instead of {:.0f}", kernel.line.count_b,
-                         kernel.line.count_a);
+      return fmt::format("is {} {:.0f} times instead of {:.0f}", phase ? "entered" : "launched",
+                         kernel.line.count_b, kernel.line.count_a);
     const Ratio& ratio = *kernel.duration;
-    return fmt::format("{}takes {} {} per launch ({})",
-                       kernel.other_shapes ? "is launched in other shapes, and " : "",
+    return fmt::format("{}takes {} {}{} ({})", kernel.other_shapes ? "is launched in other shapes, and " : "",
                        Percent(std::max(ratio.ratio, 2 - ratio.ratio)), ratio.ratio > 1 ? "longer" : "less",
-                       Interval(ratio));
+                       phase ? "" : " per launch", Interval(ratio));
   }
 
   void NewAndGone() {
@@ -175,6 +186,23 @@ class TextWriter {
     if (in_a.count + in_b.count > 0)
       Print("- {} only in A ({}), {} only in B ({}): {}.", Counted(in_a.count, "kernel"), Time(in_a.ns),
             Counted(in_b.count, "kernel"), Time(in_b.ns), Difference(in_b.ns - in_a.ns));
+  }
+
+  // What kinds of work the time went to, where many kernels can't be matched one by one.
+  void Kinds() {
+    double all_ns = 0, unmatched_ns = 0;
+    for (const KernelLine& kernel : comparison_.kernels) {
+      all_ns += kernel.line.a_ns + kernel.line.b_ns;
+      const bool is_in_both = kernel.line.count_a > 0 && kernel.line.count_b > 0;
+      if (!is_in_both) unmatched_ns += kernel.line.a_ns + kernel.line.b_ns;
+    }
+    if (unmatched_ns < kMuchUnmatched * all_ns) return;
+    Print("- {:.0f} % of the kernel time is in kernels that only one side has. By kinds of work:",
+          100 * unmatched_ns / all_ns);
+    for (const Line& kind :
+         std::span(comparison_.kinds).first(std::min(comparison_.kinds.size(), kKindsShown)))
+      Print("- {}: {} instead of {}, {}.", kind.name, Time(kind.b_ns), Time(kind.a_ns),
+            Difference(kind.more_ns()));
   }
 
   // Where a rank's time that is not computation went.
@@ -212,7 +240,26 @@ class TextWriter {
           "time, a "
           "change of {} would have been found in 95 of 100 pairs of runs.",
           tested, known, Percent(DetectableOf(comparison_.kernels)));
-    Print("With one run each, what varies from run to run can't be distinguished from a change.");
+    Runs();
+  }
+
+  void Runs() {
+    const int64_t runs = comparison_.a.runs + comparison_.b.runs;
+    if (runs == 2) {
+      Print("With one run each, what varies from run to run can't be distinguished from a change.");
+      return;
+    }
+    std::string varies;
+    if (comparison_.pace.has_value() && comparison_.pace->between_runs.has_value())
+      varies =
+          fmt::format("; runs of a side differ by {:.1f} % in the time for equal work (standard deviation)",
+                      *comparison_.pace->between_runs * 100);
+    Print("Intervals include the variation from run to run, of {} of A and {} of B{}.",
+          Counted(comparison_.a.runs, "run"), comparison_.b.runs, varies);
+    if (runs < kEnoughRuns)
+      Print(
+          "That variation is hardly known from so few runs; three or more of each side find smaller "
+          "changes.");
   }
 
   void Sides() {
@@ -222,12 +269,18 @@ class TextWriter {
         paths = Printable(run->paths.front());
       else
         paths = fmt::format("{} and {} more", Printable(run->paths.front()), run->paths.size() - 1);
+      if (run->runs > 1) paths += fmt::format(" ({} runs)", run->runs);
       Print("{}: {}", side, paths);
       for (const std::string& note : run->notes) Print("   Note: {}.", Printable(note));
     }
+    if (comparison_.work_by_steps)
+      Print(
+          "Too few kernels are in both runs to tell the amount of work by them; it is that of the steps "
+          "named {}.",
+          Printable(comparison_.a.step_label));
     if (comparison_.work.has_value() && std::abs(*comparison_.work - 1) > 0.005)
-      Print("B did {:.3g} times A's work, by the launches of its kernels; figures of B are divided by that.",
-            *comparison_.work);
+      Print("B did {:.3g} times A's work, by {}; figures of B are divided by that.", *comparison_.work,
+            comparison_.work_by_steps ? "its steps" : "the launches of its kernels");
   }
 
   void Times() {
@@ -240,8 +293,9 @@ class TextWriter {
         {"idle_host", "idle: nothing launched"},
         {"idle_other", "idle: other"},
     }};
-    Print("\nTime of {}",
-          comparison_.a.ranks == 1 && comparison_.b.ranks == 1 ? "the GPU" : "a GPU, mean of all ranks");
+    Print("\nTime of {}{}",
+          comparison_.a.ranks == 1 && comparison_.b.ranks == 1 ? "the GPU" : "a GPU, mean of all ranks",
+          comparison_.a.runs + comparison_.b.runs > 2 ? ", mean of all runs" : "");
     Print("{:>13} {:>12} {:>12}", "difference", "A", "B");
     for (const Line& part : comparison_.times) {
       if (part.a_ns == 0 && part.b_ns == 0) continue;
@@ -252,12 +306,13 @@ class TextWriter {
     }
   }
 
-  void Kernels() {
-    Print("\nKernels");
-    Print("{:>13} {:>12} {:>12} {:>9} {:>9} {:>11}  {}", "difference", "A", "B", "count A", "count B",
-          "per launch", "name");
-    const size_t shown = std::min(comparison_.kernels.size(), kKernelsShown);
-    for (const KernelLine& kernel : std::span(comparison_.kernels).first(shown)) {
+  void Kernels(std::string_view title, const std::vector<KernelLine>& lines) {
+    if (lines.empty()) return;
+    Print("\n{}", title);
+    Print("{:>13} {:>12} {:>12} {:>9} {:>9} {:>11}  {}", "difference", "A", "B", "count A", "count B", "each",
+          "name");
+    const size_t shown = std::min(lines.size(), kKernelsShown);
+    for (const KernelLine& kernel : std::span(lines).first(shown)) {
       const Line& line = kernel.line;
       std::string duration = "–";
       if (kernel.duration.has_value())
@@ -267,8 +322,8 @@ class TextWriter {
             kernel.change == Change::kSlower || kernel.change == Change::kFaster ? "*" : " ",
             shown_(line.name));
     }
-    More(comparison_.kernels.size(), shown);
-    Print("* significant; per launch: of launches of equal shape, by the mean of logarithms");
+    More(lines.size(), shown);
+    Print("* significant; each: one of equal shape, by the mean of logarithms");
   }
 
   void Others(std::string_view title, const std::vector<Line>& lines) {
@@ -280,6 +335,35 @@ class TextWriter {
       Print("{:>13} {:>12} {:>12} {:>9.0f} {:>9.0f}  {}", Difference(line.more_ns()), Time(line.a_ns),
             Time(line.b_ns), line.count_a, line.count_b, shown_(line.name));
     More(lines.size(), shown);
+  }
+
+  // "… > aten::linear > aten::addmm > kernel".
+  static std::string Inner(const StackLine& line) {
+    const size_t left_out = line.frames.size() - std::min(line.frames.size(), kFramesShown);
+    std::string text = left_out > 0 ? "…" : "";
+    for (const std::string& frame : std::span(line.frames).subspan(left_out))
+      text += (text.empty() ? "" : " > ") + Shorten(Printable(frame), kMaxFrame);
+    return text.empty() ? "(no stack)" : text;
+  }
+
+  void StackLines(std::string_view title, std::span<const StackLine> lines) {
+    if (lines.empty()) return;
+    Print("\n{}", title);
+    Print("{:>13} {:>12} {:>12}  {}", "difference", "A", "B", "name");
+    for (const StackLine& line : lines)
+      Print("{:>13} {:>12} {:>12}  {}", Difference(line.more_ns()), Time(line.a_ns), Time(line.b_ns),
+            Inner(line));
+  }
+
+  void Stacks(const StackDiff& diff) {
+    const bool gpu = diff.type() == model::ProfileType::kGpu;
+    const std::vector<StackLine> operators = diff.Operators();
+    StackLines("GPU time by operator", std::span(operators).first(std::min(operators.size(), kKernelsShown)));
+    More(operators.size(), std::min(operators.size(), kKernelsShown));
+    const std::vector<StackLine> changes = diff.Changes(kStacksShown);
+    StackLines(
+        gpu ? "GPU time by stack, what grew and shrank most" : "CPU time by stack, what grew and shrank most",
+        changes);
   }
 
   void More(size_t all, size_t shown) {

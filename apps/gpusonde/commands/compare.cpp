@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
+#include <string.h>  // strverscmp, which <cstring> needn't have
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -13,9 +14,14 @@
 #include <vector>
 
 #include "analyze/analyzer.h"
+#include "base/counted.h"
 #include "command.h"
 #include "compare/comparison.h"
+#include "compare/trend.h"
 #include "messages.h"
+#include "recordings.h"
+#include "store/queries/gpu_query.h"
+#include "store/queries/profile_query.h"
 #include "traces.h"
 #include "values.h"
 
@@ -23,16 +29,21 @@ namespace gpusonde::app {
 namespace {
 
 constexpr const char* kCompareFooter = R"(
-A and B are recordings or traces, as those of gpusonde analyze, or folders with those of all ranks of a job. Launches
-of one kernel with equal shapes are compared. If one run did more work than the other, its figures are divided by
-that. docs/compare.md describes the figures, the tests and the JSON.
+A run is a recording or a trace, as those of gpusonde analyze, or a folder with those of all ranks of a job. Several
+runs before and after are separated by "vs"; only then is the variation from run to run known. Launches of one kernel
+with equal shapes are compared. If one side did more work than the other, its figures are divided by that.
+docs/compare.md describes the figures, the tests and the JSON.
 
   gpusonde compare yesterday.sonde today.sonde
+  gpusonde compare before/*.sonde vs after/*.sonde
   gpusonde compare before.sqlite after.sqlite --format json | jq '.pace'
+  gpusonde compare --trend nightly/ --format html -o trend.html
   gpusonde compare main.sonde branch.sonde --fail-over 5%     exit status 1 if B takes significantly longer)";
 
 struct CompareOptions {
-  std::string a, b;
+  std::vector<std::string> runs;  // A B, or A… vs B…; of a trend all, or a folder
+  bool trend = false;
+  bool stacks = false;
   std::string format = "text";
   std::string output;
   std::string communication;
@@ -52,22 +63,91 @@ Result<double> ParsePercent(const char* option, std::string_view text) {
               fmt::format("{} {}: write a percentage, such as 5%", option, text));
 }
 
-// The files of a side: itself, or all files of a folder.
-Result<std::vector<std::string>> FilesOf(const std::string& side) {
+constexpr std::string_view kVersus = "vs";
+
+// The runs of a comparison, each with its files.
+struct Sides {
+  std::vector<std::vector<std::string>> a, b;
+
+  std::vector<std::string> Files() const {
+    std::vector<std::string> files;
+    for (const auto* const side : {&a, &b})
+      for (const auto& run : *side) files.insert(files.end(), run.begin(), run.end());
+    return files;
+  }
+};
+
+// The files of a run: itself, or all files of a folder.
+Result<std::vector<std::string>> FilesOf(const std::string& run) {
   std::error_code error;
-  if (!std::filesystem::is_directory(side, error)) return std::vector{side};
+  if (!std::filesystem::is_directory(run, error)) return std::vector{run};
   std::vector<std::string> files;
-  for (const auto& entry : std::filesystem::directory_iterator(side, error))
+  for (const auto& entry : std::filesystem::directory_iterator(run, error))
     if (entry.is_regular_file(error)) files.push_back(entry.path().string());
-  if (error) return Fail(ErrnoError(error.value(), side));
-  if (files.empty()) return Fail(ErrorCode::kInvalidArgument, side + ": a folder without files");
+  if (error) return Fail(ErrnoError(error.value(), run));
+  if (files.empty()) return Fail(ErrorCode::kInvalidArgument, run + ": a folder without files");
   std::ranges::sort(files);
   return files;
 }
 
+// What is wrong with how the runs are divided into sides; empty if nothing is.
+std::string WrongSides(const std::vector<std::string>& runs, bool trend) {
+  const auto versus = std::ranges::find(runs, kVersus);
+  if (trend) return versus == runs.end() ? "" : "a trend has no sides: leave out vs";
+  if (versus == runs.end() && runs.size() != 2)
+    return fmt::format("{} given: give two, or write vs between the runs before and those after",
+                       Counted(static_cast<int64_t>(runs.size()), "run"));
+  if (versus != runs.end() &&
+      (versus == runs.begin() || versus + 1 == runs.end() || std::ranges::count(runs, kVersus) > 1))
+    return "write vs once, with runs on both sides of it";
+  return "";
+}
+
+Result<Sides> SidesOf(const std::vector<std::string>& runs) {
+  const bool has_versus = std::ranges::find(runs, kVersus) != runs.end();
+  Sides sides;
+  bool is_b = false;
+  for (const std::string& run : runs) {
+    if (run == kVersus) {
+      is_b = true;
+      continue;
+    }
+    ASSIGN_OR_RETURN(std::vector<std::string> files, FilesOf(run));
+    (is_b ? sides.b : sides.a).push_back(std::move(files));
+    is_b |= !has_versus;
+  }
+  return sides;
+}
+
+// The runs of a trend, as side A: those given, or those in a folder, where a folder is a job's.
+Result<Sides> RunsOfTrend(std::vector<std::string> runs) {
+  std::error_code error;
+  std::string folder;
+  if (runs.size() == 1 && std::filesystem::is_directory(runs.front(), error)) {
+    folder = std::exchange(runs, {}).front();
+    for (const auto& entry : std::filesystem::directory_iterator(folder, error))
+      runs.push_back(entry.path().string());
+    if (error) return Fail(ErrnoError(error.value(), folder));
+    // "run2" before "run10".
+    std::ranges::sort(runs, [](const std::string& a, const std::string& b) {
+      return ::strverscmp(a.c_str(), b.c_str()) < 0;
+    });
+  }
+  if (runs.size() < compare::kMinTrendRuns)
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("{}a trend needs at least {} runs, and there are {}",
+                            folder.empty() ? "" : folder + ": ", compare::kMinTrendRuns, runs.size()));
+  Sides sides;
+  for (const std::string& run : runs) {
+    ASSIGN_OR_RETURN(std::vector<std::string> files, FilesOf(run));
+    sides.a.push_back(std::move(files));
+  }
+  return sides;
+}
+
 // Whether `ratio` is beyond the limit, and not by chance.
 bool IsOver(const std::optional<compare::Ratio>& ratio, double limit) {
-  return ratio.has_value() && ratio->ratio > 1 + limit && ratio->IsSignificant();
+  return ratio.has_value() && ratio->ratio > 1 + limit && ratio->significant;
 }
 
 // What --fail-over objects to.
@@ -85,8 +165,54 @@ std::string Judge(const compare::Comparison& comparison, double limit) {
   return "";
 }
 
-Result<std::string> Run(CompareOptions& options, const std::vector<std::string>& a,
-                        const std::vector<std::string>& b, const std::string& output) {
+Result<std::vector<compare::Run>> ReadRuns(const std::vector<std::vector<std::string>>& runs,
+                                           const analyze::Options& options) {
+  std::vector<compare::Run> read;
+  for (const std::vector<std::string>& files : runs) {
+    ASSIGN_OR_RETURN(compare::Run run, compare::ReadRun(files, options));
+    read.push_back(std::move(run));
+  }
+  return read;
+}
+
+// What --fail-over objects to in a trend: that its last change was for the worse.
+std::string JudgeTrend(const compare::Trend& trend, double limit) {
+  if (trend.series.empty() || trend.series.front().kind != compare::SeriesKind::kPace)
+    return "--fail-over: the runs can't be compared, as they launched different kernels";
+  for (const compare::Series& series : trend.series) {
+    if (series.kind != compare::SeriesKind::kPace && series.kind != compare::SeriesKind::kDuration) continue;
+    if (series.changes.empty() || series.changes.back().ratio <= 1 + limit) continue;
+    return fmt::format("--fail-over: {} {:.1f} % longer since {}",
+                       series.kind == compare::SeriesKind::kPace ? "the same work takes" : "kernels take",
+                       (series.changes.back().ratio - 1) * 100,
+                       trend.runs[series.changes.back().run].paths.front());
+  }
+  return "";
+}
+
+template <class Results>
+Status WriteResults(const CompareOptions& options, const Results& results, const std::string& output) {
+  return WriteReport(options.format == "json"   ? ToJson(results)
+                     : options.format == "html" ? ToHtml(results)
+                                                : ToText(results),
+                     output);
+}
+
+// Reads each run again, as a recording.
+Status AddStacks(const CompareOptions& options, const std::vector<std::vector<std::string>>& runs, bool is_b,
+                 compare::Comparison& comparison) {
+  for (const std::vector<std::string>& files : runs) {
+    ASSIGN_OR_RETURN(const auto store, OpenRecordings(files, {.partial = options.how.partial,
+                                                              .temp_limit = options.how.temp_limit}));
+    ASSIGN_OR_RETURN(const model::Profile gpu, store::ReadGpuProfile(*store, {}));
+    comparison.AddProfile(gpu, is_b);
+    ASSIGN_OR_RETURN(const model::Profile cpu, store::ReadProfile(*store, {}));
+    if (!cpu.samples.empty()) comparison.AddProfile(cpu, is_b);
+  }
+  return {};
+}
+
+Result<std::string> Run(CompareOptions& options, const Sides& sides, const std::string& output) {
   compare::Options how;
   ASSIGN_OR_RETURN(how.min_change, ParsePercent("--min-change", options.min_change));
   std::optional<double> limit;
@@ -96,29 +222,41 @@ Result<std::string> Run(CompareOptions& options, const std::vector<std::string>&
   if (!options.communication.empty()) {
     ASSIGN_OR_RETURN(options.how.communication, analyze::CommunicationKernels::With(options.communication));
   }
-  ASSIGN_OR_RETURN(compare::Run before, compare::ReadRun(a, options.how));
-  ASSIGN_OR_RETURN(compare::Run after, compare::ReadRun(b, options.how));
-  const compare::Comparison comparison = compare::Compare(std::move(before), std::move(after), how);
-  TRY(WriteReport(options.format == "json"   ? compare::ToJson(comparison)
-                  : options.format == "html" ? compare::ToHtml(comparison)
-                                             : compare::ToText(comparison),
-                  output));
+  ASSIGN_OR_RETURN(std::vector<compare::Run> before, ReadRuns(sides.a, options.how));
+  if (options.trend) {
+    const compare::Trend trend = compare::FollowRuns(std::move(before), how);
+    TRY(WriteResults(options, trend, output));
+    return limit.has_value() ? JudgeTrend(trend, *limit) : "";
+  }
+  ASSIGN_OR_RETURN(std::vector<compare::Run> after, ReadRuns(sides.b, options.how));
+  compare::Comparison comparison = compare::Compare(std::move(before), std::move(after), how);
+  if (options.stacks) {
+    TRY(AddStacks(options, sides.a, false, comparison));
+    TRY(AddStacks(options, sides.b, true, comparison));
+  }
+  TRY(WriteResults(options, comparison, output));
   return limit.has_value() ? Judge(comparison, *limit) : "";
 }
 
 int RunCompare(CompareOptions& options) {
-  const auto a = FilesOf(options.a), b = FilesOf(options.b);
-  for (const auto* files : {&a, &b})
-    if (!files->has_value()) {
-      PrintError("compare", files->error());
-      return kExitFailed;
-    }
-  std::vector<std::string> both = *a;
-  both.insert(both.end(), b->begin(), b->end());
+  if (options.trend && options.stacks) {
+    PrintError("compare", {ErrorCode::kInvalidArgument, "--stacks compares two sides: leave out --trend"});
+    return kExitUsage;
+  }
+  if (const std::string wrong = WrongSides(options.runs, options.trend); !wrong.empty()) {
+    PrintError("compare", {ErrorCode::kInvalidArgument, wrong});
+    return kExitUsage;
+  }
+  const auto sides = options.trend ? RunsOfTrend(options.runs) : SidesOf(options.runs);
+  if (!sides.has_value()) {
+    PrintError("compare", sides.error());
+    return kExitFailed;
+  }
   return RunOverTraces({.command = "compare",
-                        .traces = std::move(both),
+                        .traces = sides->Files(),
                         .output = options.output,
-                        .work = [&](const std::string& output) { return Run(options, *a, *b, output); }});
+                        .apart = options.stacks,
+                        .work = [&](const std::string& output) { return Run(options, *sides, output); }});
 }
 
 }  // namespace
@@ -127,9 +265,16 @@ void AddCompare(CLI::App& app, int& exit_status) {
   auto options = std::make_shared<CompareOptions>();
   CLI::App* command = app.add_subcommand("compare", "Find what changed between two runs of a program");
   command->footer(kCompareFooter);
-  command->add_option("A", options->a, "The run before: a recording, a trace, or a folder of a job's")
+  command
+      ->add_option("RUN", options->runs,
+                   "The run before and the one after, or several of each with vs between them: recordings, "
+                   "traces, or folders with those of a job")
       ->required();
-  command->add_option("B", options->b, "The run after")->required();
+  command->add_flag("--trend", options->trend,
+                    "Follow four runs or more, or those in a folder, by their starts, and find the runs that "
+                    "brought changes");
+  command->add_flag("--stacks", options->stacks,
+                    "Compare GPU and CPU time by operator and stack too, which reads traces twice");
   command->add_option("--format", options->format, "text, json or html")
       ->capture_default_str()
       ->check(OneOf({"text", "json", "html"}));

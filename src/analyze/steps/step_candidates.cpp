@@ -121,6 +121,21 @@ Steps StepCandidates::StepsOf(int64_t process, std::string_view prefix) const {
   return best;
 }
 
+std::map<std::string, std::vector<TimeRange>> StepCandidates::RangesOf(int64_t process) const {
+  std::map<std::string, std::vector<TimeRange>> by_label;
+  const auto found = by_process_.find(process);
+  if (found == by_process_.end() || found->second.size() >= kMaxRanges) return by_label;
+  for (const Labelled& range : found->second)
+    by_label[std::string(labels_[labels_.Canonical(range.label)])].push_back({range.start_ns, range.end_ns});
+  return by_label;
+}
+
+std::vector<int64_t> StepCandidates::Processes() const {
+  std::vector<int64_t> processes;
+  for (const auto& [process, ranges] : by_process_) processes.push_back(process);
+  return processes;
+}
+
 std::vector<TimeRange> StepCandidates::TimesOf(int64_t process, std::string_view prefix) const {
   std::vector<TimeRange> times;
   if (const auto found = by_process_.find(process); found != by_process_.end())

@@ -40,6 +40,10 @@ class StepCandidates {
   // and covers most of the time: of those that cover 80 % the one with the most ranges, else the one that
   // covers most, but at least half.
   Steps StepsOf(int64_t process, std::string_view prefix) const;
+  // All ranges of a process by label; empty if there were more than are kept.
+  std::map<std::string, std::vector<TimeRange>> RangesOf(int64_t process) const;
+  // The processes that have ranges.
+  std::vector<int64_t> Processes() const;
   // When any range was open whose label begins so; sorted, disjoint.
   std::vector<TimeRange> TimesOf(int64_t process, std::string_view prefix) const;
 
