@@ -61,6 +61,19 @@ CLI::Validator Number(std::string name, double min, double max, bool also_zero) 
           std::move(name)};
 }
 
+CLI::Validator Percentage() {
+  return {[](std::string& input) {
+            const std::string_view text = input;
+            const std::optional<double> value =
+                ParseFinite(std::string(text.substr(0, text.size() - (text.ends_with('%') ? 1 : 0))));
+            if (!value.has_value() || *value < 0 || *value > 1000)
+              return fmt::format("{}: write a percentage, such as 5%", input);
+            input = fmt::format("{}", *value / 100);
+            return std::string();
+          },
+          "PERCENT"};
+}
+
 CLI::Validator PositiveNumber(std::string name) {
   return {[](std::string& input) {
             const std::optional<double> value = ParseFinite(input);

@@ -21,6 +21,8 @@ CLI::Validator OneOf(std::vector<std::string> values);
 CLI::Validator WholeNumber(std::string name, int64_t min, int64_t max = kAnyWhole);
 // A finite number from `min` to `max`, or also 0 if `also_zero`.
 CLI::Validator Number(std::string name, double min, double max, bool also_zero = false);
+// "5%" or "5" becomes 0.05; up to 1000 %. For transform().
+CLI::Validator Percentage();
 // Greater than 0.
 CLI::Validator PositiveNumber(std::string name);
 

@@ -4,7 +4,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -47,21 +46,10 @@ struct CompareOptions {
   std::string format = "text";
   std::string output;
   std::string communication;
-  std::string fail_over;
-  std::string min_change = "1%";
+  std::optional<double> fail_over;
+  double min_change = 0.01;
   analyze::Options how;
 };
-
-// "5%" or "5" as 0.05.
-Result<double> ParsePercent(const char* option, std::string_view text) {
-  double percent = 0;
-  const char* const end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, percent);
-  const bool ends = rest == end || (rest + 1 == end && *rest == '%');
-  if (error == std::errc() && ends && percent >= 0 && percent <= 1000) return percent / 100;
-  return Fail(ErrorCode::kInvalidArgument,
-              fmt::format("{} {}: write a percentage, such as 5%", option, text));
-}
 
 constexpr std::string_view kVersus = "vs";
 
@@ -214,11 +202,7 @@ Status AddStacks(const CompareOptions& options, const std::vector<std::vector<st
 
 Result<std::string> Run(CompareOptions& options, const Sides& sides, const std::string& output) {
   compare::Options how;
-  ASSIGN_OR_RETURN(how.min_change, ParsePercent("--min-change", options.min_change));
-  std::optional<double> limit;
-  if (!options.fail_over.empty()) {
-    ASSIGN_OR_RETURN(limit, ParsePercent("--fail-over", options.fail_over));
-  }
+  how.min_change = options.min_change;
   if (!options.communication.empty()) {
     ASSIGN_OR_RETURN(options.how.communication, analyze::CommunicationKernels::With(options.communication));
   }
@@ -226,7 +210,7 @@ Result<std::string> Run(CompareOptions& options, const Sides& sides, const std::
   if (options.trend) {
     const compare::Trend trend = compare::FollowRuns(std::move(before), how);
     TRY(WriteResults(options, trend, output));
-    return limit.has_value() ? JudgeTrend(trend, *limit) : "";
+    return options.fail_over.has_value() ? JudgeTrend(trend, *options.fail_over) : "";
   }
   ASSIGN_OR_RETURN(std::vector<compare::Run> after, ReadRuns(sides.b, options.how));
   compare::Comparison comparison = compare::Compare(std::move(before), std::move(after), how);
@@ -235,7 +219,7 @@ Result<std::string> Run(CompareOptions& options, const Sides& sides, const std::
     TRY(AddStacks(options, sides.b, true, comparison));
   }
   TRY(WriteResults(options, comparison, output));
-  return limit.has_value() ? Judge(comparison, *limit) : "";
+  return options.fail_over.has_value() ? Judge(comparison, *options.fail_over) : "";
 }
 
 int RunCompare(CompareOptions& options) {
@@ -279,12 +263,15 @@ void AddCompare(CLI::App& app, int& exit_status) {
       ->capture_default_str()
       ->check(OneOf({"text", "json", "html"}));
   command->add_option("-o,--output", options->output, "The file to write; default: standard output");
-  command->add_option("--fail-over", options->fail_over,
-                      "A percentage: exit with 1 if B takes more than that longer, and not by chance");
+  command
+      ->add_option("--fail-over", options->fail_over,
+                   "Exit with 1 if B takes more than that longer, and not by chance")
+      ->transform(Percentage());
   command
       ->add_option("--min-change", options->min_change,
-                   "A percentage: ignore smaller changes, which runs have for reasons outside of the program")
-      ->capture_default_str();
+                   "Ignore smaller changes, which runs have for reasons outside of the program")
+      ->default_str("1%")
+      ->transform(Percentage());
   command->add_option("--communication", options->communication,
                       "Regular expression for names of kernels that are communication too");
   command->add_option("--threads", options->how.threads, "Reader threads; default: one per usable core")
