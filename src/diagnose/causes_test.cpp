@@ -179,8 +179,8 @@ TEST_F(CausesTest, MoreCpuTimeForTheSameWorkIsASlowerCpuWithLowConfidence) {
 
 // A launch thread that only waits runs for a moment more when it waits longer.
 TEST_F(CausesTest, ALaunchThreadThatHardlyRunsDoesNotTellThatTheCpuIsSlower) {
-  const Report report = Slow({.cpu_ns = kMs / 2, .loader_runs_ns = 10 * kMs},
-                             {.cpu_ns = kMs, .loader_runs_ns = 25 * kMs});
+  const Report report =
+      Slow({.cpu_ns = kMs / 2, .loader_runs_ns = 10 * kMs}, {.cpu_ns = kMs, .loader_runs_ns = 25 * kMs});
   EXPECT_EQ(report.incident.cause, "slow_data_loading") << FormatText(diagnosis);
   EXPECT_GT(report.incident.confidence, 0.9) << FormatText(diagnosis);
 }
@@ -189,7 +189,8 @@ TEST_F(CausesTest, MuchMoreCpuTimeIsMoreWorkOfTheProgram) {
   const Report report = Slow({}, {.cpu_ns = 40 * kMs});
   EXPECT_EQ(report.incident.cause, "more_cpu_work") << FormatText(diagnosis);
   EXPECT_GT(report.incident.confidence, 0.9);
-  EXPECT_THAT(report.incident.sentence, HasSubstr("39 ms of CPU time per step (9.5 ms before), 4.2× as much"));
+  EXPECT_THAT(report.incident.sentence,
+              HasSubstr("39 ms of CPU time per step (9.5 ms before), 4.2× as much"));
 }
 
 // Contention for caches alone makes a loader run 10 % longer.

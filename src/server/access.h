@@ -27,7 +27,7 @@ struct Caller {
 // each of which a token began and which end with it. Sessions are kept in memory as hashes. Thread-safe.
 class Access {
  public:
-  static constexpr int64_t kSessionNs = 12 * 3600 * kNanosPerSecond;
+  static constexpr int64_t kSessionNs = int64_t{12} * 3600 * kNanosPerSecond;
   // Beyond this, the token's oldest session ends.
   static constexpr size_t kMaxSessionsPerToken = 32;
 

@@ -11,7 +11,7 @@
 #include "base/result.h"
 
 namespace boost::asio::ssl {
-class context;
+class context;  // NOLINT(readability-identifier-naming): Boost's
 }
 
 namespace gpusonde::server {

@@ -14,6 +14,8 @@
 namespace gpusonde::server {
 namespace {
 
+int64_t NowS() { return EpochNow() / kNanosPerSecond; }
+
 using testing::HasSubstr;
 
 class TlsTest : public testing::Test {
@@ -52,17 +54,14 @@ TEST_F(TlsTest, ANewCertificateIsUsedOnceItsKeyIsThereToo) {
   Write(Identity(-3600, 1000));
   const auto tls = Tls::Open(files_).value();
   const auto first = tls->Current();
-  EXPECT_NEAR(static_cast<double>(tls->expires_s()), static_cast<double>(EpochNow() / kNanosPerSecond + 1000),
-              60);
+  EXPECT_NEAR(static_cast<double>(tls->expires_s()), static_cast<double>(NowS() + 1000), 60);
   const Identity next(-3600, 90'000);
   std::ofstream(files_.certificate) << next.certificate;
   const auto between = tls->Current();
-  EXPECT_NEAR(static_cast<double>(tls->expires_s()), static_cast<double>(EpochNow() / kNanosPerSecond + 1000),
-              60);
+  EXPECT_NEAR(static_cast<double>(tls->expires_s()), static_cast<double>(NowS() + 1000), 60);
   std::ofstream(files_.key) << next.key;
   EXPECT_NE(tls->Current(), between);
-  EXPECT_NEAR(static_cast<double>(tls->expires_s()),
-              static_cast<double>(EpochNow() / kNanosPerSecond + 90'000), 60);
+  EXPECT_NEAR(static_cast<double>(tls->expires_s()), static_cast<double>(NowS() + 90'000), 60);
   std::filesystem::remove(files_.certificate);
   EXPECT_NE(tls->Current(), nullptr) << "that from before stays in use";
 }

@@ -126,7 +126,7 @@ TEST_F(OperatorsTest, CallsOfEmitNvtxAreOneOperator) {
 // More pairs than are kept, and more names: sums stay complete.
 TEST_F(OperatorsTest, MemoryIsBoundedAndSumsAreComplete) {
   constexpr int kOperators = 60'000;
-  for (int i = 0; i < kOperators; ++i) {
+  for (int64_t i = 0; i < kOperators; ++i) {
     Span(SpanKind::kAnnotation, "all", i * 100, i * 100 + 99);
     Span(SpanKind::kOperator, fmt::format("operator {}", i), i * 100, i * 100 + 99);
     for (int kernel = 0; kernel < 4; ++kernel)

@@ -40,7 +40,7 @@ TEST(Waves, OnlyTheEmptyPartOfALastWaveIsLost) {
   NameTable names;
   WaveTable table;
   table.Add(Event(names.Add("one and a half"), 1'000), Grid(864 + 432));
-  table.Add(Event(names.Add("two"), 1'000), Grid(2 * 864));
+  table.Add(Event(names.Add("two"), 1'000), Grid(864 + 864));
   table.Add(Event(names.Add("a part of one"), 1'000), Grid(10));
   table.Add(Event(names.Add("unknown"), 50), {});
   const auto ranks = table.Finish(std::vector{A100()}, names);

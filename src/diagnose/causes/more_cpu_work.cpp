@@ -25,10 +25,10 @@ std::optional<Finding> EvaluateMoreCpuWork(const Situation& situation) {
   finding.nats -=
       weights.little_growth *
       std::clamp((weights.full_growth - growth) / (weights.full_growth - weights.no_growth), 0.0, 1.0);
-  finding.sentence =
-      fmt::format("the launch thread used {} of CPU time per step ({} before), {:.1f}× as much: more than "
-                  "neighbours or clocks slow a CPU down",
-                  Millis(during_ns), Millis(before_ns), growth);
+  finding.sentence = fmt::format(
+      "the launch thread used {} of CPU time per step ({} before), {:.1f}× as much: more than "
+      "neighbours or clocks slow a CPU down",
+      Millis(during_ns), Millis(before_ns), growth);
   return finding;
 }
 

@@ -129,7 +129,8 @@ struct CauseWeights {
 
   struct {
     Tuned<double> min_growth{0.1, "of the CPU time", "clocks and caches drift by as much"};
-    Tuned<double> min_share{0.05, "of the lost time", "less of it in the launch thread says nothing about its CPU"};
+    Tuned<double> min_share{0.05, "of the lost time",
+                            "less of it in the launch thread says nothing about its CPU"};
     Tuned<double> alike{3, "factor", "contention for memory slows some code more than other code"};
     Tuned<double> max_slowdown{3, "factor", "neighbours slow memory-bound programs down 1.2 to 1.9 times"};
     Tuned<double> both{2.2, "nats against", "no counter is read: the program itself may do more"};

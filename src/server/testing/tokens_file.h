@@ -39,9 +39,9 @@ class TokensFile {
   static std::string Of(const std::string& name) { return "token of " + name; }
 
  private:
-  inline static int made_ = 0;
+  inline static int made = 0;
   const std::string path_ =
-      testing::TempDir() + "gpusonde-tokens-" + std::to_string(::getpid()) + "-" + std::to_string(made_++);
+      testing::TempDir() + "gpusonde-tokens-" + std::to_string(::getpid()) + "-" + std::to_string(made++);
 };
 
 }  // namespace gpusonde::server
