@@ -42,11 +42,29 @@ constexpr std::array<Part, 6> kTimeParts = {{
 
 std::string TimeOf(double ns) { return analyze::Time(std::llround(ns)); }
 std::string More(double ns) { return (ns < 0 ? "" : "+") + TimeOf(ns); }
-std::string FileOf(const Run& run) {
+// The last `parts` names of the run's path.
+std::string EndOfPath(const Run& run, int parts) {
   if (run.paths.empty()) return "–";
   std::string_view path = run.paths.front();
   if (path.ends_with('/')) path.remove_suffix(1);
-  return Shorten(Printable(path.substr(path.rfind('/') + 1)), 60);
+  size_t slash = path.size();
+  while (parts-- > 0 && slash != std::string_view::npos && slash > 0) slash = path.rfind('/', slash - 1);
+  return Shorten(Printable(slash == std::string_view::npos ? path : path.substr(slash + 1)), 60);
+}
+
+// Files of one name are told apart by their folders.
+std::string TitleOf(const Run& a, const Run& b) {
+  const int parts = EndOfPath(a, 1) == EndOfPath(b, 1) ? 2 : 1;
+  return fmt::format("{} and {}", EndOfPath(a, parts), EndOfPath(b, parts));
+}
+
+std::string TextOf(Change change) {
+  if (change == Change::kNone) return "–";
+  if (change == Change::kOnlyInA) return "only in A";
+  if (change == Change::kOnlyInB) return "only in B";
+  std::string text(Name(change));
+  std::ranges::replace(text, '_', ' ');
+  return text;
 }
 
 class PageWriter {
@@ -54,7 +72,7 @@ class PageWriter {
   explicit PageWriter(const Comparison& comparison) : comparison_(comparison), shown_(NamesIn(comparison)) {}
 
   std::string Write() {
-    html_.BeginPage(fmt::format("{} and {}", FileOf(comparison_.a), FileOf(comparison_.b)),
+    html_.BeginPage(TitleOf(comparison_.a, comparison_.b),
                     "Comparison by gpusonde: the first is A, before; the second is B, after.");
     html_.Section("Findings");
     html_.RawText("<ul>\n");
@@ -141,9 +159,7 @@ class PageWriter {
         html_.Figure("–");
       }
       Amounts(line);
-      std::string change = kernel.change == Change::kNone ? "–" : std::string(Name(kernel.change));
-      std::ranges::replace(change, '_', ' ');
-      html_.Cell(change);
+      html_.Cell(TextOf(kernel.change));
       html_.EndRow();
     }
     html_.EndTable(lines.size() - rows);

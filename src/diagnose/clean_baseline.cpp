@@ -5,24 +5,16 @@
 #include <cstddef>
 
 #include "base/time.h"
+#include "diagnose/incident_table.h"
 
 namespace gpusonde::diagnose {
-namespace {
-
-// Clean steps kept per type, for at least 10 s: a slow onset may be taken for clean for seconds.
-constexpr size_t kMinOfType = 32, kMaxOfType = 512;
-constexpr int64_t kKeptNs = 10 * kNanosPerSecond;
-// The calm period ends at the onset, or at that of the previous incident if the time between the two is
-// shorter than this.
-constexpr int64_t kMinCalmNs = 5 * kNanosPerSecond;
-
-}  // namespace
 
 void CleanBaseline::Add(const AccountedStep& clean) {
   std::deque<AccountedStep>& of_type = accounts_[clean.step.type];
   of_type.push_back(clean);
-  while (of_type.size() > kMaxOfType ||
-         (of_type.size() > kMinOfType && of_type.front().step.end_ns < clean.step.end_ns - kKeptNs))
+  while (of_type.size() > kIncidentTable.clean.max_of_type ||
+         (of_type.size() > kIncidentTable.clean.min_of_type &&
+          of_type.front().step.end_ns < clean.step.end_ns - kIncidentTable.clean.kept_ns))
     of_type.pop_front();
   if (since_ns_ == 0) since_ns_ = clean.step.start_ns;
 }
@@ -35,7 +27,7 @@ void CleanBaseline::DropAfter(int64_t onset_ns) {
 
 void CleanBaseline::SetCalm(int64_t onset_ns, int64_t previous_end_ns) {
   const int64_t since_ns = std::max(since_ns_, previous_end_ns);
-  if (calm_.to_ns == 0 || onset_ns - since_ns >= kMinCalmNs) calm_ = {since_ns, onset_ns};
+  if (calm_.to_ns == 0 || onset_ns - since_ns >= kIncidentTable.calm.min_ns) calm_ = {since_ns, onset_ns};
 }
 
 void CleanBaseline::Clear() {
@@ -52,7 +44,7 @@ void CleanBaseline::AddUsual(const Id128& type, int64_t count, PathAccount& sum)
 }
 
 TimeRange CleanBaseline::calm() const {
-  return {std::max(calm_.from_ns, calm_.to_ns - kMaxCalmNs), calm_.to_ns};
+  return {std::max(calm_.from_ns, calm_.to_ns - kIncidentTable.calm.max_ns), calm_.to_ns};
 }
 
 }  // namespace gpusonde::diagnose

@@ -15,8 +15,6 @@ namespace gpusonde::diagnose {
 // calm period in which host signals had their normal values. Times are ns since the epoch. Not thread-safe.
 class CleanBaseline {
  public:
-  static constexpr int64_t kMaxCalmNs = 60 * kNanosPerSecond;  // length of the calm period
-
   void Add(const AccountedStep& clean);
 
   // An incident begins, whose steps aren't clean after all. `previous_end_ns` is the end of the previous one;
@@ -32,7 +30,8 @@ class CleanBaseline {
   // Adds to `sum` what `count` steps of this type normally do; of another type if this one is unknown.
   void AddUsual(const Id128& type, int64_t count, PathAccount& sum) const;
 
-  // The period before the newest incident, or before the ones that shortly preceded it: at most kMaxCalmNs.
+  // The period before the newest incident, or before the ones that shortly preceded it: at most
+  // kIncidentTable.calm.max_ns.
   TimeRange calm() const;
 
   // Calls visit(AccountedStep&) for each step.

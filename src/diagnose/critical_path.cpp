@@ -4,15 +4,11 @@
 #include <algorithm>
 #include <optional>
 
+#include "diagnose/incident_table.h"
 #include "diagnose/thread_split.h"
 
 namespace gpusonde::diagnose {
 namespace {
-
-// Chains of ranks that wait for each other are followed this far; the last one gets what remains.
-constexpr int kMaxChain = 8;
-// Shorter waits aren't followed: chains of ranks that all wait for each other would never end.
-constexpr double kMinToFollowNs = 1e5;
 
 double LengthOf(std::span<const TimeRange> disjoint) {
   double sum = 0;
@@ -217,7 +213,7 @@ class Accountant {
     const std::map<Id128, double>& waits = WaitsOf(who);
     double sum = 0;
     for (const auto& [other, waited] : waits) sum += waited;
-    if (sum <= 0 || ns < kMinToFollowNs || depth >= kMaxChain) {
+    if (sum <= 0 || ns < kIncidentTable.chain.min_ns || depth >= kIncidentTable.chain.max_length) {
       account_.states[State::kWaiting] += ns;
       return;
     }
@@ -271,7 +267,8 @@ class Accountant {
         if (other == program_.process || other == who) continue;
         const bool is_rank = program_.launch_threads.contains(other);
         const bool is_network = waits == &time.sent_by && other.IsZero();
-        if (is_rank && depth < kMaxChain && factor * waited >= kMinToFollowNs)
+        if (is_rank && depth < kIncidentTable.chain.max_length &&
+            factor * waited >= kIncidentTable.chain.min_ns)
           AddRankWait(other, factor * waited, begin_ns, end_ns, depth + 1);
         else if (is_network)
           AddNetworkWait(factor * waited, begin_ns, end_ns);

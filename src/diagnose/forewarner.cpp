@@ -5,15 +5,9 @@
 
 #include "base/time.h"
 #include "diagnose/cause.h"
+#include "diagnose/incident_table.h"
 
 namespace gpusonde::diagnose {
-namespace {
-
-constexpr int64_t kCalmNs = 30 * kNanosPerSecond;      // a warning ends after this time without the sign
-constexpr int64_t kHorizonNs = 300 * kNanosPerSecond;  // later incidents aren't linked to a warning
-constexpr size_t kMaxKept = 4096;
-
-}  // namespace
 
 std::vector<model::Warning> Forewarner::Advance(const HostTimeline& host, const std::set<CauseId>& open,
                                                 int64_t now_ns, const Warn& warn) {
@@ -29,7 +23,7 @@ std::vector<model::Warning> Forewarner::Advance(const HostTimeline& host, const 
       const std::optional<Sign> sign = indicator->evaluate(host, device, now_ns);
       if (const auto known = open_.find({indicator->name, device}); known != open_.end()) {
         if (sign.has_value()) known->second.last_ns = now_ns;
-        if (now_ns - known->second.last_ns >= kCalmNs) changed.push_back(Close(known));
+        if (now_ns - known->second.last_ns >= kIncidentTable.warning.calm_ns) changed.push_back(Close(known));
       } else if (sign.has_value() && !is_open) {
         changed.push_back(Open(*indicator, device, *sign, now_ns));
         warn(changed.back());
@@ -53,7 +47,8 @@ model::Warning Forewarner::Open(const Indicator& indicator, const Id128& device,
   if (indicator.of_device) warning.device = device;
   open_[{indicator.name, device}] = {.warning = warnings_.insert(warnings_.end(), warning),
                                      .last_ns = now_ns};
-  if (warnings_.size() > kMaxKept && warnings_.front().end_ns.has_value()) warnings_.pop_front();
+  if (warnings_.size() > kIncidentTable.warning.max && warnings_.front().end_ns.has_value())
+    warnings_.pop_front();
   return warning;
 }
 
@@ -73,7 +68,7 @@ std::vector<model::Warning> Forewarner::Ingest(const model::Incident& incident,
     if (std::ranges::find(indicator->predicts, *cause) == indicator->predicts.end()) continue;
     for (model::Warning& warning : warnings_) {
       if (warning.indicator != indicator->name || warning.incident.has_value() ||
-          incident.start_ns - warning.start_ns > kHorizonNs ||
+          incident.start_ns - warning.start_ns > kIncidentTable.warning.horizon_ns ||
           (warning.device.has_value() && !devices.contains(*warning.device)) ||
           incident.end_ns.value_or(INT64_MAX) < warning.start_ns)
         continue;

@@ -8,23 +8,14 @@
 #include "base/time.h"
 #include "diagnose/cause.h"
 #include "diagnose/explain.h"
+#include "diagnose/incident_table.h"
 #include "diagnose/rank.h"
 
 namespace gpusonde::diagnose {
-namespace {
-
-constexpr size_t kMaxReports = 1000;  // per program, which may run for months
-// How often an open incident is explained anew; more often while it is young and unexplained.
-constexpr int64_t kUpdateNs = kNanosPerSecond / 2, kYoungUpdateNs = kNanosPerSecond / 5;
-constexpr int64_t kYoungNs = 5 * kNanosPerSecond;
-// Rows that arrived in another order may have shifted the onset of an earlier run's incident by some steps.
-constexpr int64_t kSameOnsetNs = 2 * kNanosPerSecond;
-
-}  // namespace
 
 model::Incident IncidentTracker::NewIncident(int64_t onset_ns, int64_t now_ns) const {
   for (const model::Incident& earlier : earlier_) {
-    if (std::abs(earlier.start_ns - onset_ns) > kSameOnsetNs) continue;
+    if (std::abs(earlier.start_ns - onset_ns) > kIncidentTable.report.same_onset_ns) continue;
     model::Incident again = earlier;
     again.end_ns.reset();
     return again;
@@ -37,13 +28,14 @@ model::Incident IncidentTracker::NewIncident(int64_t onset_ns, int64_t now_ns) c
 void IncidentTracker::Begin(int64_t onset_ns, int64_t now_ns, std::string anchor) {
   onset_ns_ = onset_ns;
   reports_.push_back({.incident = NewIncident(onset_ns, now_ns), .anchor = std::move(anchor)});
-  if (reports_.size() > kMaxReports) reports_.erase(reports_.begin());
+  if (reports_.size() > kIncidentTable.report.max) reports_.erase(reports_.begin());
 }
 
 bool IncidentTracker::IsUpdateDue(int64_t time_ns) const {
   const bool explained = reports_.back().incident.cause != kAbstain;
-  const bool young = time_ns - onset_ns_ < kYoungNs;
-  return time_ns - updated_ns_ >= (young && !explained ? kYoungUpdateNs : kUpdateNs);
+  const bool young = time_ns - onset_ns_ < kIncidentTable.report.young_ns;
+  return time_ns - updated_ns_ >=
+         (young && !explained ? kIncidentTable.report.young_update_ns : kIncidentTable.report.update_ns);
 }
 
 int64_t IncidentTracker::last_end_ns() const {

@@ -6,7 +6,7 @@
 namespace gpusonde::diagnose {
 
 // A number of a model that was chosen or measured, rather than derived: an entry of one of the tables
-// step_table.h, detector_table.h, causes/weights.h and indicators/thresholds.h.
+// step_table.h, detector_table.h, incident_table.h, causes/weights.h and indicators/thresholds.h.
 template <class T>
 struct Tuned {
   T value;

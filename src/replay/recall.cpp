@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/time.h"
-#include "diagnose/clean_baseline.h"
+#include "diagnose/incident_table.h"
 #include "replay/replay.h"
 #include "store/table_rows.h"
 
@@ -30,7 +30,7 @@ Result<TimeRange> ReadRecalled(store::Store& store, int64_t now_ns,
   range.to_ns = std::min(range.to_ns, now_ns);
   int64_t from_ns = range.to_ns - diagnose::Diagnosis::kRetentionNs;
   for (const model::Incident& incident : open) {
-    const int64_t calm_ns = incident.start_ns - diagnose::CleanBaseline::kMaxCalmNs;
+    const int64_t calm_ns = incident.start_ns - diagnose::kIncidentTable.calm.max_ns;
     if (calm_ns >= range.to_ns - kMaxRecallNs) from_ns = std::min(from_ns, calm_ns);
   }
   range.from_ns = std::max(range.from_ns, from_ns);

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/time.h"
+#include "diagnose/tuned.h"
+
+namespace gpusonde::diagnose {
+
+// The numbers by which incidents and warnings are compared with the time before, followed and reported. All
+// are chosen, not fitted.
+struct IncidentTable {
+  // Accounts of clean steps, by type.
+  struct {
+    Tuned<size_t> min_of_type{32, "steps", "kept however old they are"};
+    Tuned<size_t> max_of_type{512, "steps", "bounds memory"};
+    Tuned<int64_t> kept_ns{10 * kNanosPerSecond, "ns", "a slow onset may be taken for clean for seconds"};
+  } clean;
+
+  // The period before an incident in which host signals had their normal values.
+  struct {
+    Tuned<int64_t> min_ns{5 * kNanosPerSecond, "ns",
+                          "if the previous incident ended later, the calm before that one counts"};
+    Tuned<int64_t> max_ns{60 * kNanosPerSecond, "ns", "machines change their load over minutes"};
+  } calm;
+
+  // Chains of processes that wait for each other.
+  struct {
+    Tuned<int> max_length{8, "processes", "the last one gets what remains"};
+    Tuned<double> min_ns{1e5, "ns", "ranks that all wait for each other have no end"};
+  } chain;
+
+  struct {
+    Tuned<size_t> max{1000, "reports", "of a program, which may run for months"};
+    Tuned<int64_t> update_ns{kNanosPerSecond / 2, "ns", "how often an open incident is explained anew"};
+    Tuned<int64_t> young_update_ns{kNanosPerSecond / 5, "ns", "the same while it is young and unexplained"};
+    Tuned<int64_t> young_ns{5 * kNanosPerSecond, "ns", "an explanation is expected within as much"};
+    Tuned<int64_t> same_onset_ns{2 * kNanosPerSecond, "ns",
+                                 "rows in another order shift the onset of an earlier run's by some steps"};
+  } report;
+
+  struct {
+    Tuned<int64_t> calm_ns{30 * kNanosPerSecond, "ns", "a warning ends after as much without its sign"};
+    Tuned<int64_t> horizon_ns{300 * kNanosPerSecond, "ns", "later incidents aren't linked to a warning"};
+    Tuned<size_t> max{4096, "warnings", "bounds memory"};
+  } warning;
+};
+inline constexpr IncidentTable kIncidentTable{};
+
+}  // namespace gpusonde::diagnose
