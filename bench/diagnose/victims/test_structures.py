@@ -58,12 +58,11 @@ def async_server(arguments):
     waiting = []
 
     def infer(count):
-        begin = time.monotonic_ns()
         gpu.upload(count * 8 << 10)
         for name, duration_us in (("tokens", 150), ("layers", 2200 + 500 * count), ("logits", 250)):
             gpu.launch(name, duration_us)
         gpu.download(count << 10)
-        return begin, gpu.wait()
+        return gpu.wait()
 
     async def answer(reader, writer):
         loop = asyncio.get_running_loop()
@@ -92,7 +91,7 @@ def async_server(arguments):
                 await asyncio.sleep(0.001)
                 continue
             batch, waiting[:] = waiting[:4], waiting[4:]
-            _, gpu_ns = infer(len(batch))
+            gpu_ns = infer(len(batch))
             for begin, done in batch:
                 done.set_result(None)
                 log.write(begin, gpu_ns=gpu_ns)
@@ -114,8 +113,7 @@ def load(_index):
 
 def process_pool(arguments):
     context, work = multiprocessing.get_context("spawn"), Switch(arguments.heavier)
-    # A spawned worker can't inherit a raw value; a file that both map holds it.
-    shared = multiprocessing.get_context("spawn").Value("i", 1)
+    shared = context.Value("i", 1)  # the switch's own value can't be passed to workers that are spawned
     with concurrent.futures.ProcessPoolExecutor(2, context, set_work, (shared,)) as workers:
         ahead = [workers.submit(load, index) for index in range(4)]
         ahead[0].result()

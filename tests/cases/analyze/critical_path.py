@@ -11,21 +11,14 @@ import json
 import re
 import sys
 
+from operators import repeated
+from steps import nanoseconds
+
 GPU = {"kernel", "gpu_memcpy", "gpu_memset", "memcpy", "memset"}
 CALLS = {"cuda_runtime", "cuda_driver", "hip_runtime", "runtime"}
 BACK_TO_BACK = 30_000
 
 Work = collections.namedtuple("Work", "begin end stream correlation kind name call")  # call: (begin, end, thread) or None
-
-
-def nanoseconds(value):
-    whole, _, fraction = str(value).partition(".")
-    return int(whole) * 1000 + int((fraction + "000")[:3])
-
-
-def repeated(name):
-    name = name.split(", seq = ")[0].split(", op_id = ")[0]
-    return re.sub(r"(?<=.)#[0-9]+$", "", name, flags=re.S)
 
 
 def read(path):

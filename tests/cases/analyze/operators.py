@@ -14,6 +14,8 @@ import re
 import sqlite3
 import sys
 
+from steps import nanoseconds
+
 GPU = {"kernel", "gpu_memcpy", "gpu_memset", "kernel", "memcpy", "memset"}
 CALLS = {"cuda_runtime", "cuda_driver", "hip_runtime", "runtime"}
 COPIES = {1: "htod", 2: "dtoh", 8: "dtod", 10: "ptop", 11: "htod", 12: "dtoh", 13: "dtod"}
@@ -21,11 +23,6 @@ MODULE = "nn.Module: "
 
 # Both readers return spans (thread, begin, end, kind, name), calls ((process, correlation): [(begin, thread)]) and
 # GPU work (begin, duration, (process, correlation), kernel).
-
-
-def nanoseconds(value):
-    whole, _, fraction = str(value).partition(".")
-    return int(whole) * 1000 + int((fraction + "000")[:3])
 
 
 def repeated(name):

@@ -14,12 +14,9 @@ import math
 import sqlite3
 import sys
 
+from steps import nanoseconds
+
 BLOCKS = {(8, 0): 32, (9, 0): 32}  # per multiprocessor, by compute capability
-
-
-def nanoseconds(value):
-    whole, _, fraction = str(value).partition(".")
-    return int(whole) * 1000 + int((fraction + "000")[:3])
 
 
 def read(path):
