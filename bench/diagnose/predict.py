@@ -13,18 +13,29 @@ import baselines
 LIVE = "SELECT start_ns, end_ns, seen_ns, named_ns, slowdown, cause, confidence FROM incidents ORDER BY start_ns"
 
 
-def ask(build, *arguments):
-    """gpusonde's answer as JSON. Raises RuntimeError if it fails: that doesn't count as *abstain*."""
-    done = subprocess.run([build / "bin/gpusonde", *arguments, "--format", "json"], capture_output=True, text=True,
-                          check=False)
+def run(build, *arguments):
+    """gpusonde's output. Raises RuntimeError if it fails: that doesn't count as *abstain*."""
+    done = subprocess.run([build / "bin/gpusonde", *arguments], capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise RuntimeError(f"gpusonde {arguments[0]} failed: {done.stderr.strip()}")
-    return json.loads(done.stdout)
+    return done.stdout
+
+
+def ask(build, *arguments):
+    """gpusonde's answer as JSON."""
+    return json.loads(run(build, *arguments, "--format", "json"))
+
+
+def situations(build, recording):
+    """{incident: the quantities that its cause was judged by}"""
+    lines = run(build, "diagnose", recording, "--format", "situations").splitlines()
+    return {one["incident"]: one["situation"] for one in map(json.loads, lines)}
 
 
 def of_recording(build, recording):
-    """The prediction from a recording alone; the baselines need the instruments' samples, too."""
-    return {"replayed": ask(build, "diagnose", recording), "live": ask(build, "query", recording, LIVE), "baselines": {}}
+    """The prediction from a recording alone, with what it was made from; the baselines need the instruments' samples, too."""
+    return {"replayed": ask(build, "diagnose", recording), "situations": situations(build, recording),
+            "live": ask(build, "query", recording, LIVE), "baselines": {}}
 
 
 def one(build, folder):

@@ -11,6 +11,7 @@
 
 #include "diagnose/cause_id.h"
 #include "diagnose/situation.h"
+#include "diagnose/tuned.h"
 
 namespace gpusonde::diagnose {
 
@@ -21,9 +22,9 @@ struct Expectation {
   Direction direction;
   // The change that counts in full: in the unit of Situation::signals, or for kFalls relative to the value
   // before.
-  double scale;
+  const Tuned<double>* scale;
   // Evidence for the cause if the signal changed as expected, against it if not; none if not measured.
-  double nats;
+  const Tuned<double>* nats;
   std::string_view why;  // a phrase for the report, used if the signal changed as expected
 };
 

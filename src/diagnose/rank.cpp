@@ -16,19 +16,20 @@ namespace {
 
 double Weigh(const Expectation& expected, const Change& change) {
   if (!change.known()) return 0;
+  const double scale = *expected.scale;
   double met = 0;
   switch (expected.direction) {
     case Expectation::Direction::kRises:
-      met = std::clamp(change.rise() / expected.scale, 0.0, 1.0);
+      met = std::clamp(change.rise() / scale, 0.0, 1.0);
       break;
     case Expectation::Direction::kFalls:
-      met = *change.before > 0 ? std::clamp(-change.rise() / (expected.scale * *change.before), 0.0, 1.0) : 0;
+      met = *change.before > 0 ? std::clamp(-change.rise() / (scale * *change.before), 0.0, 1.0) : 0;
       break;
     case Expectation::Direction::kStays:
-      met = 1 - std::clamp(std::abs(change.rise()) / expected.scale, 0.0, 1.0);
+      met = 1 - std::clamp(std::abs(change.rise()) / scale, 0.0, 1.0);
       break;
   }
-  return expected.nats * (2 * met - 1);
+  return *expected.nats * (2 * met - 1);
 }
 
 void AddSignalEvidence(const Cause& cause, const Situation& situation, Finding& finding) {

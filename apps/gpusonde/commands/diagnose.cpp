@@ -6,13 +6,17 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "base/id128.h"
 #include "base/terminal.h"
 #include "command.h"
 #include "diagnose/print.h"
+#include "diagnose/situation_json.h"
 #include "messages.h"
 #include "reader_process.h"
 #include "recordings.h"
@@ -25,20 +29,30 @@ namespace {
 
 struct DiagnoseOptions {
   std::vector<std::string> files;
-  bool json = false;
+  std::string format = "text";
   convert::ImportOptions reading;  // of traces
 };
 
 Status Run(const DiagnoseOptions& options) {
   ASSIGN_OR_RETURN(const auto store, OpenRecordings(options.files, options.reading));
-  diagnose::Diagnosis diagnosis({});
+  std::map<Id128, std::string> situations;  // the last one of each incident, as JSON
+  diagnose::Diagnosis::Options hooks;
+  if (options.format == "situations")
+    hooks.explained = [&](const diagnose::Situation& situation, const diagnose::Report& report) {
+      situations.insert_or_assign(report.incident.incident, diagnose::WriteSituation(situation));
+    };
+  diagnose::Diagnosis diagnosis(std::move(hooks));
   ASSIGN_OR_RETURN(const TimeRange span, replay::ReadSpan(*store, 0));
   TRY(replay::Replay(*store, span, diagnosis));
   diagnosis.Finish(span.to_ns);
-  if (options.json)
+  if (options.format == "json") {
     fmt::print("{}", diagnose::FormatJson(diagnosis));
-  else
+  } else if (options.format == "situations") {
+    for (const auto& [incident, situation] : situations)
+      fmt::print("{{\"incident\":\"{}\",\"situation\":{}}}\n", incident.ToHex(), situation);
+  } else {
     fmt::print("{}", Wrap(diagnose::FormatText(diagnosis), Terminal::Of(STDOUT_FILENO).width, 4));
+  }
   return {};
 }
 
@@ -58,11 +72,11 @@ void AddDiagnose(CLI::App& app, int& exit_status) {
       ->required()
       ->option_text(" ");
   command
-      ->add_option_function<std::string>(
-          "--format", [options](const std::string& format) { options->json = format == "json"; },
-          "text or json")
-      ->check(OneOf({"text", "json"}))
-      ->option_text("text|json");
+      ->add_option("--format", options->format,
+                   "text, json, or for each incident a line of JSON with the quantities that its cause is "
+                   "judged by")
+      ->check(OneOf({"text", "json", "situations"}))
+      ->option_text("text|json|situations");
   AddTraceOptions(*command, options->reading);
   command->callback([options, &exit_status] {
     exit_status = RunReader({.command = "diagnose", .files = options->files, .work = [&] {

@@ -15,8 +15,8 @@ namespace {
 // disk is slow or the program reads more.
 constexpr std::array kBlockIoStates = {State::kBlockedIo, State::kBlocked};
 constexpr std::array kBlockIoExpectations = {
-    Expectation{model::Metric::kHostPressureIo, Expectation::Direction::kRises, kWeights.pressure.io_rise,
-                kWeights.pressure.io, "tasks waited for I/O longer than before"},
+    Expectation{model::Metric::kHostPressureIo, Expectation::Direction::kRises, &kWeights.pressure.io_rise,
+                &kWeights.pressure.io, "tasks waited for I/O longer than before"},
 };
 
 constexpr std::array kBlockIoSupersedes = {Superseded{

@@ -15,8 +15,8 @@ namespace {
 // of the run-queue delay is contention.
 constexpr std::array kCpuContentionStates = {State::kRunQueue};
 constexpr std::array kCpuContentionExpectations = {
-    Expectation{model::Metric::kHostPressureCpu, Expectation::Direction::kRises, kWeights.pressure.cpu_rise,
-                kWeights.pressure.cpu, "tasks waited for a CPU longer than before"},
+    Expectation{model::Metric::kHostPressureCpu, Expectation::Direction::kRises, &kWeights.pressure.cpu_rise,
+                &kWeights.pressure.cpu, "tasks waited for a CPU longer than before"},
 };
 
 std::optional<Finding> EvaluateCpuContention(const Situation& situation) {

@@ -14,8 +14,8 @@ namespace {
 // The program has more runnable threads than CPUs.
 constexpr std::array kCpuContentionOwnStates = {State::kRunQueueOwn};
 constexpr std::array kCpuContentionOwnExpectations = {
-    Expectation{model::Metric::kHostPressureCpu, Expectation::Direction::kRises, kWeights.pressure.cpu_rise,
-                kWeights.pressure.cpu, "tasks waited for a CPU longer than before"},
+    Expectation{model::Metric::kHostPressureCpu, Expectation::Direction::kRises, &kWeights.pressure.cpu_rise,
+                &kWeights.pressure.cpu, "tasks waited for a CPU longer than before"},
 };
 
 std::optional<Finding> EvaluateCpuContentionOwn(const Situation& situation) {

@@ -14,7 +14,7 @@ namespace {
 constexpr std::array kCpuQuotaStates = {State::kThrottled};
 constexpr std::array kCpuQuotaExpectations = {
     Expectation{model::Metric::kCgroupThrottled, Expectation::Direction::kRises,
-                kWeights.cpu_quota.throttled_rise, kWeights.cpu_quota.throttled,
+                &kWeights.cpu_quota.throttled_rise, &kWeights.cpu_quota.throttled,
                 "its cgroup was throttled more than before"},
 };
 

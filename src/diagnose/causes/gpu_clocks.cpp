@@ -14,10 +14,10 @@ namespace {
 // then other states have grown than the kernels'.
 constexpr std::array kGpuClocksStates = {State::kGpuRun};
 constexpr std::array kGpuClocksExpectations = {
-    Expectation{model::Metric::kGpuClockSm, Expectation::Direction::kFalls, kWeights.gpu_clocks.clock_fall,
-                kWeights.gpu_clocks.clock, "the SM clock fell"},
+    Expectation{model::Metric::kGpuClockSm, Expectation::Direction::kFalls, &kWeights.gpu_clocks.clock_fall,
+                &kWeights.gpu_clocks.clock, "the SM clock fell"},
     Expectation{model::Metric::kGpuThrottleReasons, Expectation::Direction::kRises,
-                kWeights.gpu_clocks.reasons_rise, kWeights.gpu_clocks.reasons,
+                &kWeights.gpu_clocks.reasons_rise, &kWeights.gpu_clocks.reasons,
                 "the driver reports a reason for lower clocks"},
 };
 

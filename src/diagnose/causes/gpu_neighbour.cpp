@@ -14,7 +14,7 @@ namespace {
 constexpr std::array kGpuNeighbourStates = {State::kGpuQueue, State::kGpuRun};
 constexpr std::array kGpuNeighbourExpectations = {
     Expectation{model::Metric::kGpuClockSm, Expectation::Direction::kStays,
-                kWeights.gpu_neighbour.clock_change, kWeights.gpu_neighbour.same_clock,
+                &kWeights.gpu_neighbour.clock_change, &kWeights.gpu_neighbour.same_clock,
                 "the SM clock is unchanged"},
 };
 

@@ -15,7 +15,7 @@ namespace {
 constexpr std::array kIoThrottlingStates = {State::kIoThrottled};
 constexpr std::array kIoThrottlingExpectations = {
     Expectation{model::Metric::kCgroupIoThrottled, Expectation::Direction::kRises,
-                kWeights.io_throttling.throttled_rise, kWeights.io_throttling.throttled,
+                &kWeights.io_throttling.throttled_rise, &kWeights.io_throttling.throttled,
                 "its cgroup's I/O alone takes this long at the limit"},
 };
 

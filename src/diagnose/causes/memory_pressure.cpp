@@ -14,7 +14,7 @@ namespace {
 constexpr std::array kMemoryPressureStates = {State::kReclaim};
 constexpr std::array kMemoryPressureExpectations = {
     Expectation{model::Metric::kHostPressureMemory, Expectation::Direction::kRises,
-                kWeights.pressure.memory_rise, kWeights.pressure.memory,
+                &kWeights.pressure.memory_rise, &kWeights.pressure.memory,
                 "tasks waited for memory longer than before"},
 };
 

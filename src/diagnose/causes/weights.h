@@ -6,7 +6,8 @@
 namespace gpusonde::diagnose {
 
 // The numbers by which causes are judged. Evidence is in nats: log odds against *unknown*. Unless the reason
-// says that something was measured, a number is chosen and not yet fitted to labelled trials.
+// says that something was measured, a number is chosen; bench/diagnose/fit.py shows what labelled trials say of
+// it. All members are Tuned<double>, so that a fit can number them in the order of this table.
 struct CauseWeights {
   struct {
     Tuned<double> even_share{
@@ -152,6 +153,11 @@ struct CauseWeights {
     Tuned<double> activity_share{0.5, "of its lost time", "less isn't what mainly delayed it"};
   } straggler;
 };
+
+#ifdef GPUSONDE_FITTING
+inline CauseWeights kWeights{};  // NOLINT(*-avoid-non-const-global-variables): bench/rank_situations.cpp tries others
+#else
 inline constexpr CauseWeights kWeights{};
+#endif
 
 }  // namespace gpusonde::diagnose
