@@ -10,11 +10,11 @@ import score
 
 TABLE = '''struct CauseWeights {
   struct {
-    Tuned<double> share{6, "nats", "a reason, with a comma"};
+    Tuned<double> scale{6, "nats", "a reason, with a comma"};
     Tuned<double> even_share{
         0.36, "of the lost time",
         "a reason"};
-  } ranking;
+  } causes;
   struct {
     Tuned<double> min_rise_share{1. / 3, "of the rate during",
                                  "a reason"};
@@ -45,7 +45,7 @@ class Table(unittest.TestCase):
     def test_names_values_and_units_are_read_in_order(self):
         weights = fit.read_table(TABLE)
         self.assertEqual([(one.name, round(one.value, 3), one.unit) for one in weights],
-                         [("ranking.share", 6, "nats"), ("ranking.even_share", 0.36, "of the lost time"),
+                         [("causes.scale", 6, "nats"), ("causes.even_share", 0.36, "of the lost time"),
                           ("packet_loss.min_rise_share", 0.333, "of the rate during")])
 
     def test_every_weight_of_the_product_is_read(self):
@@ -68,10 +68,14 @@ class Fitting(unittest.TestCase):
 
     def test_labels_move_the_weight_that_they_say_something_about(self):
         # The feature always speaks for the disk, and it was the disk: the weight should be larger, and no other changes.
-        ranker = Sigmoid([incident(0.3, "disk") for _ in range(30)])
+        ranker = Sigmoid([incident(0.3, "disk") for _ in range(300)])
         values = fit.fit(ranker, self.WEIGHTS)
         self.assertGreater(values[0], 1.2 * self.WEIGHTS[0].value)
         self.assertEqual(values[1:], [one.value for one in self.WEIGHTS[1:]])
+
+    def test_weights_that_are_held_stay(self):
+        held = fit.Weight(fit.HELD[1], 6, "nats", 0, 0)
+        self.assertEqual(fit.fit(Sigmoid([incident(0.3, "disk")] * 30), [held]), [6])
 
     def test_few_trials_move_nothing_far(self):
         once = fit.fit(Sigmoid([incident(0.3, "disk")]), self.WEIGHTS)
@@ -85,7 +89,7 @@ class Fitting(unittest.TestCase):
         self.assertEqual([(one.halved, one.answers) for one in others], [(0, 0), (0, 0)])
 
     def test_a_held_out_victim_is_judged_by_the_others_weights(self):
-        misleading = [incident(0.3, "disk", victim="trainer")] * 10 + [incident(0.3, victim="server")]
+        misleading = [incident(0.3, "disk", victim="trainer")] * 300 + [incident(0.3, victim="server")]
         table, fitted = fit.held_out(Sigmoid(misleading), self.WEIGHTS)
         self.assertGreater(fitted, table)
 

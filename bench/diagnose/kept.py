@@ -13,6 +13,7 @@ import score
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 KEPT = ROOT / "bench/results/diagnosis"
+SMALL_SHARE = 0.01
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,6 +34,18 @@ class Kept:
         return Kept(trials, {one["name"] for one in lines if "failed" in one})
 
 
+def slim(value):
+    """A situation without what takes most of its space and ranks no cause: command lines, and processes with less than 1 % of a
+    sum."""
+    if isinstance(value, dict):
+        return {key: "" if key == "command" else slim(part) for key, part in value.items()}
+    if isinstance(value, list):
+        total = sum(part["amount"] for part in value if isinstance(part, dict) and "amount" in part)
+        return [slim(part) for part in value
+                if not isinstance(part, dict) or "amount" not in part or part["amount"] >= SMALL_SHARE * total]
+    return value
+
+
 def keep(out, split, program, folder=KEPT):
     """Opens the labels of the frozen predictions in `out` and adds the trials that aren't kept yet, as predictions of this build
     (overhead.program_id). Only the first prediction of a trial counts. Returns how many were added."""
@@ -40,7 +53,8 @@ def keep(out, split, program, folder=KEPT):
     known = {trial.name for trials in kept.trials.values() for trial in trials} | kept.failed
     about = {"program": program, "date": f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d}",
              "kernel": platform.release(), "frozen": (out / f"predictions-{split}.sha256").read_text().strip()}
-    lines = [{"name": trial.name, **about, "record": trial.record, "truth": trial.truth, "prediction": trial.prediction}
+    lines = [{"name": trial.name, **about, "record": trial.record, "truth": trial.truth,
+              "prediction": trial.prediction | {"situations": slim(trial.prediction.get("situations", {}))}}
              for trial in score.opened(out, split)]
     lines += [{"name": path.parent.name, "failed": path.read_text().strip()} for path in score.failures(out, split)]
     new = [line for line in lines if line["name"] not in known]

@@ -127,6 +127,11 @@ class MadeUp(unittest.TestCase):
         labelled = label.label(folder)
         self.assertEqual((labelled["state"], labelled["void"]), ("negative", "slow for a while"))
 
+    def test_kept_situations_lack_command_lines_and_small_shares(self):
+        situation = {"slowdown": 2, "signals": {"m": {"before": 1, "during": None}}, "ranks": [{"name": "r", "cpu_before": []}],
+                     "cpu_during": [{"name": "a", "command": "a --token x", "amount": 99.5}, {"name": "b", "command": "", "amount": 0.5}]}
+        self.assertEqual(kept.slim(situation), situation | {"cpu_during": [{"name": "a", "command": "", "amount": 99.5}]})
+
     def test_kept_trials_add_up_and_first_predictions_stay(self):
         folder = self.out / "kept"
         self.trial("train-1-000", delay=0.5, incidents=[self.incident("cpu_contention")])

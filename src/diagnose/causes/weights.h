@@ -6,8 +6,8 @@
 namespace gpusonde::diagnose {
 
 // The numbers by which causes are judged. Evidence is in nats: log odds against *unknown*. Unless the reason
-// says that something was measured, a number is chosen; bench/diagnose/fit.py shows what labelled trials say of
-// it. All members are Tuned<double>, so that a fit can number them in the order of this table.
+// says that something was measured, a number is chosen; bench/diagnose/fit.py shows what labelled trials say
+// of it. All members are Tuned<double>, so that a fit can number them in the order of this table.
 struct CauseWeights {
   struct {
     Tuned<double> even_share{
@@ -132,7 +132,7 @@ struct CauseWeights {
     Tuned<double> min_growth{0.1, "of the CPU time", "clocks and caches drift by as much"};
     Tuned<double> min_share{0.05, "of the lost time",
                             "less of it in the launch thread says nothing about its CPU"};
-    Tuned<double> alike{3, "factor", "contention for memory slows some code more than other code"};
+    Tuned<double> alike{2.52, "factor", "fitted; contention for memory slows some code more than other code"};
     Tuned<double> max_slowdown{3, "factor", "neighbours slow memory-bound programs down 1.2 to 1.9 times"};
     Tuned<double> both{2.2, "nats against", "no counter is read: the program itself may do more"};
     Tuned<double> one{2.6, "nats against", "the same, and there are no loaders that slowed down as well"};
@@ -155,7 +155,8 @@ struct CauseWeights {
 };
 
 #ifdef GPUSONDE_FITTING
-inline CauseWeights kWeights{};  // NOLINT(*-avoid-non-const-global-variables): bench/rank_situations.cpp tries others
+inline CauseWeights
+    kWeights{};  // NOLINT(*-avoid-non-const-global-variables): bench/rank_situations.cpp tries others
 #else
 inline constexpr CauseWeights kWeights{};
 #endif
