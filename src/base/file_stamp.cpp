@@ -3,6 +3,8 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
+
 #include "base/time.h"
 
 namespace gpusonde {
@@ -24,6 +26,23 @@ FileStamp StampOf(const std::string& path) {
 
 bool MayChangeUnseen(const FileStamp& stamp, int64_t epoch_now_ns) {
   return epoch_now_ns - stamp.changed_ns < kSettledNs;
+}
+
+std::vector<FileStamp> WatchedFiles::Stamps() const {
+  std::vector<FileStamp> stamps;
+  for (const std::string& path : paths_) stamps.push_back(StampOf(path));
+  return stamps;
+}
+
+void WatchedFiles::MarkRead() {
+  stamps_ = Stamps();
+  settled_ = std::ranges::none_of(
+      stamps_, [now_ns = EpochNow()](const FileStamp& stamp) { return MayChangeUnseen(stamp, now_ns); });
+}
+
+WatchedFiles::State WatchedFiles::Check() const {
+  if (Stamps() != stamps_) return State::kChanged;
+  return settled_ ? State::kSame : State::kUnsettled;
 }
 
 }  // namespace gpusonde

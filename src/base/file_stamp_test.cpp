@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/file_stamp.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -33,6 +35,20 @@ TEST_F(FileStampTest, AFileThatIsReplacedRewrittenOrRemovedHasAnotherStamp) {
   EXPECT_NE(third.inode, second.inode);
   std::filesystem::remove(path_);
   EXPECT_EQ(StampOf(path_), FileStamp{});
+}
+
+TEST_F(FileStampTest, WatchedFilesChangeWhenAnyOfThemDoes) {
+  Write("a");
+  WatchedFiles files({path_, path_ + ".absent"});
+  EXPECT_EQ(files.Check(), WatchedFiles::State::kChanged) << "not read yet";
+  files.MarkRead();
+  EXPECT_EQ(files.Check(), WatchedFiles::State::kUnsettled) << "written just now";
+  Write("longer");
+  EXPECT_EQ(files.Check(), WatchedFiles::State::kChanged);
+  const timespec before[2] = {{.tv_sec = 1, .tv_nsec = 0}, {.tv_sec = 1, .tv_nsec = 0}};
+  ASSERT_EQ(::utimensat(AT_FDCWD, path_.c_str(), before, 0), 0);
+  files.MarkRead();
+  EXPECT_EQ(files.Check(), WatchedFiles::State::kUnsettled) << "the inode's time can't be set back";
 }
 
 TEST_F(FileStampTest, AFileThatChangedJustNowMayChangeUnseen) {

@@ -30,8 +30,8 @@ Caller CallerOf(const Token& token) { return {.name = token.name, .scope = token
 
 }  // namespace
 
-Result<std::shared_ptr<Access>> Access::Open(std::string tokens_file, std::function<int64_t()> now) {
-  std::shared_ptr<Access> access(new Access(std::move(tokens_file), std::move(now)));
+Result<std::shared_ptr<Access>> Access::Open(const std::string& tokens_file, std::function<int64_t()> now) {
+  std::shared_ptr<Access> access(new Access(tokens_file, std::move(now)));
   const std::lock_guard lock(access->mutex_);
   access->Read();
   if (!access->tokens_.has_value()) return Fail(access->tokens_.error());
@@ -41,8 +41,7 @@ Result<std::shared_ptr<Access>> Access::Open(std::string tokens_file, std::funct
 }
 
 void Access::Read() {
-  stamp_ = StampOf(file_);
-  settled_ = !MayChangeUnseen(stamp_, EpochNow());
+  watched_.MarkRead();
   tokens_ = ReadTokens(file_);
   if (!tokens_.has_value()) return;
   std::erase_if(sessions_,
@@ -50,8 +49,9 @@ void Access::Read() {
 }
 
 Status Access::Refresh() {
-  const bool changed = StampOf(file_) != stamp_;
-  if (changed || !settled_) Read();
+  const WatchedFiles::State state = watched_.Check();
+  const bool changed = state == WatchedFiles::State::kChanged;
+  if (state != WatchedFiles::State::kSame) Read();
   if (!tokens_.has_value()) {
     if (changed) LogError("nobody has access until the tokens can be read: {}", tokens_.error().message);
     return Fail(ErrorCode::kUnavailable, "this server can't read its tokens; its log says why");
@@ -80,18 +80,21 @@ Result<std::optional<Caller>> Access::OfSession(std::string_view secret) {
   return CallerOf(*token);
 }
 
-Result<std::optional<std::string>> Access::SignIn(std::string_view token) {
+Result<Access::SignedIn> Access::SignIn(std::string_view token, Scope needed) {
   const std::lock_guard lock(mutex_);
   TRY(Refresh());
   const TokenHash hash = HashOf(token);
-  if (tokens_->Find(hash) == nullptr) return std::optional<std::string>();
+  const Token* const found = tokens_->Find(hash);
+  if (found == nullptr) return SignedIn{};
+  const Caller caller = CallerOf(*found);
+  if (!Allows(caller.scope, needed)) return SignedIn{.caller = caller, .secret = {}};
   ASSIGN_OR_RETURN(std::string secret, MakeToken());
   const int64_t now_ns = now_();
   std::erase_if(sessions_,
                 [now_ns](const auto& entry) { return now_ns - entry.second.begin_ns >= kSessionNs; });
   EndOldest(hash);
   sessions_[HashOf(secret)] = {.token = hash, .begin_ns = now_ns};
-  return std::optional(std::move(secret));
+  return SignedIn{.caller = caller, .secret = std::move(secret)};
 }
 
 // Makes room for one more session of the token.

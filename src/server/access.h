@@ -32,7 +32,7 @@ class Access {
   static constexpr size_t kMaxSessionsPerToken = 32;
 
   // `now` is a monotonic clock. Errors, naming the file: those of OpenRegular and Tokens::Parse.
-  static Result<std::shared_ptr<Access>> Open(std::string tokens_file,
+  static Result<std::shared_ptr<Access>> Open(const std::string& tokens_file,
                                               std::function<int64_t()> now = MonotonicNow);
 
   // Whose token it is; empty: nobody's. Errors: kUnavailable while the file can't be read or parsed, when
@@ -42,9 +42,12 @@ class Access {
   // Whose session it is, by the secret of its cookie; empty: nobody's, or it has ended. Errors as above.
   Result<std::optional<Caller>> OfSession(std::string_view secret);
 
-  // Begins a session for a token; the secret for its cookie, or empty if it is nobody's token. Errors as
-  // above, and those of MakeToken.
-  Result<std::optional<std::string>> SignIn(std::string_view token);
+  struct SignedIn {
+    std::optional<Caller> caller;  // empty: nobody's token
+    std::string secret;            // for the session's cookie; empty: the token's scope isn't enough
+  };
+  // Begins a session for a token of a scope that allows `needed`. Errors as above, and those of MakeToken.
+  Result<SignedIn> SignIn(std::string_view token, Scope needed);
 
   void SignOut(std::string_view secret);
 
@@ -52,7 +55,8 @@ class Access {
   size_t sessions() const;
 
  private:
-  Access(std::string file, std::function<int64_t()> now) : file_(std::move(file)), now_(std::move(now)) {}
+  Access(const std::string& file, std::function<int64_t()> now)
+      : file_(file), now_(std::move(now)), watched_({file}) {}
   void Read();
   Status Refresh();
   void EndOldest(const TokenHash& token);
@@ -65,8 +69,7 @@ class Access {
   const std::string file_;
   const std::function<int64_t()> now_;
   mutable std::mutex mutex_;  // guards what follows
-  FileStamp stamp_;
-  bool settled_ = false;  // the file as read can't have changed since without another stamp
+  WatchedFiles watched_;
   Result<Tokens> tokens_;
   std::map<TokenHash, Session> sessions_;  // by the hash of their secret
 };

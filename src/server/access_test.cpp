@@ -31,7 +31,7 @@ TEST(Access, NobodyHasAccessWhileTheFileIsMissingOrMalformed) {
   EXPECT_FALSE(Access::Open(file.path()).has_value());
   std::filesystem::remove(file.path());
   EXPECT_FALSE(access->OfToken(TokensFile::Of("ada")).has_value());
-  EXPECT_FALSE(access->SignIn(TokensFile::Of("ada")).has_value());
+  EXPECT_FALSE(access->SignIn(TokensFile::Of("ada"), Scope::kRead).has_value());
   file.Write({{"ada", Scope::kRead}});
   EXPECT_TRUE(access->OfToken(TokensFile::Of("ada")).value().has_value());
 }
@@ -40,10 +40,10 @@ TEST(Access, ASessionLastsUntilItsEndItsSignOutOrItsTokens) {
   const TokensFile file({{"ada", Scope::kRead}, {"bob", Scope::kRead}});
   int64_t now_ns = 1;
   const auto access = Access::Open(file.path(), [&now_ns] { return now_ns; }).value();
-  EXPECT_FALSE(access->SignIn("of nobody").value().has_value());
-  const std::string first = access->SignIn(TokensFile::Of("ada")).value().value();
-  const std::string second = access->SignIn(TokensFile::Of("ada")).value().value();
-  const std::string other = access->SignIn(TokensFile::Of("bob")).value().value();
+  EXPECT_FALSE(access->SignIn("of nobody", Scope::kRead).value().caller.has_value());
+  const std::string first = access->SignIn(TokensFile::Of("ada"), Scope::kRead).value().secret;
+  const std::string second = access->SignIn(TokensFile::Of("ada"), Scope::kRead).value().secret;
+  const std::string other = access->SignIn(TokensFile::Of("bob"), Scope::kRead).value().secret;
   EXPECT_NE(first, second);
   EXPECT_EQ(access->OfSession(first).value()->name, "ada");
   EXPECT_FALSE(access->OfToken(first).value().has_value()) << "a session's secret is no token";
@@ -56,6 +56,9 @@ TEST(Access, ASessionLastsUntilItsEndItsSignOutOrItsTokens) {
   file.Write({{"ada", Scope::kRead}, {"bob", Scope::kMetrics}});
   EXPECT_FALSE(access->OfSession(second).value().has_value()) << "it doesn't come back with the token";
   EXPECT_EQ(access->OfSession(other).value()->scope, Scope::kMetrics) << "the token's scope counts";
+  const Access::SignedIn refused = access->SignIn(TokensFile::Of("bob"), Scope::kRead).value();
+  EXPECT_EQ(refused.caller.value().name, "bob");
+  EXPECT_EQ(refused.secret, "") << "its scope isn't enough";
   now_ns += Access::kSessionNs;
   EXPECT_FALSE(access->OfSession(other).value().has_value());
   EXPECT_EQ(access->sessions(), 0u);
@@ -65,10 +68,10 @@ TEST(Access, SessionsOfATokenAreBoundedAndTheOldestEnds) {
   const TokensFile file({{"ada", Scope::kRead}, {"bob", Scope::kRead}});
   int64_t now_ns = 1;
   const auto access = Access::Open(file.path(), [&now_ns] { return ++now_ns; }).value();
-  const std::string other = access->SignIn(TokensFile::Of("bob")).value().value();
+  const std::string other = access->SignIn(TokensFile::Of("bob"), Scope::kRead).value().secret;
   std::string oldest, next;
   for (size_t i = 0; i < Access::kMaxSessionsPerToken + 1; ++i) {
-    const std::string secret = access->SignIn(TokensFile::Of("ada")).value().value();
+    const std::string secret = access->SignIn(TokensFile::Of("ada"), Scope::kRead).value().secret;
     if (i == 0) oldest = secret;
     if (i == 1) next = secret;
   }

@@ -120,7 +120,7 @@ class AdmitSessions : public AdmitWithTokens {
     return header;
   }
   std::string CookieOf(const std::string& name) const {
-    return CookieName(gate_) + "=" + access_->SignIn(TokensFile::Of(name)).value().value_or("");
+    return CookieName(gate_) + "=" + access_->SignIn(TokensFile::Of(name), Scope::kMetrics).value().secret;
   }
 };
 

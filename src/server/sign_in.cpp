@@ -20,23 +20,21 @@ HttpResponse SignIn(Access& access, const HttpRequest& request) {
   const nlohmann::json body = nlohmann::json::parse(request.body, nullptr, false);
   if (!body.is_object() || !body.contains("token") || !body["token"].is_string())
     return ErrorResponse({ErrorCode::kInvalidArgument, R"(the body must be {"token":"TOKEN"})"});
-  const std::string token = body["token"].get<std::string>();
-  const Result<std::optional<Caller>> caller = access.OfToken(token);
-  if (!caller.has_value()) return ErrorResponse(503, caller.error());
-  if (!caller->has_value())
+  Result<Access::SignedIn> signed_in = access.SignIn(body["token"].get<std::string>(), Scope::kRead);
+  if (!signed_in.has_value()) return ErrorResponse(503, signed_in.error());
+  const std::optional<Caller>& caller = signed_in->caller;
+  if (!caller.has_value())
     return ErrorResponse(401,
                          {ErrorCode::kPermissionDenied,
                           "This server doesn't know the token: it was revoked, or is for another server."});
-  if (!Allows((*caller)->scope, Scope::kRead))
+  if (signed_in->secret.empty())
     return ErrorResponse(403, {ErrorCode::kPermissionDenied,
                                fmt::format("The token '{}' is of scope {}, and these pages need read.",
-                                           (*caller)->name, Name((*caller)->scope))});
-  Result<std::optional<std::string>> session = access.SignIn(token);
-  if (!session.has_value()) return ErrorResponse(503, session.error());
+                                           caller->name, Name(caller->scope))});
   JsonWriter json;
-  json.BeginObject().Field("name", (*caller)->name).Field("scope", Name((*caller)->scope)).EndObject();
+  json.BeginObject().Field("name", caller->name).Field("scope", Name(caller->scope)).EndObject();
   HttpResponse response = JsonResponse(json.Take());
-  response.session = session->value_or("");
+  response.session = std::move(signed_in->secret);
   return response;
 }
 

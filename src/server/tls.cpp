@@ -6,7 +6,6 @@
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
 
-#include <algorithm>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/ssl/context.hpp>
 #include <chrono>
@@ -63,16 +62,11 @@ void Restrict(ssl::context& context) {
 
 }  // namespace
 
-std::vector<FileStamp> Tls::Stamps() const {
-  std::vector<FileStamp> stamps = {StampOf(files_.certificate), StampOf(files_.key)};
-  if (!files_.client_ca.empty()) stamps.push_back(StampOf(files_.client_ca));
-  return stamps;
-}
+Tls::Tls(TlsFiles files)
+    : files_(std::move(files)), watched_({files_.certificate, files_.key, files_.client_ca}) {}
 
 Status Tls::Read() {
-  stamps_ = Stamps();
-  settled_ = std::ranges::none_of(
-      stamps_, [now_ns = EpochNow()](const FileStamp& stamp) { return MayChangeUnseen(stamp, now_ns); });
+  watched_.MarkRead();
   auto context = std::make_shared<ssl::context>(ssl::context::tls_server);
   Restrict(*context);
   error_code error;
@@ -104,10 +98,10 @@ Result<std::shared_ptr<Tls>> Tls::Open(TlsFiles files) {
 
 std::shared_ptr<ssl::context> Tls::Current() {
   const std::lock_guard lock(mutex_);
-  const bool changed = Stamps() != stamps_;
-  if (!changed && settled_) return context_;
+  const WatchedFiles::State state = watched_.Check();
+  if (state == WatchedFiles::State::kSame) return context_;
   const Status read = Read();
-  if (!changed) return context_;
+  if (state == WatchedFiles::State::kUnsettled) return context_;
   if (!read.has_value()) {
     LogError("can't use the new TLS files, so those from before stay in use: {}", read.error().message);
     return context_;

@@ -5,7 +5,6 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <vector>
 
 #include "base/file_stamp.h"
 #include "base/result.h"
@@ -40,14 +39,12 @@ class Tls {
   int64_t expires_s() const;
 
  private:
-  explicit Tls(TlsFiles files) : files_(std::move(files)) {}
-  std::vector<FileStamp> Stamps() const;
+  explicit Tls(TlsFiles files);
   Status Read();
 
   const TlsFiles files_;
   mutable std::mutex mutex_;  // guards what follows
-  std::vector<FileStamp> stamps_;
-  bool settled_ = false;  // the files as read can't have changed since without another stamp
+  WatchedFiles watched_;
   std::shared_ptr<boost::asio::ssl::context> context_;
   int64_t expires_s_ = 0;
 };
