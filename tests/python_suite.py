@@ -7,7 +7,8 @@
 Each file is a separate process, as many at a time as there are CPUs. Files with `ALONE = "WHY"` at the top run after
 the others and one at a time: they measure, or use the whole machine.
 
-Prints a line per test and, for each skip, `skipped NAME: REASON`; closes with `N passed, N failed, N skipped`.
+Prints a line per test, for each skip `skipped NAME: REASON`, and the files that took longest; closes with `N passed, N failed,
+N skipped`.
 """
 
 import concurrent.futures
@@ -22,6 +23,7 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 ALONE = re.compile(r'^ALONE = "', re.MULTILINE)
+SLOWEST = 12  # files whose time is printed
 CLOSING = re.compile(r"(\d+) passed, (\d+) failed, (\d+) skipped\n\Z")
 
 
@@ -61,19 +63,19 @@ def run_here(path):
 
 
 def run_apart(path):
-    """Runs the tests of one file in a separate process. Returns its sums and the text for failures."""
+    """Runs the tests of one file in a separate process. Returns its sums, the text for failures, and the seconds it took."""
     begun = time.monotonic()
     done = subprocess.run([sys.executable, __file__, path], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, text=True, errors="replace", check=False)
-    closing = CLOSING.search(done.stdout)
-    title = f"{path.relative_to(ROOT)}, {time.monotonic() - begun:.1f} s"
+    closing, seconds = CLOSING.search(done.stdout), time.monotonic() - begun
+    title = f"{path.relative_to(ROOT)}, {seconds:.1f} s"
     if closing is None or (done.returncode != 0) != (closing[2] != "0"):
-        return (0, 1, 0), f"{title}\n{done.stdout}ended with status {done.returncode} and no sums to match\n"
+        return (0, 1, 0), f"{title}\n{done.stdout}ended with status {done.returncode} and no sums to match\n", seconds
     report = f"{title}\n{done.stdout[:closing.start()]}"
     if closing[2] == "0":
         print(report, flush=True)
         report = ""
-    return tuple(int(number) for number in closing.groups()), report
+    return tuple(int(number) for number in closing.groups()), report, seconds
 
 
 def run_all(paths):
@@ -81,9 +83,12 @@ def run_all(paths):
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         outcomes = list(pool.map(run_apart, [path for path in paths if path not in alone]))
     outcomes += map(run_apart, alone)
-    for _, failure in outcomes:  # last, where they are looked for
+    for _, failure, _ in outcomes:  # last, where they are looked for
         print(failure, end="")
-    passed, failed, skipped = (sum(column) for column in zip(*(sums for sums, _ in outcomes)))
+    tests = [path for path in paths if path not in alone] + alone
+    slowest = sorted(zip((seconds for _, _, seconds in outcomes), tests), reverse=True)[:SLOWEST]
+    print("slowest: " + ", ".join(f"{path.stem.removesuffix('_test')} {seconds:.0f} s" for seconds, path in slowest))
+    passed, failed, skipped = (sum(column) for column in zip(*(sums for sums, _, _ in outcomes)))
     print(f"{passed} passed, {failed} failed, {skipped} skipped")
     return 1 if failed else 0
 
