@@ -35,7 +35,8 @@ namespace {
 // CauseWeights has no other members, so it is laid out like an array.
 static_assert(std::is_standard_layout_v<CauseWeights> && sizeof(CauseWeights) % sizeof(Tuned<double>) == 0);
 std::span<Tuned<double>> AllWeights() {
-  return {std::launder(reinterpret_cast<Tuned<double>*>(&kWeights)), sizeof(kWeights) / sizeof(Tuned<double>)};
+  return {std::launder(reinterpret_cast<Tuned<double>*>(&kWeights)),
+          sizeof(kWeights) / sizeof(Tuned<double>)};
 }
 
 [[noreturn]] void Die(const std::string& what) {
