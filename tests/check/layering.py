@@ -24,6 +24,7 @@ ALLOWED = {
     "exporters": {"model"},
     "fleet": {"fleet/privacy"},
     "fleet/privacy": {"base"},  # pure functions: no I/O, no clock
+    "flight_recorder": {"base"},
     "importers": {"store/recordings"},
     "inject": {"wire"},
     "mcp": {"analyze", "server"},

@@ -17,6 +17,9 @@
 #include "command.h"
 #include "diagnose/print.h"
 #include "diagnose/situation_json.h"
+#include "flight_recorder/dump.h"
+#include "flight_recorder/hang.h"
+#include "flight_recorder/print.h"
 #include "messages.h"
 #include "reader_process.h"
 #include "recordings.h"
@@ -33,7 +36,32 @@ struct DiagnoseOptions {
   convert::ImportOptions reading;  // of traces
 };
 
+// Dumps of PyTorch's Flight Recorder say which rank of a job hangs.
+Status RunOverDumps(const DiagnoseOptions& options) {
+  std::vector<flight_recorder::Dump> dumps;
+  for (const std::string& file : options.files) {
+    if (!flight_recorder::IsDump(file))
+      return Fail(
+          ErrorCode::kInvalidArgument,
+          fmt::format("{} is a dump of PyTorch's Flight Recorder, and {} is not: diagnose one kind of "
+                      "files at a time",
+                      options.files.front(), file));
+    ASSIGN_OR_RETURN(flight_recorder::Dump dump, flight_recorder::ReadDump(file));
+    dumps.push_back(std::move(dump));
+  }
+  ASSIGN_OR_RETURN(const flight_recorder::Hang hang, flight_recorder::FindHang(dumps));
+  if (options.format == "json")
+    fmt::print("{}", flight_recorder::FormatJson(dumps, hang));
+  else if (options.format == "text")
+    fmt::print("{}", Wrap(flight_recorder::FormatText(dumps, hang), Terminal::Of(STDOUT_FILENO).width, 4));
+  else
+    return Fail(ErrorCode::kInvalidArgument,
+                "dumps of the Flight Recorder have no situations: use text or json");
+  return {};
+}
+
 Status Run(const DiagnoseOptions& options) {
+  if (flight_recorder::IsDump(options.files.front())) return RunOverDumps(options);
   ASSIGN_OR_RETURN(const auto store, OpenRecordings(options.files, options.reading));
   std::map<Id128, std::string> situations;  // the last one of each incident, as JSON
   diagnose::Diagnosis::Options hooks;
@@ -64,11 +92,15 @@ void AddDiagnose(CLI::App& app, int& exit_status) {
   command->footer(
       "Examples:\n"
       "  gpusonde diagnose run.sonde\n"
-      "  gpusonde diagnose run.sonde --format json | jq -r '.incidents[].sentence'\n\n"
+      "  gpusonde diagnose run.sonde --format json | jq -r '.incidents[].sentence'\n"
+      "  gpusonde diagnose /tmp/nccl_trace_rank_*    which rank a job hangs on, by PyTorch's Flight "
+      "Recorder\n\n"
       "gpusonde finds steps in the GPU work of a program; the first twenty set the baseline. "
       "docs/diagnose.md "
       "describes the signals it uses and what each cause means.");
-  command->add_option("FILE...", options->files, "recordings or traces, read as one")
+  command
+      ->add_option("FILE...", options->files,
+                   "recordings or traces, read as one; or dumps of PyTorch's Flight Recorder")
       ->required()
       ->option_text(" ");
   command

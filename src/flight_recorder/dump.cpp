@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "flight_recorder/dump.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <filesystem>
+#include <fstream>
+#include <string_view>
+#include <utility>
+
+#include "base/fd.h"
+#include "flight_recorder/value.h"
+
+namespace gpusonde::flight_recorder {
+namespace {
+
+constexpr size_t kMaxFile = size_t{256} << 20;
+constexpr char kPickle = '\x80';  // the opcode that a pickle of protocol 2 or newer begins with
+constexpr size_t kHead = 4096;    // bytes by which a file is recognised
+constexpr size_t kMaxFrames = 256;
+
+std::string HeadOf(const std::string& path) {
+  std::array<char, kHead> head{};
+  std::ifstream file(path, std::ios::binary);
+  file.read(head.data(), head.size());
+  return {head.data(), static_cast<size_t>(file.gcount())};
+}
+
+// The digits at the end of the file's name, before a suffix: nccl_trace_rank_12, rank3.json.
+std::optional<int64_t> RankIn(const std::string& path) {
+  const std::filesystem::path file(path);
+  const std::string name = file.stem().string();
+  const size_t digits = name.find_last_not_of("0123456789") + 1;
+  int64_t rank = 0;
+  const auto [end, failed] = std::from_chars(name.data() + digits, name.data() + name.size(), rank);
+  return digits == name.size() || failed != std::errc{} ? std::nullopt : std::optional(rank);
+}
+
+std::string TextOf(const Value& value, std::string_view key) {
+  const Value* found = value.Find(key);
+  return found == nullptr || found->Text() == nullptr ? "" : *found->Text();
+}
+
+std::optional<int64_t> IntegerOf(const Value& value, std::string_view key) {
+  const Value* found = value.Find(key);
+  return found == nullptr ? std::nullopt : found->Integer();
+}
+
+const std::vector<Value>& ItemsOf(const Value* value) {
+  static const std::vector<Value> kNone;
+  const List* list = value == nullptr ? nullptr : value->AsList();
+  return list == nullptr ? kNone : list->items;
+}
+
+// Ranks are written as text: "[0, 1, 2]".
+std::vector<int64_t> RanksIn(std::string_view text) {
+  std::vector<int64_t> ranks;
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  while (at != end) {
+    int64_t rank = 0;
+    const auto [next, failed] = std::from_chars(at, end, rank);
+    if (failed == std::errc{}) ranks.push_back(rank);
+    at = failed == std::errc{} ? next : at + 1;
+  }
+  std::ranges::sort(ranks);
+  ranks.erase(std::ranges::unique(ranks).begin(), ranks.end());
+  return ranks;
+}
+
+std::optional<State> StateIn(std::string_view text) {
+  if (text == "scheduled") return State::kScheduled;
+  if (text == "started") return State::kStarted;
+  if (text == "completed") return State::kCompleted;
+  return std::nullopt;
+}
+
+// "nccl:all_reduce" → "all_reduce".
+std::string OperationIn(std::string_view name) {
+  const size_t colon = name.find(':');
+  return std::string(colon == std::string_view::npos ? name : name.substr(colon + 1));
+}
+
+std::vector<Frame> FramesIn(const Value* value) {
+  std::vector<Frame> frames;
+  for (const Value& frame : ItemsOf(value)) {
+    if (frames.size() == kMaxFrames) break;
+    frames.push_back(
+        {TextOf(frame, "name"), TextOf(frame, "filename"), IntegerOf(frame, "line").value_or(0)});
+  }
+  return frames;
+}
+
+std::optional<Entry> EntryIn(const Value& value) {
+  const std::vector<Value>& group = ItemsOf(value.Find("process_group"));
+  const std::optional<State> state = StateIn(TextOf(value, "state"));
+  const std::optional<int64_t> record = IntegerOf(value, "record_id");
+  const Value* point_to_point = value.Find("is_p2p");
+  Entry entry;
+  entry.operation = OperationIn(TextOf(value, "profiling_name"));
+  entry.point_to_point = point_to_point != nullptr && point_to_point->Boolean().value_or(false);
+  const std::optional<int64_t> sequence =
+      IntegerOf(value, entry.point_to_point ? "p2p_seq_id" : "collective_seq_id");
+  if (group.empty() || group.front().Text() == nullptr || !state || !record || !sequence ||
+      entry.operation.empty())
+    return std::nullopt;
+  entry.record = *record;
+  entry.group = *group.front().Text();
+  entry.sequence = *sequence;
+  entry.state = *state;
+  entry.called_ns = IntegerOf(value, "time_created_ns");
+  if (const Value* duration = value.Find("duration_ms")) entry.duration_ms = duration->Number();
+  entry.timeout_ms = IntegerOf(value, "timeout_ms");
+  for (const Value& sizes : ItemsOf(value.Find("input_sizes"))) {
+    entry.input_sizes.emplace_back();
+    for (const Value& size : ItemsOf(&sizes)) entry.input_sizes.back().push_back(size.Integer().value_or(0));
+  }
+  for (const Value& type : ItemsOf(value.Find("input_dtypes")))
+    if (type.Text() != nullptr) entry.input_types.push_back(*type.Text());
+  return entry;
+}
+
+std::vector<Group> GroupsIn(const Value* config) {
+  std::vector<Group> groups;
+  const Dict* dict = config == nullptr ? nullptr : config->AsDict();
+  if (dict == nullptr) return groups;
+  for (const auto& [name, group] : dict->items)
+    groups.push_back({*name.Text(), TextOf(group, "desc"), RanksIn(TextOf(group, "ranks"))});
+  return groups;
+}
+
+// Whether the version is one that has `collective_seq_id`: 2.2 or newer.
+bool IsReadable(std::string_view version) {
+  int major = 0, minor = 0;
+  const char* const end = version.data() + version.size();
+  const auto [dot, failed] = std::from_chars(version.data(), end, major);
+  if (failed != std::errc{}) return false;
+  if (dot != end) std::from_chars(dot + 1, end, minor);
+  return major > 2 || (major == 2 && minor >= 2);
+}
+
+}  // namespace
+
+bool IsDump(const std::string& path) {
+  const std::string head = HeadOf(path);
+  if (head.size() > 1 && head[0] == kPickle) return head[1] >= 2 && head[1] <= 5;
+  const auto has = [&head](std::string_view key) { return head.find(key) != std::string::npos; };
+  return head.starts_with('{') && !has("\"traceEvents\"") && !has("\"schemaVersion\"") &&
+         (has("\"collective_seq_id\"") || has("\"comm_lib_version\"") || has("\"nccl_version\""));
+}
+
+Result<Dump> ReadDump(const std::string& path) {
+  const std::optional<int64_t> rank = RankIn(path);
+  if (!rank.has_value())
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("{}: the name of a Flight Recorder dump must end with the rank, as in "
+                            "nccl_trace_rank_3",
+                            path));
+  ASSIGN_OR_RETURN(const std::string bytes, ReadFile(path, kMaxFile));
+  return ParseDump(bytes, path, *rank);
+}
+
+Result<Dump> ParseDump(std::string_view bytes, const std::string& path, int64_t rank) {
+  Dump dump{.path = path, .rank = rank};
+  Result<Value> root = bytes.starts_with(kPickle) ? ReadPickle(bytes) : ReadJson(bytes);
+  if (!root.has_value()) return Fail(std::move(root).error().With(path));
+  dump.version = TextOf(*root, "version");
+  if (!IsReadable(dump.version))
+    return Fail(
+        ErrorCode::kUnsupported,
+        fmt::format("{}: version \"{}\" of the Flight Recorder's format is not read; 2.2 and newer are "
+                    "(PyTorch 2.4)",
+                    path, dump.version));
+  dump.groups = GroupsIn(root->Find("pg_config"));
+  std::vector<std::pair<Entry, const Value*>> read;
+  for (const Value& value : ItemsOf(root->Find("entries"))) {
+    std::optional<Entry> entry = EntryIn(value);
+    if (entry.has_value())
+      read.emplace_back(*std::move(entry), &value);
+    else
+      ++dump.unreadable;
+  }
+  std::ranges::stable_sort(read, {}, [](const auto& one) { return one.first.record; });
+  for (auto& [entry, value] : read) {
+    if (entry.state != State::kCompleted || value == read.back().second)
+      entry.frames = FramesIn(value->Find("frames"));
+    dump.entries.push_back(std::move(entry));
+  }
+  return dump;
+}
+
+}  // namespace gpusonde::flight_recorder
