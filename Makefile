@@ -7,7 +7,7 @@ PROGRAM := build/$(PRESET)/bin/gpusonde
 JOBS ?= $(shell nproc)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test check nightly bench bench-analyze bench-compare bench-diagnose bench-fleet package docs fmt clean configure web
+.PHONY: help setup build demo test check nightly bench bench-analyze bench-compare bench-diagnose bench-fleet package deb docs fmt clean configure web
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | awk -F '\t' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -35,7 +35,7 @@ check: ## format, static analysis, layering, documentation
 	@tools/setup build check
 	@tests/check/run
 
-nightly: ## sanitizers over the unit tests, a minute of each fuzzer, a busy day; writes docs/nightly.md (STEPS="alone asan tsan fuzz day")
+nightly: ## sanitizers over the unit tests, a minute of each fuzzer, a busy day; writes docs/nightly.md (STEPS="alone asan tsan fuzz day trials")
 	@tools/setup build test
 	@tools/nightly $(STEPS)
 
@@ -76,6 +76,9 @@ bench-fleet: ## measure private fleet telemetry alone
 
 package: build ## a .tar.gz that runs on any x86-64 Linux >= 5.15, from any folder (docs/package.md)
 	@tools/package --build build/$(PRESET)
+
+deb: build ## a Debian package of the same (docs/package.md); installing it starts nothing
+	@tools/debian-package --build build/$(PRESET)
 
 docs: ## write the pages that are made from the code
 	@tools/setup build check
