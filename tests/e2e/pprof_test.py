@@ -3,6 +3,7 @@
 
 import collections
 import gzip
+import json
 import os
 import pathlib
 import re
@@ -151,6 +152,19 @@ class Pprof(unittest.TestCase):
             with self.assertRaises(urllib.error.HTTPError) as refused:
                 urllib.request.urlopen(served + "?roots=1", timeout=30)
             self.assertEqual(refused.exception.code, 400)
+
+    def test_go_reads_gpu_time_and_idle_moments_with_the_parameters_of_the_flame_graph(self):
+        recording = self.recording.replace("a.sonde", "gpu.sonde")
+        run(BUILD / "tests/sample_recording", recording, "--gpu")
+        environment = dict(os.environ, PPROF_TMPDIR=os.path.dirname(self.profile))
+        with program.serving([GPUSONDE, "view", recording, "--no-open", "--listen", "127.0.0.1:0"]) as url:
+            for query, kind in ("type=gpu", "gpu_kernel_time"), ("type=cpu&while_gpu_idle=1", "cpu"):
+                with urllib.request.urlopen(f"{url}api/v1/flamegraph?{query}", timeout=30) as answer:
+                    drawn_ns = json.load(answer)["total"]
+                text = run("go", "tool", "pprof", "-top", "-unit=ns", f"{url}api/v1/profile.pb.gz?{query}", env=environment).decode()
+                self.assertIn(f"Type: {kind}", text)
+                self.assertIn(f"of {drawn_ns}ns total", text)
+                self.assertGreater(drawn_ns, 0)
 
     def test_every_field_that_we_write_is_in_our_declaration(self):
         with gzip.open(self.profile) as file:
