@@ -85,7 +85,11 @@ asio::awaitable<HttpReply> Talk(Stream& stream, const Exchange& exchange) {
   request.set(http::field::host,
               fmt::format("{}{}{}:{}", is_v6 ? "[" : "", url.host, is_v6 ? "]" : "", url.port));
   request.set(http::field::user_agent, fmt::format("gpusonde/{}", kVersion));
-  if (body != nullptr) request.set(http::field::content_type, body->type);
+  if (body != nullptr) {
+    request.set(http::field::content_type, body->type);
+    if (!body->encoding.empty()) request.set(http::field::content_encoding, body->encoding);
+    for (const HttpHeader& header : body->headers) request.set(header.name, header.value);
+  }
   if (!exchange.authorization.empty()) request.set(http::field::authorization, exchange.authorization);
   request.keep_alive(false);
   request.prepare_payload();
@@ -103,7 +107,9 @@ asio::awaitable<HttpReply> Talk(Stream& stream, const Exchange& exchange) {
   if (unread) throw system_error(unsent && !is_tls_alert ? unsent : unread);
   if (exchange.max_reply_bytes.has_value())
     co_await http::async_read(stream, buffer, parser, asio::use_awaitable);
-  co_return HttpReply{.status = parser.get().result_int(), .body = std::move(parser.get().body())};
+  co_return HttpReply{.status = parser.get().result_int(),
+                      .body = std::move(parser.get().body()),
+                      .retry_after = std::string(parser.get()[http::field::retry_after])};
 }
 
 void Use(ssl::context& context, const ClientTls& tls) {

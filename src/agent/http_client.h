@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -21,10 +22,17 @@ struct HttpUrl {
   static Result<HttpUrl> Parse(std::string_view text);
 };
 
+struct HttpHeader {
+  std::string name;
+  std::string value;
+};
+
 struct HttpBody {
   std::string_view content;
   std::string_view type = "application/json";
-  std::string_view authorization = {};  // the header's text; empty: none
+  std::string_view authorization = {};       // the header's text; empty: none
+  std::string_view encoding = {};            // as in Content-Encoding; empty: none
+  std::span<const HttpHeader> headers = {};  // more of them, checked by the caller
 };
 
 // PEM files of a client, read for each connection; each may be empty.
@@ -37,6 +45,7 @@ struct ClientTls {
 struct HttpReply {
   unsigned status = 0;
   std::string body;
+  std::string retry_after = {};  // the header's text; empty: none
 };
 
 // POSTs a body and waits at most `timeout_ns` for the whole response (a name server that hangs may take

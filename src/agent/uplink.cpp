@@ -11,11 +11,11 @@
 #include <deque>
 #include <mutex>
 #include <optional>
-#include <random>
 #include <string_view>
 #include <thread>
 #include <utility>
 
+#include "agent/backoff.h"
 #include "base/log.h"
 #include "base/printable.h"
 #include "base/token_file.h"
@@ -97,8 +97,7 @@ struct Uplink::State {
   Loss loss;
 
   // Used by the thread only.
-  std::mt19937_64 random{std::random_device{}()};
-  int64_t failures = 0;        // in a row
+  Backoff backoff{options.first_pause_ns, options.max_pause_ns};
   bool one_at_a_time = false;  // to find the frame that the server refuses
   std::string last_trouble;
 };
@@ -112,7 +111,7 @@ void Uplink::State::Run() {
     changed.notify_all();
     switch (outcome) {
       case Outcome::kSent:
-        failures = 0;
+        backoff.Reset();
         one_at_a_time = false;
         break;
       case Outcome::kFailed:
@@ -232,10 +231,7 @@ Uplink::State::Outcome Uplink::State::Note(Outcome outcome, const std::string& t
 }
 
 void Uplink::State::Pause() {
-  const int64_t longest_ns =
-      std::min(options.first_pause_ns << std::min<int64_t>(failures, 20), options.max_pause_ns);
-  ++failures;
-  next_ns = MonotonicNow() + std::uniform_int_distribution<int64_t>(longest_ns / 2, longest_ns)(random);
+  next_ns = MonotonicNow() + backoff.Next();
   hurry = false;
 }
 
