@@ -9,6 +9,7 @@ namespace gpusonde::exporters {
 std::span<const Exporter* const> AllExporters() {
   static constexpr std::array kExporters = {
       &kFolded,
+      &kOtlp,
       &kPprof,
       &kSpeedscope,
   };

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "base/result.h"
+#include "model/process_facts.h"
 #include "model/profile.h"
 
 // Exports profiles in the formats of other tools.
@@ -22,6 +23,8 @@ struct Options {
   // Keeps processes and threads of the same name separate, with their ids; else sums them by process name.
   // Formats that always separate threads ignore it.
   bool per_thread = false;
+  // Of the profile's processes, for formats with Exporter::process_facts.
+  model::ProcessFactsById processes = {};
 };
 
 // One format. A new one is a file that defines its Exporter, and a line each below and in exporter.cpp.
@@ -33,9 +36,11 @@ struct Exporter {
   // The whole file; the same profile and options give the same bytes. Thread-safe. Errors: kUnsupported when
   // the profile is too large for the format.
   Result<std::string> (*render)(const model::Profile& profile, const Options& options);
+  bool process_facts = false;  // writes Options::processes
 };
 
 extern const Exporter kFolded;
+extern const Exporter kOtlp;
 extern const Exporter kPprof;
 extern const Exporter kSpeedscope;
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 #include <pprof.pb.h>
-#include <zlib.h>
 
 #include <algorithm>
 #include <cmath>
@@ -11,6 +10,7 @@
 #include "base/time.h"
 #include "base/utf8.h"
 #include "exporters/exporter.h"
+#include "exporters/gzip.h"
 
 // pprof's profile.proto, gzip'd: https://github.com/google/pprof/tree/main/proto.
 //
@@ -26,30 +26,9 @@ constexpr size_t kMaxCommLength = 15;  // what the kernel keeps of a program's n
 // pprof's ids are our indices plus one, because 0 means none.
 uint64_t IdOf(int32_t index) { return static_cast<uint64_t>(index) + 1; }
 
-// A gzip file of at most 4 GiB, without name and time, so that equal data gives equal files. Errors:
-// kOutOfSpace if memory runs out.
-Result<std::string> Gzip(std::string_view data) {
-  constexpr int kGzipWrapper = 16;
-  constexpr int kDefaultMemory = 8;
-  z_stream stream{};
-  if (::deflateInit2(&stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, MAX_WBITS + kGzipWrapper, kDefaultMemory,
-                     Z_DEFAULT_STRATEGY) != Z_OK)
-    return Fail(ErrorCode::kOutOfSpace, "gzip: no memory for the compressor");
-  std::string compressed(::deflateBound(&stream, data.size()), '\0');
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(data.data()));
-  stream.avail_in = static_cast<uInt>(data.size());
-  stream.next_out = reinterpret_cast<Bytef*>(compressed.data());
-  stream.avail_out = static_cast<uInt>(compressed.size());
-  const int result = ::deflate(&stream, Z_FINISH);  // enough in one call: the output has room for the bound
-  compressed.resize(stream.total_out);
-  ::deflateEnd(&stream);
-  if (result != Z_STREAM_END) return Fail(ErrorCode::kInternal, "gzip: the compressor stopped early");
-  return compressed;
-}
-
-class Writer {
+class PprofWriter {
  public:
-  explicit Writer(const model::Profile& profile) : profile_(profile) { String(""); }
+  explicit PprofWriter(const model::Profile& profile) : profile_(profile) { String(""); }
 
   const pprof::Profile& Write() {
     WriteHead();
@@ -213,12 +192,12 @@ class Writer {
 };
 
 Result<std::string> RenderPprof(const model::Profile& profile, const Options& /*options*/) {
-  Writer writer(profile);
+  PprofWriter writer(profile);
   std::string bytes;
   if (!writer.Write().SerializeToString(&bytes))
     return Fail(ErrorCode::kUnsupported,
                 "pprof: the profile is larger than 2 GiB, which protobuf can't hold; select a shorter time");
-  return Gzip(bytes);
+  return GzipFile(bytes);
 }
 
 }  // namespace

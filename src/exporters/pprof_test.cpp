@@ -2,31 +2,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <pprof.pb.h>
-#include <zlib.h>
 
 #include <algorithm>
 
 #include "base/utf8.h"
 #include "exporters/exporter.h"
 #include "exporters/sample_profile.h"
+#include "exporters/testing/gunzip.h"
 
 // Google's own reader checks the same files in tests/e2e/pprof_test.py.
 namespace gpusonde::exporters {
 namespace {
-
-std::string Gunzip(std::string data) {
-  z_stream stream{};
-  EXPECT_EQ(::inflateInit2(&stream, MAX_WBITS + 16), Z_OK);
-  std::string text(1 << 20, '\0');
-  stream.next_in = reinterpret_cast<Bytef*>(data.data());
-  stream.avail_in = static_cast<uInt>(data.size());
-  stream.next_out = reinterpret_cast<Bytef*>(text.data());
-  stream.avail_out = static_cast<uInt>(text.size());
-  EXPECT_EQ(::inflate(&stream, Z_FINISH), Z_STREAM_END);
-  text.resize(stream.total_out);
-  ::inflateEnd(&stream);
-  return text;
-}
 
 class Pprof : public testing::Test {
  protected:

@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "model/cgroup_owner.h"
+#include "store/queries/process_facts.h"
 #include "store/queries/usage_query.h"
 
 namespace gpusonde::usage {
@@ -17,27 +18,10 @@ namespace {
 constexpr size_t kMaxNameBytes = 256;
 constexpr size_t kShortIdLength = 12;  // as `docker ps` and `crictl ps` show ids
 
-struct ContainerName {
-  std::string name, pod, pod_namespace;
-};
-using ContainerNames = std::map<std::string, ContainerName, std::less<>>;
-
-Result<ContainerNames> ReadContainerNames(store::Store& store) {
-  ASSIGN_OR_RETURN(const auto rows,
-                   store.Query("SELECT container, name, pod, pod_namespace FROM containers"));
-  ContainerNames names;
-  while (true) {
-    ASSIGN_OR_RETURN(const bool more, rows->Next());
-    if (!more) return names;
-    names[std::string(rows->Text(0))] = {std::string(rows->Text(1)), std::string(rows->Text(2)),
-                                         std::string(rows->Text(3))};
-  }
-}
-
 // Names a process after what it is summed by.
 class Namer {
  public:
-  Namer(const ContainerNames& containers, const std::vector<store::GpuDevice>& devices)
+  Namer(const store::ContainerNames& containers, const std::vector<store::GpuDevice>& devices)
       : containers_(containers), devices_(devices) {}
 
   std::string Name(By by, const store::DeviceHolder& holder) const {
@@ -68,21 +52,21 @@ class Namer {
   }
 
  private:
-  const ContainerName* NamesOf(const model::CgroupOwner& owner) const {
+  const store::ContainerName* NamesOf(const model::CgroupOwner& owner) const {
     const auto found = containers_.find(owner.container);
     return found == containers_.end() ? nullptr : &found->second;
   }
 
   // "ml/trainer-0", or the UID of a pod without a name.
   std::string PodName(const model::CgroupOwner& owner) const {
-    const ContainerName* names = NamesOf(owner);
+    const store::ContainerName* names = NamesOf(owner);
     if (names == nullptr || names->pod.empty()) return owner.pod_uid;
     return names->pod_namespace + "/" + names->pod;
   }
 
   std::string Container(const model::CgroupOwner& owner) const {
     if (owner.container.empty()) return {};
-    const ContainerName* names = NamesOf(owner);
+    const store::ContainerName* names = NamesOf(owner);
     const std::string name =
         names == nullptr || names->name.empty() ? owner.container.substr(0, kShortIdLength) : names->name;
     const std::string pod = PodName(owner);
@@ -104,7 +88,7 @@ class Namer {
     return fmt::format("GPU {} {} {}", device->ordinal, device->name, device->uuid);
   }
 
-  const ContainerNames& containers_;
+  const store::ContainerNames& containers_;
   const std::vector<store::GpuDevice>& devices_;
 };
 
@@ -183,7 +167,7 @@ std::string ApplicationOf(std::string_view name, std::string_view command) {
 
 Result<Usage> ReadUsage(store::Store& store, const model::Selection& selection, By by) {
   ASSIGN_OR_RETURN(const store::GpuUsage read, store::ReadGpuUsage(store, selection));
-  ASSIGN_OR_RETURN(const ContainerNames containers, ReadContainerNames(store));
+  ASSIGN_OR_RETURN(const store::ContainerNames containers, store::ReadContainerNames(store));
   const Namer namer(containers, read.devices);
   std::map<std::string, Group> by_name;
   for (const store::DeviceHolder& holder : read.holders) {

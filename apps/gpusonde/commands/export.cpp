@@ -25,6 +25,7 @@
 #include "recordings.h"
 #include "selection_flags.h"
 #include "store/queries/gpu_query.h"
+#include "store/queries/process_facts.h"
 #include "store/queries/profile_query.h"
 #include "store/recordings/recording.h"
 #include "values.h"
@@ -96,12 +97,14 @@ Result<std::string> ExportProfile(store::Store& store, const ExportOptions& opti
                    gpu ? store::ReadGpuProfile(store, selection) : store::ReadProfile(store, selection));
   if (profile.samples.empty())
     return Fail(ErrorCode::kNotFound, gpu ? "no GPU work in this selection" : "no samples in this selection");
-  const exporters::Options how{
-      .title = TitleOf(options.files),
-      .value = options.value == "us" || (options.value.empty() && options.type != "cpu")
-                   ? exporters::Value::kMicroseconds
-                   : exporters::Value::kSamples,
-      .per_thread = options.per_thread};
+  exporters::Options how{.title = TitleOf(options.files),
+                         .value = options.value == "us" || (options.value.empty() && options.type != "cpu")
+                                      ? exporters::Value::kMicroseconds
+                                      : exporters::Value::kSamples,
+                         .per_thread = options.per_thread};
+  if (exporter.process_facts) {
+    ASSIGN_OR_RETURN(how.processes, store::ReadProcessFacts(store, profile));
+  }
   ASSIGN_OR_RETURN(const std::string content, exporter.render(profile, how));
   TRY(WriteAll(to, std::as_bytes(std::span(content))));
   return Describe(profile, gpu, selection.off_cpu);
@@ -214,6 +217,7 @@ std::string Footer() {
          "\nExamples:\n"
          "  gpusonde export run.sonde --format folded | flamegraph.pl > run.svg\n"
          "  gpusonde export run.sonde --format pprof --from 5 --to 10     makes run.pb.gz\n"
+         "  gpusonde export run.sonde --format otlp --type gpu            makes run.otlp.gz\n"
          "  gpusonde export run.sonde --format folded --type gpu | flamegraph.pl > gpu.svg\n"
          "  gpusonde export run.sonde --format speedscope --filter inflate -o inflate.json\n"
          "  gpusonde export run.sonde --format chrome --from 5 --to 10    makes run.trace.json\n"

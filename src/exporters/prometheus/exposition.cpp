@@ -23,6 +23,7 @@ constexpr std::array kProcessGpuFamilies = {&kProcessGpuKernels, &kProcessGpuKer
 constexpr std::array kProcessFamilies = {&kProcessLaunches, &kProcessCpuSeconds};
 constexpr std::array kMachineFamilies = {&kIncidents, &kIncidentsOpen, &kDropped, &kSamples,
                                          &kProcessesOmitted};
+constexpr std::array kPushFamilies = {&kOtlpItems, &kOtlpRetries, &kOtlpWaiting};
 constexpr std::array kServeFamilies = {&kServeHosts,  &kServeAgents,   &kServeHostsOmitted, &kServeRequests,
                                        &kServeFrames, &kServeReceived, &kQueries,           &kQuerySeconds,
                                        &kSlowQueries, &kConnections,   &kConnectionsClosed, &kDenied,
@@ -43,6 +44,7 @@ std::span<const FamilyGroup> AllGroups() {
                   kProcessGpuFamilies},
       FamilyGroup{"each process that used a GPU", "pid, command", kProcessFamilies},
       FamilyGroup{"the machine", "of incidents cause, of dropped reason", kMachineFamilies},
+      FamilyGroup{"what `--otlp` sends", "signal; of items outcome", kPushFamilies},
       FamilyGroup{"gpusonde", "of build_info version", kOwnFamilies},
       FamilyGroup{"`serve`",
                   "of requests outcome, of queries path, of HTTP and TLS address, of failures reason",
@@ -55,19 +57,35 @@ std::span<const FamilyGroup> AllGroups() {
 // Writes one exposition; lives while the totals are locked.
 class LiveTotals::Exposition {
  public:
-  Exposition(const LiveTotals& totals, Format format, int64_t now_ns)
-      : totals_(totals), writer_(format), now_ns_(now_ns) {
+  Exposition(const LiveTotals& totals, SeriesWriter& writer, int64_t now_ns)
+      : totals_(totals), writer_(writer), now_ns_(now_ns) {
     for (const auto& [id, device] : totals.devices_)
       if (device.row.has_value() || id == Id128()) labels_.emplace(id, LabelsOf(device));
   }
 
-  std::string Write(const OwnUse& own) {
-    WriteDcgm();
+  // dcgm-exporter's metrics.
+  void WriteDcgm() {
+    for (const DcgmFamily& dcgm : kDcgmFamilies) {
+      writer_.Begin(dcgm.family);
+      ForEachReading(dcgm.metric, [&](const DeviceLabels& labels, double value) {
+        WriteDcgm(labels, value * dcgm.scale);
+      });
+    }
+    writer_.Begin(kLastXid);
+    // Only where NVML, which reports XIDs, is read.
+    ForEachDevice([&](const DeviceLabels& labels, const Device& device) {
+      if (std::ranges::any_of(device.readings, &std::optional<Reading>::has_value))
+        WriteDcgm(labels, device.last_xid);
+    });
+  }
+
+  // All others.
+  void WriteOwnFamilies(const OwnUse& own) {
     WriteGpus();
     WriteProcesses();
     WriteMachine();
+    WritePushed();
     writer_.WriteOwn(own);
-    return writer_.Finish();
   }
 
  private:
@@ -102,21 +120,6 @@ class LiveTotals::Exposition {
                    {"modelName", labels.model},
                    {"Hostname", totals_.host_}},
                   value);
-  }
-
-  void WriteDcgm() {
-    for (const DcgmFamily& dcgm : kDcgmFamilies) {
-      writer_.Begin(dcgm.family);
-      ForEachReading(dcgm.metric, [&](const DeviceLabels& labels, double value) {
-        WriteDcgm(labels, value * dcgm.scale);
-      });
-    }
-    writer_.Begin(kLastXid);
-    // Only where NVML, which reports XIDs, is read.
-    ForEachDevice([&](const DeviceLabels& labels, const Device& device) {
-      if (std::ranges::any_of(device.readings, &std::optional<Reading>::has_value))
-        WriteDcgm(labels, device.last_xid);
-    });
   }
 
   template <class Visit>
@@ -244,15 +247,41 @@ class LiveTotals::Exposition {
     writer_.Write({}, {}, static_cast<int64_t>(totals_.omitted_.size()));
   }
 
+  void WritePushed() {
+    writer_.Begin(kOtlpItems);
+    for (const auto& [signal, pushed] : totals_.pushed_)
+      for (const auto& [outcome, items] :
+           {std::pair("accepted", pushed.accepted), std::pair("dropped", pushed.dropped),
+            std::pair("rejected", pushed.rejected)})
+        writer_.Write({}, {{"signal", signal}, {"outcome", outcome}}, items);
+    writer_.Begin(kOtlpRetries);
+    for (const auto& [signal, pushed] : totals_.pushed_)
+      writer_.Write({}, {{"signal", signal}}, pushed.retries);
+    writer_.Begin(kOtlpWaiting);
+    for (const auto& [signal, pushed] : totals_.pushed_)
+      writer_.Write({}, {{"signal", signal}}, pushed.waiting);
+  }
+
   const LiveTotals& totals_;
-  TextWriter writer_;
+  SeriesWriter& writer_;
   int64_t now_ns_;
   std::map<Id128, DeviceLabels> labels_;  // of devices that are named, and of the others
 };
 
 std::string LiveTotals::Render(Format format, int64_t now_ns, const OwnUse& own) const {
+  TextWriter writer(format);
+  {
+    const std::scoped_lock lock(mutex_);
+    Exposition exposition(*this, writer, now_ns);
+    exposition.WriteDcgm();
+    exposition.WriteOwnFamilies(own);
+  }
+  return writer.Finish();
+}
+
+void LiveTotals::WriteOwnFamilies(SeriesWriter& writer, int64_t now_ns, const OwnUse& own) const {
   const std::scoped_lock lock(mutex_);
-  return Exposition(*this, format, now_ns).Write(own);
+  Exposition(*this, writer, now_ns).WriteOwnFamilies(own);
 }
 
 }  // namespace gpusonde::exporters::prometheus

@@ -117,6 +117,15 @@ inline constexpr Family kDropped{"gpusonde_dropped_total", Type::kCounter,
 inline constexpr Family kSamples{"gpusonde_samples_total", Type::kCounter,
                                  "stacks sampled on CPUs and at the end of waits"};
 
+inline constexpr Family kOtlpItems{
+    "gpusonde_otlp_items_total", Type::kCounter,
+    "data points (of metrics) and profiles, by outcome: accepted; rejected by a receiver that took the rest "
+    "of the request; dropped with a request that was refused or found too many waiting"};
+inline constexpr Family kOtlpRetries{"gpusonde_otlp_retries_total", Type::kCounter,
+                                     "attempts to send a request beyond its first"};
+inline constexpr Family kOtlpWaiting{"gpusonde_otlp_waiting", Type::kGauge,
+                                     "requests that wait to be sent or repeated"};
+
 inline constexpr Family kServeHosts{"gpusonde_serve_hosts", Type::kGauge, "hosts that have data"};
 inline constexpr Family kServeAgents{"gpusonde_serve_agents", Type::kGauge,
                                      "hosts whose agent has sent within the last 90 s"};

@@ -72,6 +72,29 @@ void LiveTotals::Ingest(std::span<const model::Batch> batches, int64_t now_ns) {
   ForgetEnded(now_ns);
 }
 
+std::vector<LiveTotals::DeviceReadings> LiveTotals::CurrentReadings(int64_t now_ns) const {
+  const std::scoped_lock lock(mutex_);
+  std::vector<DeviceReadings> all;
+  for (const auto& [id, device] : devices_) {
+    if (!device.row.has_value()) continue;
+    DeviceReadings& of = all.emplace_back(DeviceReadings{.device = *device.row, .values = {}});
+    for (size_t metric = 0; metric < of.values.size(); ++metric)
+      if (const auto& reading = device.readings[metric]; reading.has_value() && IsCurrent(*reading, now_ns))
+        of.values[metric] = reading->value;
+  }
+  return all;
+}
+
+std::string LiveTotals::host() const {
+  const std::scoped_lock lock(mutex_);
+  return host_;
+}
+
+void LiveTotals::SetPushed(const std::string& signal, const Pushed& pushed) {
+  const std::scoped_lock lock(mutex_);
+  pushed_[signal] = pushed;
+}
+
 void LiveTotals::IngestTable(const model::Batch& batch, int64_t now_ns) {
   const std::string_view table = batch.table;
   if (table == "sources")

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
+#include <vector>
 
 #include "base/id128.h"
 #include "exporters/prometheus/text.h"
@@ -51,6 +52,28 @@ class LiveTotals {
   void Ingest(std::span<const model::Batch> batches, int64_t now_ns);
 
   std::string Render(Format format, int64_t now_ns, const OwnUse& own) const;
+  // Of an exposition the families of gpusonde's own, without what NVML reads.
+  void WriteOwnFamilies(SeriesWriter& writer, int64_t now_ns, const OwnUse& own) const;
+
+  // What NVML read of a device last; values that are too old are absent.
+  struct DeviceReadings {
+    model::Device device;
+    std::array<std::optional<double>, model::kMetricCatalogue.size()> values;  // by model::Metric
+  };
+  std::vector<DeviceReadings> CurrentReadings(int64_t now_ns) const;
+  // The machine's name; empty before its first row.
+  std::string host() const;
+
+  // What was sent of one signal of OpenTelemetry's protocol: data points of metrics, or profiles.
+  struct Pushed {
+    int64_t accepted = 0;
+    int64_t rejected = 0;
+    int64_t dropped = 0;
+    int64_t retries = 0;
+    int64_t waiting = 0;  // requests
+  };
+  // Replaces what was set before.
+  void SetPushed(const std::string& signal, const Pushed& pushed);
 
  private:
   struct Sum {
@@ -130,7 +153,8 @@ class LiveTotals {
   int64_t samples_ = 0;
   std::map<std::string, int64_t> incidents_;  // ended, by cause
   std::set<Id128> open_incidents_;
-  std::deque<Id128> ended_incidents_;  // the last ones, as rows of ended incidents may be repeated
+  std::map<std::string, Pushed> pushed_;  // by signal
+  std::deque<Id128> ended_incidents_;     // the last ones, as rows of ended incidents may be repeated
 };
 
 }  // namespace gpusonde::exporters::prometheus

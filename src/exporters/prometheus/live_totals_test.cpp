@@ -107,6 +107,17 @@ TEST_F(LiveTotalsTest, XidsAreCountedByCodeAndTheLastOneIsShown) {
   EXPECT_THAT(Text(), HasSubstr(R"(Hostname="node-1"} 48)"));
 }
 
+TEST_F(LiveTotalsTest, WhatIsPushedIsThereOnceItIsSet) {
+  EXPECT_THAT(Text(), Not(HasSubstr("gpusonde_otlp_")));
+  totals_.SetPushed("profiles", {.accepted = 1});
+  totals_.SetPushed("profiles", {.accepted = 8, .rejected = 2, .dropped = 3, .retries = 5, .waiting = 4});
+  EXPECT_THAT(Text(), HasSubstr(R"(gpusonde_otlp_items_total{signal="profiles",outcome="accepted"} 8)"));
+  EXPECT_THAT(Text(), HasSubstr(R"(gpusonde_otlp_items_total{signal="profiles",outcome="dropped"} 3)"));
+  EXPECT_THAT(Text(), HasSubstr(R"(gpusonde_otlp_items_total{signal="profiles",outcome="rejected"} 2)"));
+  EXPECT_THAT(Text(), HasSubstr(R"(gpusonde_otlp_retries_total{signal="profiles"} 5)"));
+  EXPECT_THAT(Text(), HasSubstr(R"(gpusonde_otlp_waiting{signal="profiles"} 4)"));
+}
+
 TEST_F(LiveTotalsTest, WorkIsSummedByDeviceAndByProcess) {
   Add(ProcessRow(11, "train"));
   Add(ProcessRow(12, "serve"));

@@ -85,7 +85,7 @@ void TextWriter::WriteLabel(const Label& label, bool& first) {
   first = false;
 }
 
-void TextWriter::WriteOwn(const OwnUse& own) {
+void SeriesWriter::WriteOwn(const OwnUse& own) {
   Begin(kBuild);
   Write({}, {{"version", kVersion}}, int64_t{1});
   Begin(kOwnCpuSeconds);

@@ -41,23 +41,33 @@ std::string_view ContentType(Format format);
 // The format that a scraper asks for with this header Accept; the text format unless it names OpenMetrics.
 Format FormatFor(std::string_view accept);
 
-// Writes an exposition, family by family. Label values may be any bytes: backslash, quote and newline are
-// escaped, invalid UTF-8 becomes U+FFFD. Not thread-safe.
-class TextWriter {
+// Receives series, family by family.
+class SeriesWriter {
  public:
-  explicit TextWriter(Format format) : format_(format) {}
+  virtual ~SeriesWriter() = default;
 
   // Begins a family; a family without series leaves no trace.
-  void Begin(const Family& family) {
-    family_ = &family;
-    begun_ = false;
-  }
+  virtual void Begin(const Family& family) = 0;
   // Writes a series of it. `common` precede `labels`.
-  void Write(std::span<const Label> common, std::initializer_list<Label> labels, double value);
-  void Write(std::span<const Label> common, std::initializer_list<Label> labels, int64_t value);
+  virtual void Write(std::span<const Label> common, std::initializer_list<Label> labels, double value) = 0;
+  virtual void Write(std::span<const Label> common, std::initializer_list<Label> labels, int64_t value) = 0;
 
   // The version, and what gpusonde uses itself.
   void WriteOwn(const OwnUse& own);
+};
+
+// Writes an exposition as text. Label values may be any bytes: backslash, quote and newline are escaped,
+// invalid UTF-8 becomes U+FFFD. Not thread-safe.
+class TextWriter : public SeriesWriter {
+ public:
+  explicit TextWriter(Format format) : format_(format) {}
+
+  void Begin(const Family& family) override {
+    family_ = &family;
+    begun_ = false;
+  }
+  void Write(std::span<const Label> common, std::initializer_list<Label> labels, double value) override;
+  void Write(std::span<const Label> common, std::initializer_list<Label> labels, int64_t value) override;
 
   std::string Finish();
 
