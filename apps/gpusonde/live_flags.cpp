@@ -16,7 +16,7 @@
 
 namespace gpusonde::app {
 
-void AddLiveFlags(CLI::App& command, LiveFlags& flags) {
+void AddLiveFlags(CLI::App& command, LiveFlags& flags, bool has_store) {
   command.add_option("--hz", flags.frequency_hz, "Samples per second on each CPU")
       ->capture_default_str()
       ->check(Number("HZ", 0.1, 1'000));
@@ -34,9 +34,11 @@ void AddLiveFlags(CLI::App& command, LiveFlags& flags) {
   command.add_option(
       "--webhook", flags.webhook,
       "http[s]://HOST[:PORT][/PATH] to post incidents to; docs/diagnose.md has the format [none]");
+  AddOtlpFlags(command, flags.otlp, has_store);
 }
 
 void CheckLiveFlags(LiveFlags& flags) {
+  CheckOtlpFlags(flags.otlp);
   if (flags.webhook.empty()) return;
   const auto url = agent::HttpUrl::Parse(flags.webhook);
   if (!url.has_value()) throw CLI::ValidationError("--webhook", url.error().message);

@@ -8,6 +8,7 @@
 #include "agent/http_client.h"
 #include "agent/live_agent.h"
 #include "base/result.h"
+#include "otlp_flags.h"
 
 namespace CLI {
 class App;
@@ -24,10 +25,11 @@ struct LiveFlags {
   bool no_diagnose = false;
   std::string webhook;  // empty: none
   std::optional<agent::HttpUrl> webhook_url;
+  OtlpFlags otlp;
 };
 
-// Adds the options to a command.
-void AddLiveFlags(CLI::App& command, LiveFlags& flags);
+// Adds the options to a command; those for profiles by OTLP if it has a store.
+void AddLiveFlags(CLI::App& command, LiveFlags& flags, bool has_store);
 
 // Call it in the command's callback: parses what the options can't check. Throws CLI::ValidationError.
 void CheckLiveFlags(LiveFlags& flags);

@@ -29,6 +29,7 @@ ALLOWED = {
     "inject": {"wire"},
     "mcp": {"analyze", "server"},
     "model": {"base"},
+    "otlp": {"agent", "exporters", "store/queries"},
     "replay": {"diagnose", "store/sql"},  # no I/O but queries, no clock
     "serve": {"server", "spool", "store/live"},
     "server": {"exporters", "store/queries", "usage"},
@@ -50,6 +51,7 @@ ALLOWED = {
 
 # What the tests of a layer (*_test.cpp and testing/) may include besides.
 TESTS = {
+    "otlp": {"store/recordings"},
     "replay": {"store/recordings"},
     "server": {"store/recordings"},
     "store/live": {"store/queries"},  # answers from roll-ups are those of the rows

@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -12,10 +13,13 @@
 #include "api_client.h"
 #include "base/heap.h"
 #include "base/state_folder.h"
+#include "base/time.h"
 #include "base/token_file.h"
 #include "command.h"
+#include "exporters/prometheus/live_totals.h"
 #include "live_flags.h"
 #include "messages.h"
+#include "otlp_flags.h"
 #include "sources/proc/process.h"
 #include "spool/host_name.h"
 #include "stop_signal.h"
@@ -63,11 +67,17 @@ Status RunAgentOf(const AgentFlags& flags) {
                         .tls = flags.tls,
                         .host = flags.host,
                         .spool_folder = options.spool_folder});
+  exporters::prometheus::LiveTotals totals;
+  if (flags.live.otlp.parsed.has_value())
+    options.on_rows = [&totals](std::span<const model::Batch> rows) { totals.Ingest(rows, MonotonicNow()); };
   ASSIGN_OR_RETURN(agent::LiveAgent agent, agent::LiveAgent::Create(options, uplink));
+  ASSIGN_OR_RETURN(const auto metrics_push, PushMetrics(flags.live.otlp, totals));
   fmt::print("sampling this machine at {:g} Hz and sending to {} as {} (press Ctrl-C to stop)\n",
              flags.live.frequency_hz, flags.server, flags.host);
   std::fflush(stdout);
-  return RunAgent(agent, flags.live, [] {});
+  TRY(RunAgent(agent, flags.live, [] {}));
+  if (metrics_push != nullptr) metrics_push->Finish();
+  return {};
 }
 
 int Agent(const AgentFlags& flags) {
@@ -109,7 +119,7 @@ void AddAgent(CLI::App& app, int& exit_status) {
   command->add_option("--spool-mb", flags->spool_mb, "Drop new data while this much waits to be sent")
       ->capture_default_str()
       ->check(Number("MB", 10, 1e9));
-  AddLiveFlags(*command, flags->live);
+  AddLiveFlags(*command, flags->live, false);
   command->callback([flags, &exit_status] {
     auto url = ParseServer(flags->server);
     if (!url.has_value()) throw CLI::ValidationError("--server", url.error().message);

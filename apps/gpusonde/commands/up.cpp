@@ -23,6 +23,7 @@
 #include "listen_flags.h"
 #include "live_flags.h"
 #include "messages.h"
+#include "otlp_flags.h"
 #include "replay/recall.h"
 #include "server/metrics_server.h"
 #include "server/ui_server.h"
@@ -151,12 +152,18 @@ Status RunUp(const UpOptions& options, const std::optional<server::ListenAddress
   }
   if (!options.no_open) OpenInBrowser(server->Url());
 
+  ASSIGN_OR_RETURN(const auto metrics_push, PushMetrics(options.live.otlp, totals));
+  const auto profiles_push = PushProfiles(options.live.otlp, *store, totals);
+
   int64_t retained_ns = 0;
-  return RunAgent(agent, options.live, [&] {
+  TRY(RunAgent(agent, options.live, [&] {
     if (MonotonicNow() - retained_ns < kRetainEveryNs) return;
     retained_ns = MonotonicNow();
     Retain(*store, options);
-  });
+  }));
+  if (profiles_push != nullptr) profiles_push->Finish();
+  if (metrics_push != nullptr) metrics_push->Finish();
+  return {};
 }
 
 int Up(const UpOptions& options, const std::optional<server::ListenAddress>& listen) {
@@ -178,7 +185,7 @@ void AddUp(CLI::App& app, int& exit_status) {
       "  gpusonde up --state /data/gpusonde --days 30 --max-gb 50 --no-open\n\n"
       "Keeps one file per day under STATE/days; any DuckDB client can read them while gpusonde is stopped.");
   command->add_option("--state", options->state, "Folder for the data")->capture_default_str();
-  AddLiveFlags(*command, options->live);
+  AddLiveFlags(*command, options->live, true);
   command->add_option("--days", options->days, "Retention in days")
       ->capture_default_str()
       ->check(WholeNumber("N", 1, 1'000'000));

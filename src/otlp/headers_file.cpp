@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "otlp/headers_file.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <string_view>
+
+#include "base/regular_file.h"
+
+namespace gpusonde::otlp {
+namespace {
+
+constexpr size_t kMaxHeaders = 32;
+constexpr size_t kMaxFileBytes = 16 << 10;
+
+// What delimits or describes the request: another value would change its meaning.
+constexpr std::array<std::string_view, 9> kOwnHeaders = {
+    "connection", "content-encoding",  "content-length", "content-type", "expect", "host",
+    "te",         "transfer-encoding", "upgrade"};
+
+// The characters of a header's name (RFC 9110, section 5.6.2).
+bool IsTokenCharacter(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 || std::string_view("!#$%&'*+-.^_`|~").contains(c);
+}
+
+std::string_view Trimmed(std::string_view text) {
+  const size_t begin = text.find_first_not_of(" \t\r");
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(" \t\r") - begin + 1);
+}
+
+}  // namespace
+
+Result<std::vector<agent::HttpHeader>> ReadHeaders(const std::string& path) {
+  ASSIGN_OR_RETURN(const Fd file, OpenRegular(path));
+  ASSIGN_OR_RETURN(const std::string text, ReadRegular(file, kMaxFileBytes + 1));
+  if (text.size() > kMaxFileBytes)
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("{} has more than {} bytes of headers", path, kMaxFileBytes));
+  std::vector<agent::HttpHeader> headers;
+  std::string_view rest = text;
+  for (int number = 1; !rest.empty(); ++number) {
+    const size_t end = std::min(rest.find('\n'), rest.size());
+    const std::string_view line = Trimmed(rest.substr(0, end));
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+    if (line.empty() || line.front() == '#') continue;
+    const auto refuse = [&](std::string_view why) {
+      return Fail(ErrorCode::kInvalidArgument, fmt::format("line {} of {}: {}", number, path, why));
+    };
+    const size_t colon = line.find(':');
+    if (colon == std::string_view::npos || colon == 0 ||
+        !std::ranges::all_of(line.substr(0, colon), IsTokenCharacter))
+      return refuse("not a header as in 'Authorization: Bearer abc'");
+    const std::string name(line.substr(0, colon));
+    const std::string value(Trimmed(line.substr(colon + 1)));
+    if (!std::ranges::all_of(value, [](char c) { return c >= ' ' && c < '\x7f'; }))
+      return refuse("the value has other characters than printable ASCII");
+    std::string lower = name;
+    std::ranges::transform(lower, lower.begin(), [](char c) {
+      return static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    });
+    if (std::ranges::find(kOwnHeaders, lower) != kOwnHeaders.end())
+      return refuse(fmt::format("gpusonde sets the header {} itself", name));
+    if (headers.size() == kMaxHeaders) return refuse(fmt::format("more than {} headers", kMaxHeaders));
+    headers.push_back({.name = name, .value = value});
+  }
+  return headers;
+}
+
+}  // namespace gpusonde::otlp

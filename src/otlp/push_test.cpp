@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "otlp/push.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <otlp.pb.h>
+
+#include <atomic>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/http.hpp>
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/fd.h"
+#include "base/testing/temp_folder.h"
+
+namespace gpusonde::otlp {
+namespace {
+
+namespace asio = boost::asio;
+namespace http = boost::beast::http;
+
+constexpr auto kPatience = std::chrono::seconds(30);
+constexpr int64_t kNever = 3600 * kNanosPerSecond;
+
+// Serves one connection after the other on loopback, and keeps the requests. Without an answer it keeps the
+// connection open.
+class Receiver {
+ public:
+  using Received = http::request<http::string_body>;
+  struct Answer {
+    unsigned status = 200;
+    std::string body = {};
+    std::string retry_after = {};
+  };
+
+  explicit Receiver(std::function<std::optional<Answer>(const Received&)> answer)
+      : answer_(std::move(answer)),
+        acceptor_(loop_, {asio::ip::address_v4::loopback(), 0}),
+        thread_([this] { Serve(); }) {}
+  ~Receiver() {
+    stop_ = true;
+    asio::io_context loop;
+    asio::ip::tcp::socket socket(loop);
+    boost::system::error_code ignored;
+    std::ignore = socket.connect(acceptor_.local_endpoint(), ignored);
+    std::ignore = socket.close(ignored);
+    thread_.join();
+  }
+
+  agent::HttpUrl url() const {
+    return {.host = "127.0.0.1",
+            .port = std::to_string(acceptor_.local_endpoint().port()),
+            .target = "/v1/metrics"};
+  }
+  // The next request, in order.
+  Received Next() {
+    std::unique_lock lock(mutex_);
+    EXPECT_TRUE(arrived_.wait_for(lock, kPatience, [this] { return !received_.empty(); }));
+    if (received_.empty()) return {};
+    Received request = std::move(received_.front());
+    received_.pop_front();
+    return request;
+  }
+
+ private:
+  void Serve() {
+    while (!stop_) {
+      boost::system::error_code error;
+      asio::ip::tcp::socket socket(loop_);
+      std::ignore = acceptor_.accept(socket, error);
+      boost::beast::flat_buffer buffer;
+      Received request;
+      http::read(socket, buffer, request, error);
+      if (error) continue;
+      const std::optional<Answer> answer = answer_(request);
+      {
+        const std::lock_guard lock(mutex_);
+        received_.push_back(std::move(request));
+        arrived_.notify_all();
+      }
+      if (!answer.has_value()) {
+        open_.push_back(std::move(socket));
+        continue;
+      }
+      http::response<http::string_body> response(static_cast<http::status>(answer->status), 11, answer->body);
+      if (!answer->retry_after.empty()) response.set(http::field::retry_after, answer->retry_after);
+      response.prepare_payload();
+      http::write(socket, response, error);
+    }
+  }
+
+  std::function<std::optional<Answer>(const Received&)> answer_;
+  asio::io_context loop_;
+  asio::ip::tcp::acceptor acceptor_;
+  std::atomic<bool> stop_ = false;
+  std::mutex mutex_;
+  std::condition_variable arrived_;
+  std::deque<Received> received_;
+  std::vector<asio::ip::tcp::socket> open_;
+  std::thread thread_;
+};
+
+// Renders "1", "2", … with as many items.
+std::function<Result<std::vector<Request>>(bool)> Counting() {
+  return [number = int64_t{0}](bool /*last*/) mutable -> Result<std::vector<Request>> {
+    ++number;
+    return std::vector<Request>{{.body = std::to_string(number), .items = number}};
+  };
+}
+
+Push::Options OptionsFor(const Receiver& receiver) {
+  return {.signal = "metrics",
+          .url = receiver.url(),
+          .interval_ns = 10 * kNanosPerMilli,
+          .render = Counting(),
+          .first_pause_ns = kNanosPerMilli,
+          .max_pause_ns = 10 * kNanosPerMilli,
+          .finish_ns = 30 * kNanosPerSecond};
+}
+
+TEST(Push, SendsEachRequestInOrderWithTheHeadersOfTheFile) {
+  TempFolder folder;
+  ASSERT_TRUE(
+      WriteFileAtomically(folder / "headers", "Authorization: Bearer abc\nX-Tenant: 7\n").has_value());
+  Receiver receiver([](const Receiver::Received&) { return Receiver::Answer{}; });
+  Push::Options options = OptionsFor(receiver);
+  options.headers_file = folder / "headers";
+  Push push(options);
+  for (int number = 1; number <= 3; ++number) {
+    const Receiver::Received request = receiver.Next();
+    EXPECT_EQ(request.body(), std::to_string(number));
+    EXPECT_EQ(request.target(), "/v1/metrics");
+    EXPECT_EQ(request[http::field::content_type], "application/x-protobuf");
+    EXPECT_EQ(request[http::field::content_encoding], "gzip");
+    EXPECT_EQ(request[http::field::authorization], "Bearer abc");
+    EXPECT_EQ(request["X-Tenant"], "7");
+  }
+}
+
+TEST(Push, RepeatsWhatIsNotTakenAndLosesNothing) {
+  std::atomic<int> answered = 0;
+  static constexpr unsigned kStatuses[] = {503, 200, 429, 502, 504, 200};
+  Receiver receiver([&answered](const Receiver::Received&) {
+    const int number = answered++;
+    return Receiver::Answer{.status = number < 6 ? kStatuses[number] : 200};
+  });
+  std::vector<std::string> bodies;
+  {
+    Push push(OptionsFor(receiver));
+    for (int i = 0; i < 8; ++i) bodies.push_back(receiver.Next().body());
+    push.Finish();
+    const Push::Counts counts = push.counts();
+    EXPECT_EQ(counts.retries, 4);
+    EXPECT_EQ(counts.dropped, 0);
+    EXPECT_EQ(counts.rejected, 0);
+    EXPECT_EQ(counts.waiting, 0);
+    EXPECT_GE(counts.accepted, 1 + 2 + 3 + 4);
+  }
+  EXPECT_THAT(bodies, testing::ElementsAre("1", "1", "2", "2", "2", "2", "3", "4"));
+}
+
+TEST(Push, WaitsAsLongAsTheReceiverAsks) {
+  std::atomic<int64_t> first_ns = 0;
+  Receiver receiver([&first_ns](const Receiver::Received&) {
+    int64_t none = 0;
+    return first_ns.compare_exchange_strong(none, MonotonicNow())
+               ? Receiver::Answer{.status = 503, .retry_after = "1"}
+               : Receiver::Answer{};
+  });
+  Push push(OptionsFor(receiver));
+  EXPECT_EQ(receiver.Next().body(), "1");
+  EXPECT_EQ(receiver.Next().body(), "1");
+  EXPECT_GE(MonotonicNow() - first_ns, kNanosPerSecond);
+}
+
+TEST(Push, DropsAndCountsWhatIsRefused) {
+  Receiver receiver([](const Receiver::Received& request) {
+    return Receiver::Answer{.status = request.body() == "2" ? 400U : 200U};
+  });
+  Push push(OptionsFor(receiver));
+  for (const char* body : {"1", "2", "3"}) EXPECT_EQ(receiver.Next().body(), body);
+  push.Finish();
+  EXPECT_EQ(push.counts().dropped, 2);
+  EXPECT_EQ(push.counts().retries, 0);
+}
+
+TEST(Push, CountsWhatIsRejectedOfARequest) {
+  exporters::otlp::ExportResponse partial;
+  partial.mutable_partial_success()->set_rejected(2);
+  partial.mutable_partial_success()->set_error_message("out of order");
+  Receiver receiver([body = partial.SerializeAsString()](const Receiver::Received& request) {
+    return Receiver::Answer{.body = request.body() == "3" ? body : ""};
+  });
+  Push push(OptionsFor(receiver));
+  for (const char* body : {"1", "2", "3"}) EXPECT_EQ(receiver.Next().body(), body);
+  push.Finish();
+  EXPECT_EQ(push.counts().rejected, 2);
+  EXPECT_EQ(push.counts().dropped, 0);
+}
+
+TEST(Push, DropsTheOldestAboveTheBoundAndCountsThem) {
+  Receiver receiver(
+      [](const Receiver::Received&) { return Receiver::Answer{.status = 503, .retry_after = "600"}; });
+  std::mutex mutex;
+  std::condition_variable changed;
+  Push::Counts last;
+  Push::Options options = OptionsFor(receiver);
+  options.max_waiting = 3;
+  options.on_counts = [&](const Push::Counts& counts) {
+    const std::lock_guard lock(mutex);
+    last = counts;
+    changed.notify_all();
+  };
+  options.finish_ns = kNanosPerMilli;
+  Push push(options);
+  {
+    std::unique_lock lock(mutex);
+    ASSERT_TRUE(changed.wait_for(lock, kPatience, [&last] { return last.dropped >= 1 + 2; }));
+    EXPECT_EQ(last.waiting, 3);
+  }
+  push.Finish();
+  const Push::Counts counts = push.counts();
+  EXPECT_EQ(counts.accepted, 0);
+  EXPECT_GE(counts.dropped, 1 + 2 + 3 + 4 + 5) << "those that waited at the end as well";
+}
+
+TEST(Push, GivesUpAReceiverThatHangsAndAsksItAgain) {
+  std::atomic<int> asked = 0;
+  Receiver receiver([&asked](const Receiver::Received&) {
+    return asked++ == 0 ? std::nullopt : std::optional(Receiver::Answer{});
+  });
+  Push::Options options = OptionsFor(receiver);
+  options.timeout_ns = 50 * kNanosPerMilli;
+  Push push(options);
+  EXPECT_EQ(receiver.Next().body(), "1");
+  EXPECT_EQ(receiver.Next().body(), "1");
+  push.Finish();
+  EXPECT_EQ(push.counts().dropped, 0);
+}
+
+TEST(Push, FinishSendsWhatIsNewAndOneThatIsDestroyedDoesNot) {
+  Receiver receiver([](const Receiver::Received&) { return Receiver::Answer{}; });
+  Push::Options options = OptionsFor(receiver);
+  options.interval_ns = kNever;
+  std::vector<int> last_ones;
+  options.render = [&last_ones](bool last) -> Result<std::vector<Request>> {
+    last_ones.push_back(last ? 1 : 0);
+    return std::vector<Request>{{.body = "end", .items = 5}};
+  };
+  {
+    Push push(options);
+    push.Finish();
+    EXPECT_EQ(push.counts().accepted, 5);
+    EXPECT_EQ(receiver.Next().body(), "end");
+  }
+  {
+    Push push(options);
+  }
+  EXPECT_THAT(last_ones, testing::ElementsAre(1));
+}
+
+TEST(Push, RendersAgainAfterAnError) {
+  Receiver receiver([](const Receiver::Received&) { return Receiver::Answer{}; });
+  Push::Options options = OptionsFor(receiver);
+  options.render = [calls = 0](bool /*last*/) mutable -> Result<std::vector<Request>> {
+    if (calls++ == 0) return Fail(ErrorCode::kIo, "the store is busy");
+    return std::vector<Request>{{.body = "later", .items = 1}};
+  };
+  Push push(options);
+  EXPECT_EQ(receiver.Next().body(), "later");
+}
+
+}  // namespace
+}  // namespace gpusonde::otlp
