@@ -54,13 +54,52 @@ enum {
 /* nvmlTemperatureThresholds_t */
 enum { GPUSONDE_NVML_THRESHOLD_SHUTDOWN = 0, GPUSONDE_NVML_THRESHOLD_SLOWDOWN = 1 };
 
-/* nvmlSamplingType_t and nvmlValueType_t, of nvmlDeviceGetSamples */
+/* nvmlSamplingType_t */
 enum {
   GPUSONDE_NVML_SAMPLES_POWER = 0,       /* mW */
   GPUSONDE_NVML_SAMPLES_UTILIZATION = 1, /* % */
-  GPUSONDE_NVML_SAMPLES_MEMORY_UTILIZATION = 2,
-  GPUSONDE_NVML_VALUE_UNSIGNED_INT = 1
+  GPUSONDE_NVML_SAMPLES_MEMORY_UTILIZATION = 2
 };
+
+/* nvmlValueType_t, of nvmlDeviceGetSamples and nvmlDeviceGetFieldValues */
+enum {
+  GPUSONDE_NVML_VALUE_DOUBLE = 0,
+  GPUSONDE_NVML_VALUE_UNSIGNED_INT = 1,
+  GPUSONDE_NVML_VALUE_UNSIGNED_LONG = 2, /* 64 bits */
+  GPUSONDE_NVML_VALUE_UNSIGNED_LONG_LONG = 3,
+  GPUSONDE_NVML_VALUE_SIGNED_LONG_LONG = 4,
+  GPUSONDE_NVML_VALUE_SIGNED_INT = 5,
+  GPUSONDE_NVML_VALUE_UNSIGNED_SHORT = 6
+};
+
+/* NVML_FI_DEV_*: fields of nvmlDeviceGetFieldValues. Errors are counted over all links. */
+enum {
+  GPUSONDE_NVML_FIELD_NVLINK_CRC_FLIT_ERRORS = 38,
+  GPUSONDE_NVML_FIELD_NVLINK_CRC_DATA_ERRORS = 45,
+  GPUSONDE_NVML_FIELD_NVLINK_REPLAYS = 52,
+  GPUSONDE_NVML_FIELD_NVLINK_RECOVERIES = 59,
+  GPUSONDE_NVML_FIELD_NVLINK_DATA_TX = 138, /* KiB; the scope is a link, or GPUSONDE_NVML_ALL_LINKS */
+  GPUSONDE_NVML_FIELD_NVLINK_DATA_RX = 139
+};
+#define GPUSONDE_NVML_ALL_LINKS UINT32_MAX
+
+/* nvmlGpmMetricId_t: percentages are 0 to 100, rates MiB/s */
+enum {
+  GPUSONDE_NVML_GPM_SM_UTIL = 2,
+  GPUSONDE_NVML_GPM_SM_OCCUPANCY = 3,
+  GPUSONDE_NVML_GPM_ANY_TENSOR_UTIL = 5,
+  GPUSONDE_NVML_GPM_DFMA_TENSOR_UTIL = 6,
+  GPUSONDE_NVML_GPM_HMMA_TENSOR_UTIL = 7,
+  GPUSONDE_NVML_GPM_IMMA_TENSOR_UTIL = 9,
+  GPUSONDE_NVML_GPM_DRAM_BW_UTIL = 10,
+  GPUSONDE_NVML_GPM_PCIE_TX_PER_SEC = 20,
+  GPUSONDE_NVML_GPM_PCIE_RX_PER_SEC = 21,
+  GPUSONDE_NVML_GPM_NVLINK_TOTAL_RX_PER_SEC = 60,
+  GPUSONDE_NVML_GPM_NVLINK_TOTAL_TX_PER_SEC = 61
+};
+
+/* NVML_DEVICE_MIG_* */
+enum { GPUSONDE_NVML_MIG_DISABLED = 0, GPUSONDE_NVML_MIG_ENABLED = 1 };
 
 /* nvmlClocksThrottleReason*, since driver 535 nvmlClocksEventReason*: bits */
 #define GPUSONDE_NVML_THROTTLE_GPU_IDLE 0x1ull
@@ -157,6 +196,66 @@ struct gpusonde_nvml_event {
   uint32_t compute_instance_id;
 };
 
+/* nvmlFieldValue_t; the value is the union of nvmlSample_t, discriminated by its type */
+struct gpusonde_nvml_field {
+  uint32_t field; /* in */
+  uint32_t scope; /* in: such as a link; `unused`, 0, before NVML 11 */
+  int64_t time_us;
+  int64_t latency_us;
+  int32_t value_type;
+  gpusonde_nvml_result result; /* the value is valid if this is SUCCESS */
+  union {
+    double floating;
+    uint32_t unsigned_int;
+    uint64_t unsigned_long;
+    int64_t signed_long;
+    int32_t signed_int;
+    uint16_t unsigned_short;
+  } value;
+};
+
+/* nvmlGpmMetric_t */
+struct gpusonde_nvml_gpm_metric {
+  uint32_t metric;             /* in */
+  gpusonde_nvml_result result; /* the value is valid if this is SUCCESS */
+  double value;
+  const char* short_name; /* nvmlGpmMetricMetricInfo_t; each may be null */
+  const char* long_name;
+  const char* unit;
+};
+
+/* nvmlGpmMetricsGet_t. NVML_GPM_METRIC_MAX is 98 in nvml.h 12.2 and 333 in 13.0, both with version 1: the
+ * larger one is room enough for either library. */
+#define GPUSONDE_NVML_GPM_METRICS 333
+#define GPUSONDE_NVML_GPM_METRICS_GET_VERSION 1u
+struct gpusonde_nvml_gpm_metrics {
+  uint32_t version; /* in */
+  uint32_t count;   /* in: how many of `metrics` */
+  void* sample1;    /* in: nvmlGpmSample_t, the earlier one */
+  void* sample2;
+  struct gpusonde_nvml_gpm_metric metrics[GPUSONDE_NVML_GPM_METRICS];
+};
+
+/* nvmlGpmSupport_t */
+#define GPUSONDE_NVML_GPM_SUPPORT_VERSION 1u
+struct gpusonde_nvml_gpm_support {
+  uint32_t version; /* in */
+  uint32_t supported;
+};
+
+/* nvmlDeviceAttributes_t, of a MIG instance */
+struct gpusonde_nvml_attributes {
+  uint32_t multiprocessors;
+  uint32_t copy_engines;
+  uint32_t decoders;
+  uint32_t encoders;
+  uint32_t jpeg_engines;
+  uint32_t ofa_engines;
+  uint32_t gpu_instance_slices;
+  uint32_t compute_instance_slices;
+  uint64_t memory_mib;
+};
+
 /* The function types. dlsym finds each function by the name in the comment; simgpu defines the functions.
  * `device` is an nvmlDevice_t. */
 typedef gpusonde_nvml_result gpusonde_nvml_plain_fn(void); /* nvmlInit_v2, nvmlShutdown */
@@ -171,7 +270,8 @@ typedef gpusonde_nvml_result gpusonde_nvml_device_text_fn(void* device, char* te
 typedef gpusonde_nvml_result gpusonde_nvml_pci_info_fn(
     void* device, struct gpusonde_nvml_pci_info* info); /* nvmlDeviceGetPciInfo_v3 */
 /* nvmlDeviceGetPowerUsage and …EnforcedPowerLimit (mW), …CurrPcieLinkGeneration, …CurrPcieLinkWidth,
- * …PcieReplayCounter, …NumGpuCores, …PersistenceMode, …PerformanceState, …Index, …MinorNumber */
+ * …PcieReplayCounter, …NumGpuCores, …PersistenceMode, …PerformanceState, …Index, …MinorNumber,
+ * …MaxMigDeviceCount, …GpuInstanceId and …ComputeInstanceId (of a MIG instance) */
 typedef gpusonde_nvml_result gpusonde_nvml_device_u32_fn(void* device, uint32_t* value);
 /* nvmlDeviceGetTotalEnergyConsumption (mJ), …CurrentClocksThrottleReasons, …CurrentClocksEventReasons,
  * …SupportedEventTypes */
@@ -206,6 +306,29 @@ typedef gpusonde_nvml_result gpusonde_nvml_register_events_fn(void* device, uint
 typedef gpusonde_nvml_result gpusonde_nvml_event_set_wait_fn(void* set, struct gpusonde_nvml_event* event,
                                                              uint32_t timeout_ms); /* nvmlEventSetWait_v2 */
 typedef gpusonde_nvml_result gpusonde_nvml_event_set_free_fn(void* set);           /* nvmlEventSetFree */
+/* nvmlDeviceGetFieldValues: SUCCESS if any field was looked up; each has its own result */
+typedef gpusonde_nvml_result gpusonde_nvml_field_values_fn(void* device, int32_t count,
+                                                           struct gpusonde_nvml_field* fields);
+/* nvmlDeviceGetRemappedRows: *pending and *failure are 0 or 1 */
+typedef gpusonde_nvml_result gpusonde_nvml_remapped_rows_fn(void* device, uint32_t* corrected,
+                                                            uint32_t* uncorrected, uint32_t* pending,
+                                                            uint32_t* failure);
+typedef gpusonde_nvml_result gpusonde_nvml_mig_mode_fn(void* device, uint32_t* current,
+                                                       uint32_t* pending); /* nvmlDeviceGetMigMode */
+/* nvmlDeviceGetMigDeviceHandleByIndex: NOT_FOUND where there is no instance of this index */
+typedef gpusonde_nvml_result gpusonde_nvml_mig_by_index_fn(void* device, uint32_t index, void** instance);
+typedef gpusonde_nvml_result gpusonde_nvml_attributes_fn(
+    void* device, struct gpusonde_nvml_attributes* attributes); /* nvmlDeviceGetAttributes_v2 */
+typedef gpusonde_nvml_result gpusonde_nvml_gpm_support_fn(
+    void* device, struct gpusonde_nvml_gpm_support* support);           /* nvmlGpmQueryDeviceSupport */
+typedef gpusonde_nvml_result gpusonde_nvml_gpm_alloc_fn(void** sample); /* nvmlGpmSampleAlloc */
+typedef gpusonde_nvml_result gpusonde_nvml_gpm_free_fn(void* sample);   /* nvmlGpmSampleFree */
+typedef gpusonde_nvml_result gpusonde_nvml_gpm_sample_fn(void* device, void* sample); /* nvmlGpmSampleGet */
+/* nvmlGpmMigSampleGet: `device` is the parent of the GPU instance */
+typedef gpusonde_nvml_result gpusonde_nvml_gpm_mig_sample_fn(void* device, uint32_t gpu_instance,
+                                                             void* sample);
+typedef gpusonde_nvml_result gpusonde_nvml_gpm_metrics_fn(
+    struct gpusonde_nvml_gpm_metrics* metrics); /* nvmlGpmMetricsGet */
 
 #ifdef __cplusplus
 }
