@@ -28,7 +28,10 @@ constexpr const char* kUsage =
     "       simgpu status                     devices and processes, as JSON\n"
     "       simgpu fault DEVICE NAME VALUE    xid CODE | ambient +°C | power-cap W | clock-limit SHARE |\n"
     "                                         pcie-width LANES | pcie-generation N | pcie-replays N |\n"
-    "                                         ecc-corrected N | ecc-uncorrected N | stall SECONDS;\n"
+    "                                         ecc-corrected N | ecc-uncorrected N | stall SECONDS |\n"
+    "                                         nvlink-replays N | nvlink-kib N | rows-corrected N |\n"
+    "                                         rows-uncorrected N | rows-pending 1 | rows-failure 1 |\n"
+    "                                         gpm-error CODE;\n"
     "                                         0 (clock-limit: 1) ends the fault\n"
     "       simgpu neighbour SECONDS SHARE    another process that keeps device 0 busy for that share of "
     "time\n"
@@ -114,6 +117,12 @@ constexpr std::array kFaults = {
               [](Faults& faults, double value) { faults.ecc_corrected += static_cast<int64_t>(value); }},
     FaultName{"ecc-uncorrected",
               [](Faults& faults, double value) { faults.ecc_uncorrected += static_cast<int64_t>(value); }},
+    FaultName{"gpm-error",
+              [](Faults& faults, double value) { faults.gpm_error = static_cast<int32_t>(value); }},
+    FaultName{"nvlink-kib",
+              [](Faults& faults, double value) { faults.nvlink_kib += static_cast<int64_t>(value); }},
+    FaultName{"nvlink-replays",
+              [](Faults& faults, double value) { faults.nvlink_replays += static_cast<int64_t>(value); }},
     FaultName{"pcie-generation",
               [](Faults& faults, double value) { faults.pcie_generation = static_cast<int32_t>(value); }},
     FaultName{"pcie-replays",
@@ -121,6 +130,12 @@ constexpr std::array kFaults = {
     FaultName{"pcie-width",
               [](Faults& faults, double value) { faults.pcie_width = static_cast<int32_t>(value); }},
     FaultName{"power-cap", [](Faults& faults, double value) { faults.power_cap_w = value; }},
+    FaultName{"rows-corrected",
+              [](Faults& faults, double value) { faults.rows_corrected += static_cast<int64_t>(value); }},
+    FaultName{"rows-failure", [](Faults& faults, double value) { faults.rows_failure = value > 0 ? 1 : 0; }},
+    FaultName{"rows-pending", [](Faults& faults, double value) { faults.rows_pending = value > 0 ? 1 : 0; }},
+    FaultName{"rows-uncorrected",
+              [](Faults& faults, double value) { faults.rows_uncorrected += static_cast<int64_t>(value); }},
     FaultName{"stall",
               [](Faults& faults, double value) {
                 faults.stalled_until_ns = NowNs() + static_cast<int64_t>(1e9 * value);

@@ -35,4 +35,16 @@ Result With(void* handle, Value* value, Read read) {
 
 Result CopyText(char* target, uint32_t bytes, const char* text);
 
+bool HasGpm(const Device& device);
+
+// Whether the device is divided into kInstances MIG instances.
+bool HasMig(const Device& device);
+inline constexpr uint32_t kInstances = 2;
+struct Instance {
+  uint32_t ordinal;
+  uint32_t index;  // on its device
+};
+void* HandleOfInstance(const Instance& instance);
+std::optional<Instance> InstanceOf(void* handle);
+
 }  // namespace simgpu::nvml

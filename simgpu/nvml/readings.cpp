@@ -28,6 +28,16 @@ uint64_t ThrottleReasons(const Device& device) {
          (device.faults().clock_limit < 1 ? GPUSONDE_NVML_THROTTLE_HW_SLOWDOWN : 0);
 }
 
+// Of a MIG instance its part of the device. Programs run on the first one.
+uint64_t TotalMemory(const Device& device, const std::optional<Instance>& instance) {
+  const auto total = static_cast<uint64_t>(device.model().memory_bytes);
+  return instance.has_value() ? total / kInstances : total;
+}
+uint64_t UsedMemory(const Device& device, const std::optional<Instance>& instance) {
+  if (instance.has_value() && instance->index > 0) return 0;
+  return std::min(static_cast<uint64_t>(device.used_bytes()), TotalMemory(device, instance));
+}
+
 uint32_t ClockMhz(const Device& device, uint32_t which) {
   const DeviceModel& model = device.model();
   if (which == GPUSONDE_NVML_CLOCK_MEM) return static_cast<uint32_t>(model.memory_clock_mhz);
@@ -52,7 +62,8 @@ using namespace simgpu;        // NOLINT(google-build-using-namespace): the API'
 using namespace simgpu::nvml;  // NOLINT(google-build-using-namespace): likewise
 
 SIMGPU_EXPORT Result nvmlDeviceGetUtilizationRates(void* handle, gpusonde_nvml_utilization* utilization) {
-  return With(handle, utilization, [&](Device& device) {
+  return With(handle, utilization, [&](Device& device) -> Result {
+    if (HasMig(device)) return GPUSONDE_NVML_ERROR_NOT_SUPPORTED;
     const Sample& sample = device.LastSample(NowNs());
     *utilization = {Percent(sample.busy_ns), Percent(sample.copy_ns)};
     return GPUSONDE_NVML_SUCCESS;
@@ -60,21 +71,23 @@ SIMGPU_EXPORT Result nvmlDeviceGetUtilizationRates(void* handle, gpusonde_nvml_u
 }
 
 SIMGPU_EXPORT Result nvmlDeviceGetMemoryInfo(void* handle, gpusonde_nvml_memory* memory) {
-  return With(handle, memory, [&](Device& device) {
+  const std::optional<Instance> instance = InstanceOf(handle);
+  return With(instance.has_value() ? HandleOf(instance->ordinal) : handle, memory, [&](Device& device) {
     ForgetTheDead(device, NowNs());
-    memory->total = static_cast<uint64_t>(device.model().memory_bytes);
-    memory->used = static_cast<uint64_t>(device.used_bytes());
+    memory->total = TotalMemory(device, instance);
+    memory->used = UsedMemory(device, instance);
     memory->free = memory->total - memory->used;
     return GPUSONDE_NVML_SUCCESS;
   });
 }
 
 SIMGPU_EXPORT Result nvmlDeviceGetMemoryInfo_v2(void* handle, gpusonde_nvml_memory_v2* memory) {
-  return With(handle, memory, [&](Device& device) {
+  const std::optional<Instance> instance = InstanceOf(handle);
+  return With(instance.has_value() ? HandleOf(instance->ordinal) : handle, memory, [&](Device& device) {
     ForgetTheDead(device, NowNs());
-    memory->total = static_cast<uint64_t>(device.model().memory_bytes);
+    memory->total = TotalMemory(device, instance);
     memory->reserved = static_cast<uint64_t>(device.model().reserved_bytes);
-    memory->used = static_cast<uint64_t>(device.used_bytes());
+    memory->used = UsedMemory(device, instance);
     memory->free = memory->total - memory->used;
     return GPUSONDE_NVML_SUCCESS;
   });
@@ -205,6 +218,22 @@ SIMGPU_EXPORT Result nvmlDeviceGetTotalEccErrors(void* handle, uint32_t error_ty
     *count =
         static_cast<uint64_t>(error_type == GPUSONDE_NVML_ERRORS_CORRECTED ? device.faults().ecc_corrected
                                                                            : device.faults().ecc_uncorrected);
+    return GPUSONDE_NVML_SUCCESS;
+  });
+}
+
+SIMGPU_EXPORT Result nvmlDeviceGetRemappedRows(void* handle, uint32_t* corrected, uint32_t* uncorrected,
+                                               uint32_t* pending, uint32_t* failure) {
+  return With(handle, corrected, [&](Device& device) -> Result {
+    if (uncorrected == nullptr || pending == nullptr || failure == nullptr)
+      return GPUSONDE_NVML_ERROR_INVALID_ARGUMENT;
+    constexpr int32_t kAmpere = 8;
+    if (device.model().compute_major < kAmpere) return GPUSONDE_NVML_ERROR_NOT_SUPPORTED;
+    const Faults& faults = device.faults();
+    *corrected = static_cast<uint32_t>(faults.rows_corrected);
+    *uncorrected = static_cast<uint32_t>(faults.rows_uncorrected);
+    *pending = faults.rows_pending > 0 ? 1 : 0;
+    *failure = faults.rows_failure > 0 ? 1 : 0;
     return GPUSONDE_NVML_SUCCESS;
   });
 }

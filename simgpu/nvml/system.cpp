@@ -13,11 +13,12 @@ namespace {
 
 std::atomic<int> uses = 0;
 
-void Uuid(const DeviceModel& model, char (&text)[GPUSONDE_NVML_UUID_BYTES]) {
+void Uuid(const DeviceModel& model, char (&text)[GPUSONDE_NVML_UUID_BYTES],
+          std::optional<uint32_t> instance = std::nullopt) {
   const uint8_t* b = model.uuid;
-  std::snprintf(text, sizeof text, "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x",
-                b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14],
-                b[15]);
+  std::snprintf(text, sizeof text, "%s-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x",
+                instance.has_value() ? "MIG" : "GPU", b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8],
+                b[9], b[10], b[11], b[12], b[13], instance.has_value() ? *instance + 1 : b[14], b[15]);
 }
 
 // The first device for which is_it holds.
@@ -86,6 +87,8 @@ SIMGPU_EXPORT const char* nvmlErrorString(Result result) {
       return "Invalid Argument";
     case GPUSONDE_NVML_ERROR_NOT_SUPPORTED:
       return "Not Supported";
+    case GPUSONDE_NVML_ERROR_NO_PERMISSION:
+      return "Insufficient Permissions";
     case GPUSONDE_NVML_ERROR_NOT_FOUND:
       return "Not Found";
     case GPUSONDE_NVML_ERROR_INSUFFICIENT_SIZE:
@@ -158,13 +161,22 @@ SIMGPU_EXPORT Result nvmlDeviceGetMinorNumber(void* handle, uint32_t* minor) {
 }
 
 SIMGPU_EXPORT Result nvmlDeviceGetName(void* handle, char* text, uint32_t bytes) {
+  if (const auto instance = InstanceOf(handle); instance.has_value()) {
+    char name[GPUSONDE_NVML_NAME_BYTES];
+    std::snprintf(name, sizeof name, "%s MIG 3g.40gb", TheMachine().model(instance->ordinal).name);
+    return CopyText(text, bytes, name);
+  }
   return With(handle, text,
               [&](simgpu::Device& device) { return CopyText(text, bytes, device.model().name); });
 }
 
 SIMGPU_EXPORT Result nvmlDeviceGetUUID(void* handle, char* text, uint32_t bytes) {
+  char uuid[GPUSONDE_NVML_UUID_BYTES];
+  if (const auto instance = InstanceOf(handle); instance.has_value()) {
+    Uuid(TheMachine().model(instance->ordinal), uuid, instance->index);
+    return CopyText(text, bytes, uuid);
+  }
   return With(handle, text, [&](simgpu::Device& device) {
-    char uuid[GPUSONDE_NVML_UUID_BYTES];
     Uuid(device.model(), uuid);
     return CopyText(text, bytes, uuid);
   });

@@ -29,6 +29,7 @@ void Device::Create(const DeviceModel& model, int64_t now_ns) {
   samples_ = {};
   temperature_c_ = model.power.ambient_c + model.power.c_per_w * model.power.idle_w;
   energy_j_ = 0;
+  activity_ = {};
   xid_count_ = 0;
   padding_ = 0;
   xids_ = {};
@@ -79,6 +80,10 @@ void Device::AccountFor(int64_t start_ns, int64_t end_ns, const SmSchedule::Segm
       sample.energy_j += power_w * 1e-9 * static_cast<double>(duration_ns);
       sample.clock_share_ns += clock * static_cast<double>(duration_ns);
       sample.copy_ns += std::max(to_device_.BusyNs(start_ns, until_ns), to_host_.BusyNs(start_ns, until_ns));
+      activity_.sm_ns += share * static_cast<double>(duration_ns);
+      activity_.received_bytes += static_cast<double>(to_device_.BytesMoved(start_ns, until_ns));
+      activity_.sent_bytes += static_cast<double>(to_host_.BytesMoved(start_ns, until_ns));
+      activity_.memory_ns += static_cast<double>(inside_.BusyNs(start_ns, until_ns));
       if (segment.sms > 0) {
         sample.busy_ns += duration_ns;
         sample.process_busy_us[(segment.owner - 1) % kProcesses] +=

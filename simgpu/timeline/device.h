@@ -65,6 +65,14 @@ struct Faults {
   int64_t ecc_corrected;
   int64_t ecc_uncorrected;
   int64_t pcie_replays;
+  int64_t nvlink_replays;
+  int64_t nvlink_kib;  // received, and as much sent
+  int64_t rows_corrected;
+  int64_t rows_uncorrected;
+  int32_t rows_pending;  // 0 or 1
+  int32_t rows_failure;  // 0 or 1
+  int32_t gpm_error;     // that NVML's samples of performance counters fail with; 0: none
+  int32_t padding;
   int64_t stalled_until_ns;  // no operation starts before, as while the device's firmware doesn't answer
 };
 
@@ -81,6 +89,14 @@ struct Sample {
   double energy_j;
   double clock_share_ns;                    // Σ clock × time
   std::array<int32_t, 32> process_busy_us;  // by slot
+};
+
+// What performance counters count, since the device was created.
+struct Activity {
+  double sm_ns;  // Σ share of SMs × time
+  double received_bytes;
+  double sent_bytes;
+  double memory_ns;  // with copies and sets within the device, which use its whole bandwidth
 };
 
 // One simulated device: a plain value in shared memory, brought up to date on demand. Times are ns of
@@ -143,6 +159,8 @@ class Device {
   Faults& faults() { return faults_; }
   double temperature_c() const { return temperature_c_; }
   double energy_j() const { return energy_j_; }
+  // Up to the last Advance.
+  const Activity& activity() const { return activity_; }
   double power_w() const;
   uint32_t xid_count() const { return xid_count_; }
   const XidEvent& xid(uint32_t index) const { return xids_[index % kXids]; }
@@ -166,6 +184,7 @@ class Device {
   Account total_;
   std::array<Process, kProcesses> processes_;
   std::array<Sample, kSamples> samples_;
+  Activity activity_;
   double temperature_c_;
   double energy_j_;
   uint32_t xid_count_;
