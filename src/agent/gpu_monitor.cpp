@@ -92,8 +92,14 @@ void GpuMonitor::WriteDevices() {
         .uuid = device.uuid,
         .name = device.name,
         .simulated = SaysSimulated(device.name),
+        .sm_count = device.sm_count > 0 ? std::optional(device.sm_count) : std::nullopt,
         .memory_bytes = device.memory_bytes > 0 ? std::optional(device.memory_bytes) : std::nullopt,
-        .pci_bus = device.pci_bus.empty() ? std::nullopt : std::optional(device.pci_bus)};
+        .pci_bus = device.pci_bus.empty() ? std::nullopt : std::optional(device.pci_bus),
+        .parent = device.mig.transform([](const nvml::MigPlace& mig) { return DeviceIdOf(mig.parent_uuid); }),
+        .gpu_instance = device.mig.transform(
+            [](const nvml::MigPlace& mig) { return static_cast<int32_t>(mig.gpu_instance); }),
+        .compute_instance = device.mig.transform(
+            [](const nvml::MigPlace& mig) { return static_cast<int32_t>(mig.compute_instance); })};
     if (const auto updated = device_table_->Add(row, DeviceTable::Witness::kNvml); updated.has_value())
       rows_.devices.Append(*updated);
   }

@@ -12,6 +12,8 @@
 
 #include "agent/rows_testing.h"
 #include "base/time.h"
+#include "model/batch_rows.h"
+#include "model/tables/devices.h"
 #include "sources/nvml/testing/fake_nvml.h"
 
 namespace gpusonde::agent {
@@ -91,6 +93,32 @@ TEST_F(GpuMonitorTest, ProcessesOnADeviceAreNamedAndEndedOnesAreLeftOut) {
   monitor_->Rewrite();
   PollUntil("gpu.process.memory.used");
   EXPECT_EQ(RowsOf("processes"), 1U) << "and again for a new store";
+}
+
+TEST_F(GpuMonitorTest, AMigInstanceIsADeviceWithAParent) {
+  nvml::FakeNvml::Gpu instance{.uuid = "MIG-1", .name = "Fake MIG 3g.40gb"};
+  instance.values = {{"gpu_instance_id", 3}, {"multiprocessors", 60}};
+  instance.parent = 0;
+  fake_.SetGpus({{.uuid = "GPU-a"}, instance});
+  std::optional<GpuMonitor> monitor = GpuMonitor::Start(
+      {.open = [] { return Result<nvml::Library>(nvml::Library(nvml::FakeNvml::functions())); }},
+      std::make_shared<DeviceTable>());
+  ASSERT_TRUE(monitor.has_value());
+  std::vector<model::Device> devices;
+  for (int i = 0; i < 3000 && devices.size() < 2; ++i) {
+    for (const model::Batch& batch : monitor->Poll())
+      if (batch.table == "devices")
+        std::ranges::copy(model::RowsOf(model::kDevices, batch), std::back_inserter(devices));
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  ASSERT_EQ(devices.size(), 2U);
+  EXPECT_EQ(devices[0].parent, std::nullopt);
+  EXPECT_EQ(devices[1].device, DeviceIdOf("MIG-1"));
+  EXPECT_EQ(devices[1].name, "Fake MIG 3g.40gb (instance 3/0)");
+  EXPECT_EQ(devices[1].parent, DeviceIdOf("GPU-a"));
+  EXPECT_EQ(devices[1].gpu_instance, 3);
+  EXPECT_EQ(devices[1].compute_instance, 0);
+  EXPECT_EQ(devices[1].sm_count, 60);
 }
 
 TEST_F(GpuMonitorTest, LostReadingsAreCounted) {

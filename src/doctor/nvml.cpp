@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <array>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "doctor/in_child.h"
 #include "doctor/probes.h"
 #include "doctor/shared_library.h"
+#include "sources/nvml/gpm.h"
 #include "sources/nvml/library.h"
 #include "sources/nvml/poller.h"
 
@@ -41,6 +43,19 @@ std::string DriverVersion(const nvml::Functions& functions) {
   return text.data();
 }
 
+// Whether what the SMs do is read, which "GPU utilization" doesn't say; one line for all devices alike.
+void DescribeGpm(const nvml::Library& library, const std::vector<nvml::Device>& devices,
+                 std::vector<std::string>& remarks) {
+  std::map<std::string, std::vector<std::string>> devices_by_reason;
+  for (const nvml::Device& device : devices)
+    devices_by_reason[nvml::WhyNoGpm(library, device)].push_back(nvml::Describe(device));
+  for (const auto& [why_not, alike] : devices_by_reason)
+    remarks.push_back(fmt::format("SM activity and tensor pipe (GPM) are {}read of {}{}{}{}",
+                                  why_not.empty() ? "" : "not ", alike.front(),
+                                  alike.size() == 1 ? "" : fmt::format(" and {} more", alike.size() - 1),
+                                  why_not.empty() ? "" : ": ", why_not));
+}
+
 // One round of the readings that `record` takes continuously.
 std::string ReadEverything() {
   const Result<nvml::Library> library = nvml::Library::Open();
@@ -61,6 +76,7 @@ std::string ReadEverything() {
   nvml::News news;
   poller.Round(kNanosPerSecond, news);
   for (const nvml::Notice& notice : news.notices) remarks.push_back(notice.text);
+  DescribeGpm(*library, *devices, remarks);
   return kNvmlFine + fmt::format("driver {}, {} readings of {}{}{}", DriverVersion(library->functions()),
                                  news.readings.size(), fmt::join(names, ", "), remarks.empty() ? "" : "\n",
                                  fmt::join(remarks, "\n"));

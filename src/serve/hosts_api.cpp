@@ -65,7 +65,8 @@ Result<Summary> Summarise(store::Store& store, int64_t now_ns) {
     busy_ns += device.busy_ns;
     observed_ns += device.observed_ns;
   }
-  summary.gpus = std::ssize(devices);
+  summary.gpus = std::ranges::count_if(
+      devices, [](const store::DeviceUse& use) { return !use.device.parent.has_value(); });
   if (observed_ns > 0) summary.busy = static_cast<double>(busy_ns) / static_cast<double>(observed_ns);
   ASSIGN_OR_RETURN(
       const store::Incidents found,

@@ -181,6 +181,7 @@ Result<Usage> ReadUsage(store::Store& store, const model::Selection& selection, 
   }
   Usage usage{.range = read.range, .by = by, .groups = GroupsOf(std::move(by_name))};
   for (const store::GpuDevice& device : read.devices) {
+    if (device.parent.has_value()) continue;  // the work of MIG instances counts for the whole GPU
     usage.devices.insert(device.device);
     usage.simulated = usage.simulated || device.simulated;
   }

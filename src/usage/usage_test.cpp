@@ -88,6 +88,15 @@ TEST_F(UsageTest, EachWayToSumUp) {
   EXPECT_EQ(Names(By::kProcess).front(), "jupyter (5)");
 }
 
+TEST_F(UsageTest, MigInstancesAreNoGpusOfTheirOwn) {
+  Add(model::kDevices, {{.device = {6, 1},
+                         .ordinal = 0,
+                         .uuid = "MIG-1",
+                         .name = "NVIDIA X MIG 1g.10gb (instance 1/0)",
+                         .parent = Id128{6, 0}}});
+  EXPECT_EQ(ReadUsage(*store_, {.filter = {}}, By::kOwner).value().devices.size(), 1u);
+}
+
 TEST_F(UsageTest, GroupsSumToTheTotal) {
   const Usage usage = ReadUsage(*store_, {.filter = {}}, By::kOwner).value();
   const Group total = usage.Total();

@@ -15,7 +15,10 @@ namespace {
 
 // More devices than any machine has; a larger count is invalid.
 constexpr uint32_t kMaxDevices = 256;
+// More MIG instances than any device can be divided into: 7 today.
+constexpr uint32_t kMaxInstances = 64;
 constexpr uint64_t kMaxMemoryBytes = uint64_t{1} << 50;
+constexpr uint32_t kMaxMultiprocessors = 1'000'000;
 
 template <class Function>
 void Find(void* handle, const char* name, Function*& function) {
@@ -46,6 +49,63 @@ int64_t MemoryOf(const Functions& functions, void* device) {
   gpusonde_nvml_memory memory{};
   if (functions.memory == nullptr || functions.memory(device, &memory) != GPUSONDE_NVML_SUCCESS) return 0;
   return memory.total <= kMaxMemoryBytes ? static_cast<int64_t>(memory.total) : 0;
+}
+
+// An id of a MIG instance; 0, the only one that a whole GPU's instance has, where the driver doesn't say.
+uint32_t IdOf(gpusonde_nvml_device_u32_fn* function, void* instance) {
+  uint32_t id = 0;
+  return function != nullptr && function(instance, &id) == GPUSONDE_NVML_SUCCESS ? id : 0;
+}
+
+Device DescribeInstance(const Functions& f, void* handle, const Device& parent) {
+  Device instance{.handle = handle, .index = parent.index};
+  instance.uuid = Ask<GPUSONDE_NVML_UUID_BYTES>(f.uuid, handle);
+  instance.mig = MigPlace{.parent = parent.handle,
+                          .parent_uuid = parent.uuid,
+                          .gpu_instance = IdOf(f.gpu_instance_id, handle),
+                          .compute_instance = IdOf(f.compute_instance_id, handle)};
+  std::string name = Ask<GPUSONDE_NVML_NAME_BYTES>(f.name, handle);
+  if (!name.contains(" MIG ")) name = parent.name + " MIG";
+  instance.name =
+      fmt::format("{} (instance {}/{})", name, instance.mig->gpu_instance, instance.mig->compute_instance);
+  instance.pci_bus = parent.pci_bus;
+  instance.memory_bytes = MemoryOf(f, handle);
+  gpusonde_nvml_attributes attributes{};
+  if (f.attributes != nullptr && f.attributes(handle, &attributes) == GPUSONDE_NVML_SUCCESS &&
+      attributes.multiprocessors <= kMaxMultiprocessors)
+    instance.sm_count = static_cast<int32_t>(attributes.multiprocessors);
+  return instance;
+}
+
+// Adds the MIG instances of the last of `devices`, if it is divided into such.
+void AddInstances(const Library& library, std::vector<Device>& devices,
+                  std::vector<std::string>& complaints) {
+  const Functions& f = library.functions();
+  if (f.mig_mode == nullptr || f.mig_max_count == nullptr || f.mig_by_index == nullptr) return;
+  const Device parent = devices.back();
+  uint32_t current = GPUSONDE_NVML_MIG_DISABLED, pending = 0, count = 0;
+  // Most devices don't have MIG: that is no complaint.
+  if (f.mig_mode(parent.handle, &current, &pending) != GPUSONDE_NVML_SUCCESS ||
+      current != GPUSONDE_NVML_MIG_ENABLED)
+    return;
+  if (const auto result = f.mig_max_count(parent.handle, &count); result != GPUSONDE_NVML_SUCCESS) {
+    complaints.push_back(
+        fmt::format("the MIG instances of GPU {} are not read: {}", parent.index, library.Explain(result)));
+    return;
+  }
+  for (uint32_t index = 0; index < std::min(count, kMaxInstances); ++index) {
+    void* handle = nullptr;
+    const auto result = f.mig_by_index(parent.handle, index, &handle);
+    if (result == GPUSONDE_NVML_ERROR_NOT_FOUND) continue;  // less than the most that it can be divided into
+    Device instance;
+    if (result == GPUSONDE_NVML_SUCCESS) instance = DescribeInstance(f, handle, parent);
+    if (instance.uuid.empty())
+      complaints.push_back(
+          fmt::format("MIG instance {} of GPU {} is not read: {}", index, parent.index,
+                      result == GPUSONDE_NVML_SUCCESS ? "it has no UUID" : library.Explain(result)));
+    else
+      devices.push_back(std::move(instance));
+  }
 }
 
 }  // namespace
@@ -83,6 +143,20 @@ Library::Library(void* handle, std::string path) : handle_(handle), path_(std::m
   Find(handle, "nvmlDeviceRegisterEvents", f.register_events);
   Find(handle, "nvmlEventSetWait_v2", f.event_set_wait);
   Find(handle, "nvmlEventSetFree", f.event_set_free);
+  Find(handle, "nvmlDeviceGetFieldValues", f.field_values);
+  Find(handle, "nvmlDeviceGetRemappedRows", f.remapped_rows);
+  Find(handle, "nvmlDeviceGetMigMode", f.mig_mode);
+  Find(handle, "nvmlDeviceGetMaxMigDeviceCount", f.mig_max_count);
+  Find(handle, "nvmlDeviceGetMigDeviceHandleByIndex", f.mig_by_index);
+  Find(handle, "nvmlDeviceGetGpuInstanceId", f.gpu_instance_id);
+  Find(handle, "nvmlDeviceGetComputeInstanceId", f.compute_instance_id);
+  Find(handle, "nvmlDeviceGetAttributes_v2", f.attributes);
+  Find(handle, "nvmlGpmQueryDeviceSupport", f.gpm_support);
+  Find(handle, "nvmlGpmSampleAlloc", f.gpm_alloc);
+  Find(handle, "nvmlGpmSampleFree", f.gpm_free);
+  Find(handle, "nvmlGpmSampleGet", f.gpm_sample);
+  Find(handle, "nvmlGpmMigSampleGet", f.gpm_mig_sample);
+  Find(handle, "nvmlGpmMetricsGet", f.gpm_metrics);
 }
 
 Library::~Library() {
@@ -131,6 +205,7 @@ Result<std::vector<Device>> ListDevices(const Library& library, std::vector<std:
     device.pci_bus = PciBusOf(f, device.handle);
     device.memory_bytes = MemoryOf(f, device.handle);
     devices.push_back(std::move(device));
+    AddInstances(library, devices, complaints);
   }
   return devices;
 }

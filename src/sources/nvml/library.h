@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -44,6 +45,20 @@ struct Functions {
   gpusonde_nvml_register_events_fn* register_events = nullptr;
   gpusonde_nvml_event_set_wait_fn* event_set_wait = nullptr;
   gpusonde_nvml_event_set_free_fn* event_set_free = nullptr;
+  gpusonde_nvml_field_values_fn* field_values = nullptr;
+  gpusonde_nvml_remapped_rows_fn* remapped_rows = nullptr;
+  gpusonde_nvml_mig_mode_fn* mig_mode = nullptr;
+  gpusonde_nvml_device_u32_fn* mig_max_count = nullptr;
+  gpusonde_nvml_mig_by_index_fn* mig_by_index = nullptr;
+  gpusonde_nvml_device_u32_fn* gpu_instance_id = nullptr;
+  gpusonde_nvml_device_u32_fn* compute_instance_id = nullptr;
+  gpusonde_nvml_attributes_fn* attributes = nullptr;
+  gpusonde_nvml_gpm_support_fn* gpm_support = nullptr;
+  gpusonde_nvml_gpm_alloc_fn* gpm_alloc = nullptr;
+  gpusonde_nvml_gpm_free_fn* gpm_free = nullptr;
+  gpusonde_nvml_gpm_sample_fn* gpm_sample = nullptr;
+  gpusonde_nvml_gpm_mig_sample_fn* gpm_mig_sample = nullptr;
+  gpusonde_nvml_gpm_metrics_fn* gpm_metrics = nullptr;
 };
 
 // NVIDIA's management library, opened at run time. Thread-safe, as NVML itself is.
@@ -77,18 +92,29 @@ class Library {
   Functions functions_;
 };
 
-// A GPU's properties according to NVML.
-struct Device {
-  void* handle = nullptr;  // valid until nvmlShutdown
-  int32_t index = 0;       // on this host, in the order of PCI addresses
-  std::string uuid;        // "GPU-…"
-  std::string name;
-  std::string pci_bus;       // "0000:81:00.0"; empty when not known
-  int64_t memory_bytes = 0;  // 0 when not known
+// What a MIG instance is a part of.
+struct MigPlace {
+  void* parent = nullptr;   // the handle of its GPU
+  std::string parent_uuid;  // "GPU-…"
+  uint32_t gpu_instance = 0;
+  uint32_t compute_instance = 0;
 };
 
-// Lists the devices of an initialised NVML. A device without a UUID (lost, or not permitted) is omitted, and
-// a sentence about it is added to `complaints`. Errors: kUnavailable with NVML's reason.
+// A GPU's properties according to NVML, or those of a MIG instance.
+struct Device {
+  void* handle = nullptr;       // valid until nvmlShutdown
+  int32_t index = 0;            // on this host, in the order of PCI addresses; of an instance that of its GPU
+  std::string uuid;             // "GPU-…" or "MIG-…"
+  std::string name;             // of an instance "… MIG 1g.10gb (instance 3/0)": unique on its GPU
+  std::string pci_bus;          // "0000:81:00.0"; empty when not known
+  int64_t memory_bytes = 0;     // 0 when not known
+  int32_t sm_count = 0;         // of an instance; 0 when not known
+  std::optional<MigPlace> mig;  // of an instance
+};
+
+// Lists the devices of an initialised NVML, each followed by its MIG instances. A device without a UUID
+// (lost, or not permitted) is omitted, and a sentence about it is added to `complaints`; likewise an
+// instance. Errors: kUnavailable with NVML's reason.
 Result<std::vector<Device>> ListDevices(const Library& library, std::vector<std::string>& complaints);
 
 }  // namespace gpusonde::nvml

@@ -39,6 +39,7 @@ class Session {
 
   ~Session() {
     watcher_.reset();
+    poller_.reset();  // it holds samples of the library
     library_.functions().shutdown();
   }
   Session(const Session&) = delete;

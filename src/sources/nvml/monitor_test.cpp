@@ -89,6 +89,19 @@ TEST_F(MonitorTest, AnXidIsAnEventWithItsCode) {
   EXPECT_THAT(codes, testing::ElementsAre(79, 48));
 }
 
+TEST_F(MonitorTest, XidsOfMigInstancesAreThoseOfTheirDevice) {
+  FakeNvml::Gpu instance{.uuid = "MIG-1", .name = "Fake MIG 3g.40gb"};
+  instance.parent = 0;
+  fake_.SetGpus({{.uuid = "GPU-a"}, instance});
+  Monitor monitor = StartMonitor();
+  ASSERT_TRUE(WaitFor(monitor, [&] { return CountOf(Metric::kGpuMemoryUsed, 1) > 0; }));
+  EXPECT_EQ(fake_.calls("register_events"), 1);
+  fake_.Raise({FakeNvml::HandleOf(0), GPUSONDE_NVML_EVENT_XID, 94, 3, 0});
+  EXPECT_TRUE(WaitFor(monitor, [&] { return CountOf(Metric::kGpuXid, 0) == 1; }));
+  monitor.Stop();
+  EXPECT_EQ(fake_.live_samples(), 0) << "freed before nvmlShutdown";
+}
+
 TEST_F(MonitorTest, ReportsAnXidWhileAReadingIsStuck) {
   fake_.Stick("power");
   Monitor monitor = StartMonitor();

@@ -17,21 +17,27 @@ constexpr int kFailuresInARow = 10;
 constexpr int64_t kAfterFailuresNs = 10 * kNanosPerSecond;
 // A device without any answer for this many rounds is considered lost.
 constexpr int kMuteRounds = 10;
-// Period of questions that are asked once a second; slightly less, so that rounds of 100 ms don't make it 1.1
-// s.
-constexpr int64_t kSlowlyNs = kNanosPerSecond - 50 * kNanosPerMilli;
+// Slightly less than the period of a question, so that rounds of 100 ms don't make it 1.1 s.
+int64_t PeriodOf(Often often) {
+  constexpr int64_t kLess = 50 * kNanosPerMilli;
+  switch (often) {
+    case Often::kEveryRound:
+      return 0;
+    case Often::kEverySecond:
+      return kNanosPerSecond - kLess;
+    case Often::kEveryFiveSeconds:
+      return 5 * kNanosPerSecond - kLess;
+  }
+  return 0;
+}
 
 enum class Verdict { kAnswered, kNeverKnown, kFailed, kDeviceLost, kLibraryLost };
 
 Verdict Judge(gpusonde_nvml_result result) {
+  if (IsUnsupported(result)) return Verdict::kNeverKnown;
   switch (result) {
     case GPUSONDE_NVML_SUCCESS:
       return Verdict::kAnswered;
-    case GPUSONDE_NVML_ERROR_NOT_SUPPORTED:
-    case GPUSONDE_NVML_ERROR_NO_PERMISSION:
-    case GPUSONDE_NVML_ERROR_FUNCTION_NOT_FOUND:
-    case GPUSONDE_NVML_ERROR_ARGUMENT_VERSION_MISMATCH:
-      return Verdict::kNeverKnown;
     case GPUSONDE_NVML_ERROR_GPU_IS_LOST:
     case GPUSONDE_NVML_ERROR_RESET_REQUIRED:
       return Verdict::kDeviceLost;
@@ -53,7 +59,11 @@ Poller::Poller(const Library& library, std::vector<Device> devices, std::functio
   for (Device& device : devices) {
     DeviceState& state = devices_.emplace_back();
     state.device = std::move(device);
+    state.memory.mig = state.device.mig;
     state.asked.resize(AllQuestions().size());
+    for (size_t question = 0; question < state.asked.size(); ++question)
+      state.asked[question].never_again =
+          state.device.mig.has_value() && !AllQuestions()[question].of_instances;
   }
 }
 
@@ -100,7 +110,7 @@ void Poller::Ask(size_t device, size_t question, News& news) {
       what.ask(library_.functions(), state.device.handle, state.memory, answer);
   const int64_t now_ns = clock_();
   asked.took_ns = now_ns - asked.asked_ns;
-  asked.due_ns = what.every_round ? 0 : asked.asked_ns + kSlowlyNs;
+  asked.due_ns = asked.asked_ns + PeriodOf(what.often);
   switch (Judge(result)) {
     case Verdict::kAnswered:
       ++state.answers;
@@ -108,6 +118,7 @@ void Poller::Ask(size_t device, size_t question, News& news) {
       for (const Answer::Value& value : answer.values())
         news.readings.push_back({now_ns, device, value.pid, value.metric, value.value});
       news.drops.Add(model::DropReason::kGpuReadingsAbsurd, answer.absurd());
+      news.drops.Add(model::DropReason::kGpuReadingsFailed, answer.failed());
       return;
     case Verdict::kNeverKnown:
       asked.never_again = true;

@@ -5,6 +5,8 @@
 #include <array>
 #include <map>
 
+#include "sources/nvml/counter_questions.h"
+
 namespace gpusonde::nvml {
 namespace {
 
@@ -175,79 +177,88 @@ Result AskProcessUtilization(const Functions& f, void* device, Memory& memory, A
 
 }  // namespace
 
+bool IsUnsupported(gpusonde_nvml_result result) {
+  return result == GPUSONDE_NVML_ERROR_NOT_SUPPORTED || result == GPUSONDE_NVML_ERROR_NO_PERMISSION ||
+         result == GPUSONDE_NVML_ERROR_FUNCTION_NOT_FOUND ||
+         result == GPUSONDE_NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+}
+
 std::span<const Question> AllQuestions() {
   using F = const Functions&;
   using M = Memory&;
   using A = Answer&;
   static constexpr std::array kQuestions = {
-      Question{"utilization", true, AskUtilization},
-      Question{"memory", true, AskMemory},
-      Question{"throttle reasons", true, AskThrottleReasons},
-      Question{"SM clock", true,
+      Question{"utilization", Often::kEveryRound, false, AskUtilization},
+      Question{"memory", Often::kEveryRound, true, AskMemory},
+      Question{"throttle reasons", Often::kEveryRound, false, AskThrottleReasons},
+      Question{"SM clock", Often::kEveryRound, false,
                [](F f, void* device, M, A answer) {
                  return PutWhich(f.clock, device, GPUSONDE_NVML_CLOCK_SM, answer, Metric::kGpuClockSm,
                                  kMaxMhz);
                }},
-      Question{"power", true,
+      Question{"power", Often::kEveryRound, false,
                [](F f, void* device, M, A answer) {
                  return PutU32(f.power, device, answer, Metric::kGpuPower, kMaxMilliwatts, 1e-3);
                }},
-      Question{"PCIe sent", true,
+      Question{"PCIe sent", Often::kEveryRound, false,
                [](F f, void* device, M, A answer) {
                  return PutWhich(f.pcie_throughput, device, GPUSONDE_NVML_PCIE_TX_BYTES, answer,
                                  Metric::kGpuPcieTx, kMaxKilobytesPerSecond, 1e3);
                }},
-      Question{"PCIe received", true,
+      Question{"PCIe received", Often::kEveryRound, false,
                [](F f, void* device, M, A answer) {
                  return PutWhich(f.pcie_throughput, device, GPUSONDE_NVML_PCIE_RX_BYTES, answer,
                                  Metric::kGpuPcieRx, kMaxKilobytesPerSecond, 1e3);
                }},
-      Question{"memory clock", false,
+      Question{"memory clock", Often::kEverySecond, false,
                [](F f, void* device, M, A answer) {
                  return PutWhich(f.clock, device, GPUSONDE_NVML_CLOCK_MEM, answer, Metric::kGpuClockMemory,
                                  kMaxMhz);
                }},
-      Question{"temperature", false,
+      Question{"temperature", Often::kEverySecond, false,
                [](F f, void* device, M, A answer) {
                  return PutWhich(f.temperature, device, GPUSONDE_NVML_TEMPERATURE_GPU, answer,
                                  Metric::kGpuTemperature, kMaxCelsius);
                }},
-      Question{"slowdown temperature", false,
+      Question{"slowdown temperature", Often::kEverySecond, false,
                [](F f, void* device, M, A answer) {
                  return PutWhich(f.temperature_threshold, device, GPUSONDE_NVML_THRESHOLD_SLOWDOWN, answer,
                                  Metric::kGpuTemperatureSlowdown, kMaxCelsius);
                }},
-      Question{"power limit", false,
+      Question{"power limit", Often::kEverySecond, false,
                [](F f, void* device, M, A answer) {
                  return PutU32(f.power_limit, device, answer, Metric::kGpuPowerLimit, kMaxMilliwatts, 1e-3);
                }},
-      Question{"energy", false,
+      Question{"energy", Often::kEverySecond, false,
                [](F f, void* device, M, A answer) {
                  return PutU64(f.energy, device, answer, Metric::kGpuEnergy, kMaxExact, 1e-3);
                }},
-      Question{"PCIe generation", false,
+      Question{"PCIe generation", Often::kEverySecond, false,
                [](F f, void* device, M, A answer) {
                  return PutU32(f.pcie_generation, device, answer, Metric::kGpuPcieGeneration, kMaxGeneration);
                }},
-      Question{"PCIe lanes", false,
+      Question{"PCIe lanes", Often::kEverySecond, false,
                [](F f, void* device, M, A answer) {
                  return PutU32(f.pcie_width, device, answer, Metric::kGpuPcieWidth, kMaxLanes);
                }},
-      Question{"PCIe replays", false,
+      Question{"PCIe replays", Often::kEverySecond, false,
                [](F f, void* device, M, A answer) {
                  return PutU32(f.pcie_replays, device, answer, Metric::kGpuPcieReplays, kMaxReplays);
                }},
-      Question{"ECC errors corrected", false,
+      Question{"ECC errors corrected", Often::kEverySecond, false,
                [](F f, void* device, M, A answer) {
                  return PutEcc(f, device, answer, GPUSONDE_NVML_ERRORS_CORRECTED, Metric::kGpuEccCorrected);
                }},
-      Question{"ECC errors not corrected", false,
+      Question{"ECC errors not corrected", Often::kEverySecond, false,
                [](F f, void* device, M, A answer) {
                  return PutEcc(f, device, answer, GPUSONDE_NVML_ERRORS_UNCORRECTED,
                                Metric::kGpuEccUncorrected);
                }},
-      Question{"memory by process", false, AskProcesses},
-      Question{"utilization by process", false, AskProcessUtilization},
+      Question{"memory by process", Often::kEverySecond, false, AskProcesses},
+      Question{"utilization by process", Often::kEverySecond, false, AskProcessUtilization},
+      Question{"NVLink counters", Often::kEveryFiveSeconds, false, AskNvlink},
+      Question{"remapped rows", Often::kEveryFiveSeconds, false, AskRemappedRows},
+      Question{"SM activity (GPM)", Often::kEverySecond, true, AskGpm},
   };
   return kQuestions;
 }

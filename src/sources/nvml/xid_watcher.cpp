@@ -41,6 +41,7 @@ XidWatcher::XidWatcher(const Library& library, const std::vector<Device>& device
     return;
   }
   for (size_t i = 0; i < devices.size(); ++i) {
+    if (devices[i].mig.has_value()) continue;  // the driver reports them for the GPU
     const auto result = f.register_events(devices[i].handle, GPUSONDE_NVML_EVENT_XID, set_);
     if (result == GPUSONDE_NVML_SUCCESS)
       watched_.push_back({devices[i].handle, places[i]});

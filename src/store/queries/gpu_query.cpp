@@ -267,16 +267,16 @@ Result<int64_t> ReadSessionTime(Store& store, const model::Selection& process, c
 }  // namespace
 
 Result<std::vector<GpuDevice>> ReadDevices(Store& store) {
-  ASSIGN_OR_RETURN(
-      const std::unique_ptr<Rows> rows,
-      store.Query(
-          "SELECT device, ordinal, uuid, name, simulated FROM devices ORDER BY ordinal, uuid, device"));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows,
+                   store.Query("SELECT device, ordinal, uuid, name, simulated, parent FROM devices "
+                               "ORDER BY ordinal, uuid, device"));
   std::vector<GpuDevice> devices;
   while (true) {
     ASSIGN_OR_RETURN(const bool more, rows->Next());
     if (!more) return devices;
     devices.push_back({rows->Id(0), static_cast<int32_t>(rows->Int64(1)), std::string(rows->Text(2)),
-                       std::string(rows->Text(3)), rows->Int64(4) != 0});
+                       std::string(rows->Text(3)), rows->Int64(4) != 0,
+                       rows->IsNull(5) ? std::nullopt : std::optional(rows->Id(5))});
   }
 }
 

@@ -36,8 +36,10 @@ struct GpuDevice {
   std::string uuid;
   std::string name;
   bool simulated = false;
+  std::optional<Id128> parent = std::nullopt;  // of a MIG instance its GPU
 };
-// All devices, by ordinal, then UUID; devices known only from their work have an id alone.
+// All devices, by ordinal, then UUID, so that the MIG instances of a GPU follow it; devices known only from
+// their work have an id alone.
 Result<std::vector<GpuDevice>> ReadDevices(Store& store);
 // The same, with those of `seen` that the store doesn't list behind them, by id.
 Result<std::vector<GpuDevice>> ReadDevicesAnd(Store& store, std::vector<Id128> seen);

@@ -52,6 +52,17 @@ def differences(ours, theirs):
             yield here[1], there
 
 
+def counters(suite, recorded, ours, result):
+    """The facts about performance counters (GPM), of a program that keeps the device busy."""
+    active = [value for _, value in ours.get("gpu.sm.active", [])]
+    failed = suite.query(recorded, "SELECT sum(count) AS failed FROM drops WHERE reason LIKE 'gpu_readings_%'")[0]["failed"]
+    seen = f"SM activity {min(active):.1f} to {max(active):.1f} %, {failed or 0} readings failed or absurd" if active else \
+        "not recorded; gpusonde doctor says why"
+    result.fact("GPM's percentages are 0 to 100", max(active) > 0 and not failed if active else None, seen)
+    rows = [metric for metric in ours if metric.startswith(("gpu.rows.", "gpu.nvlink."))]
+    result.fact("remapped rows and NVLink's counters can be read", bool(rows) or None, ", ".join(sorted(rows)) or "neither")
+
+
 def run(suite):
     smi = suite.needs_program("nvidia-smi")
     suite.needs_gpu()
@@ -84,6 +95,7 @@ def run(suite):
         else:
             result.row(f"{metric} against {field}", median([abs(here - there) for here, there in pairs]), "",
                        at_most=bound["points"])
+    counters(suite, recorded, ours, result)
     quickest = max(ours.values(), key=len)
     result.row("values per second of the fastest metric",
                (len(quickest) - 1) / max((quickest[-1][0] - quickest[0][0]) / 1e9, 1e-9), "Hz")
