@@ -216,7 +216,8 @@ GpuAccount AccountOf(const GpuFacts& facts) {
   const Sums kernels = SumKernels(facts.time);
   account.kernels_ns = kernels.total_ns();
   account.hottest = kernels.Largest();
-  account.busy = BusySentence(account);
+  const std::string activity = ActivityOf(facts);
+  account.busy = (activity.empty() ? "" : activity + "; ") + BusySentence(account);
   if (facts.cpu_while_idle.has_value()) {
     const Sums cpu = CpuWhileIdle(facts);
     account.idle_cpu_ns = cpu.total_ns();
@@ -239,6 +240,14 @@ GpuAccount AccountOf(const GpuFacts& facts) {
                      ? IdleSentence(account, idle_ns)
                      : "CPUs were not sampled, so the reason is unknown";
   return account;
+}
+
+std::string ActivityOf(const GpuFacts& facts) {
+  std::vector<std::string> parts;
+  if (facts.sm_active.has_value()) parts.push_back(fmt::format("SM activity {:.0f} %", *facts.sm_active));
+  if (facts.tensor_active.has_value())
+    parts.push_back(fmt::format("tensor pipe {:.0f} %", *facts.tensor_active));
+  return fmt::format("{}", fmt::join(parts, ", "));
 }
 
 bool NeedsWaits(const GpuFacts& facts) {

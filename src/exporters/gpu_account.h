@@ -17,6 +17,10 @@ struct GpuFacts {
   int64_t busy_ns = 0;      // of all devices
   int64_t observed_ns = 0;  // likewise
   int64_t kernels = 0;
+  // Means over the devices and the time in which they were read, %; absent without GPM. Of what counts as
+  // busy, much may be one SM of many.
+  std::optional<double> sm_active;
+  std::optional<double> tensor_active;
   model::Profile time;                           // GPU time
   std::optional<model::Profile> cpu_while_idle;  // CPU time while the GPUs were idle; absent: not sampled
   std::optional<model::Profile> waits;           // off-CPU time; absent if not read
@@ -51,6 +55,9 @@ constexpr size_t kMaxParts = 3;
 
 // Helper threads of profilers are left out (model/helper_threads.h).
 GpuAccount AccountOf(const GpuFacts& facts);
+
+// "SM activity 41 %, tensor pipe 12 %", as far as it was read.
+std::string ActivityOf(const GpuFacts& facts);
 
 // Whether `account` needs GpuFacts::waits: CPU time covers less than a tenth of the GPUs' idle time, so waits
 // explain it.

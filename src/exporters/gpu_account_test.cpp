@@ -44,6 +44,16 @@ TEST(GpuAccount, KernelsHaveShortNamesAndTheLineThatLaunchedThem) {
   EXPECT_EQ(account.idle, "CPUs were not sampled, so the reason is unknown");
 }
 
+TEST(GpuAccount, WhatTheSmsDidComesBeforeTheKernelsWhereItWasRead) {
+  GpuFacts facts = GpuOnly();
+  EXPECT_EQ(ActivityOf(facts), "");
+  facts.sm_active = 41.2;
+  EXPECT_EQ(ActivityOf(facts), "SM activity 41 %");
+  facts.tensor_active = 12.4;
+  EXPECT_EQ(AccountOf(facts).busy,
+            "SM activity 41 %, tensor pipe 12 %; 75 % at::gemm ← app.py:10 f0, 25 % relu ← app.py:20 f1");
+}
+
 TEST(GpuAccount, LongNamesOfKernelsLoseTheirNamespaces) {
   GpuFacts facts = GpuOnly();
   for (model::Profile::Function& function : facts.time.functions) {

@@ -81,10 +81,11 @@ std::string Busy(const GpuFacts& gpu) {
     if (device.simulated && name.find("imulated") == std::string::npos) name += " (simulated)";
     if (std::ranges::find(names, name) == names.end()) names.push_back(std::move(name));
   }
-  return fmt::format("gpu       busy {:.1f} % of {:.1f} s on {}{}; kernels {}\n",
+  const std::string activity = ActivityOf(gpu);
+  return fmt::format("gpu       busy {:.1f} % of {:.1f} s on {}{}; kernels {}{}{}\n",
                      Percent(gpu.busy_ns, gpu.observed_ns), static_cast<double>(gpu.observed_ns) / 1e9,
                      gpu.devices.size() > 1 ? fmt::format("{} devices: ", gpu.devices.size()) : "",
-                     fmt::join(names, ", "), gpu.kernels);
+                     fmt::join(names, ", "), gpu.kernels, activity.empty() ? "" : "; ", activity);
 }
 
 // The function and file of a frame. Of a file without symbols only the file is named: its addresses mean

@@ -109,6 +109,10 @@ TEST(Summarise, ShowsGpuUseCpuTimeWhileIdleAndTheHottestKernels) {
   EXPECT_THAT(text,
               HasSubstr("while idle  50.0 %  train.py:41 load_batch → inflate  (of 0.08 s of CPU time)\n"));
   EXPECT_THAT(text, HasSubstr("gpu time  75.0 %  gemm ← model.py:77 forward\ngpu time  25.0 %  relu\n"));
+  facts.gpu->sm_active = 41.2;
+  facts.gpu->tensor_active = 12;
+  EXPECT_THAT(Summarise(TwoFunctions(), facts),
+              HasSubstr("; kernels 1234; SM activity 41 %, tensor pipe 12 %\n"));
   facts.gpu->cpu_while_idle->samples.clear();
   EXPECT_THAT(Summarise(TwoFunctions(), facts), HasSubstr("while idle  CPU time was not sampled"));
 }

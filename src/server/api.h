@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,8 @@ class ApiData {
                                                                 int buckets) = 0;
   virtual Result<std::vector<store::MetricStrip>> ReadMetricStrips(const model::Selection& selection,
                                                                    int buckets) = 0;
+  virtual Result<std::vector<store::MetricMean>> ReadMetricMeans(const model::Selection& selection,
+                                                                 std::span<const model::Metric> metrics) = 0;
   virtual Result<store::DeviceMarks> ReadDeviceMarks(const model::Selection& selection, int buckets) = 0;
   virtual Result<std::vector<store::DeviceUse>> ReadDeviceUse(const model::Selection& selection) = 0;
   virtual Result<std::vector<store::GpuUser>> ReadGpuUsers(const model::Selection& selection) = 0;

@@ -33,6 +33,10 @@ class StoreData final : public ApiData {
                                                            int buckets) override {
     return store::ReadMetricStrips(store_, selection, buckets);
   }
+  Result<std::vector<store::MetricMean>> ReadMetricMeans(const model::Selection& selection,
+                                                         std::span<const model::Metric> metrics) override {
+    return store::ReadMetricMeans(store_, selection, metrics);
+  }
   Result<store::DeviceMarks> ReadDeviceMarks(const model::Selection& selection, int buckets) override {
     return store::ReadDeviceMarks(store_, selection, buckets);
   }

@@ -14,6 +14,7 @@
 #include "base/json_writer.h"
 #include "base/time.h"
 #include "base/version.h"
+#include "model/mig_name.h"
 
 namespace gpusonde::server {
 namespace {
@@ -32,8 +33,14 @@ void WriteShare(JsonWriter& json, const store::DeviceShare& share) {
   json.Field("busy_ns", share.busy_ns).Field("memory_bytes", share.memory_bytes).EndObject();
 }
 
+// What tells the MIG instances of a GPU apart, with a comma before it.
+std::string MigSuffix(const store::GpuDevice& device) {
+  const std::string_view part = model::MigPartOf(device.name);
+  return part.empty() ? "" : fmt::format(", {}", part);
+}
+
 std::string LabelOf(const store::GpuDevice& device) {
-  return device.ordinal < 0 ? "GPU" : "GPU " + std::to_string(device.ordinal);
+  return (device.ordinal < 0 ? "GPU" : "GPU " + std::to_string(device.ordinal)) + MigSuffix(device);
 }
 
 std::string IdOf(const store::GpuDevice& device) { return "gpu-" + device.device.ToHex(); }
@@ -62,7 +69,8 @@ void WriteMetricStrip(JsonWriter& json, const store::MetricStrip& strip) {
   const model::MetricInfo& info = model::InfoOf(strip.metric);
   const auto [unit, size] = ShownUnitOf(info);
   json.BeginObject().Field("id", fmt::format("{}-{}", IdOf(strip.device), info.name));
-  json.Field("label", info.label).Field("metric", info.name).Field("meaning", info.meaning);
+  json.Field("label", fmt::format("{}{}", info.label, MigSuffix(strip.device)));
+  json.Field("metric", info.name).Field("meaning", info.meaning);
   json.Field("unit", unit).Field("max", strip.most.transform([&](double most) { return most / size; }));
   WriteDevice(json, strip.device);
   WriteValues(json, strip.strip, 1 / size);
@@ -242,6 +250,7 @@ std::string SummaryJson(const std::optional<exporters::GpuFacts>& gpu) {
   const exporters::GpuAccount account = exporters::AccountOf(*gpu);
   json.BeginObject().Field("devices", static_cast<int64_t>(gpu->devices.size()));
   json.Field("busy_ns", gpu->busy_ns).Field("observed_ns", gpu->observed_ns).Field("kernels", gpu->kernels);
+  json.Field("sm_active", gpu->sm_active).Field("tensor_active", gpu->tensor_active);
   json.Field("busy", account.busy).Field("idle", account.idle);
   json.Field("idle_cause", CauseName(account.cause));
   WriteParts(json, "hottest", account.hottest);

@@ -60,6 +60,10 @@ class FakeData final : public ApiData {
   Result<std::vector<store::MetricStrip>> ReadMetricStrips(const model::Selection&, int) override {
     return metric_strips;
   }
+  Result<std::vector<store::MetricMean>> ReadMetricMeans(const model::Selection&,
+                                                         std::span<const model::Metric>) override {
+    return metric_means;
+  }
   Result<store::DeviceMarks> ReadDeviceMarks(const model::Selection&, int) override { return marks; }
   Result<store::Incidents> ReadIncidents(const model::Selection& asked, int asked_buckets) override {
     selection = asked;
@@ -76,6 +80,7 @@ class FakeData final : public ApiData {
   Result<model::Profile> gpu_profile;
   std::vector<store::DeviceStrip> gpu_strips;
   std::vector<store::MetricStrip> metric_strips;
+  std::vector<store::MetricMean> metric_means;
   store::DeviceMarks marks;
   std::vector<store::DeviceUse> devices;
   std::vector<store::GpuUser> users;
@@ -434,6 +439,33 @@ TEST_F(ApiTest, SummaryHasGpuUseAndItsReason) {
   EXPECT_EQ(gpu["idle"], "100 % of the CPU time during that was in train.py:88 load_batch → inflate");
   EXPECT_EQ(gpu["idle_cause"], "cpu");
   EXPECT_TRUE(data_.selection.while_gpu_idle) << "waits aren't read when the CPU time explains";
+}
+
+TEST_F(ApiTest, TheSummarySaysWhatTheSmsOfTheBusyDevicesDid) {
+  store::GpuDevice other = kGpu;
+  other.device = {9, 9};
+  data_.overview = store::Overview{};
+  data_.gpu_profile = model::Profile{};
+  data_.devices = {{.device = kGpu, .busy_ns = 6, .observed_ns = 9, .streams = {}}, {.device = other}};
+  data_.metric_means = {{kGpu.device, model::Metric::kGpuSmActive, 41},
+                        {other.device, model::Metric::kGpuSmActive, 1},
+                        {kGpu.device, model::Metric::kGpuTensorActive, 12}};
+  const json gpu = Get("summary")["gpu"];
+  EXPECT_EQ(gpu["sm_active"], 41.0);
+  EXPECT_EQ(gpu["tensor_active"], 12.0);
+  EXPECT_THAT(gpu["busy"].get<std::string>(), testing::StartsWith("SM activity 41 %, tensor pipe 12 %"));
+}
+
+TEST_F(ApiTest, StripsOfMigInstancesAreToldApart) {
+  data_.overview = store::Overview{};
+  store::GpuDevice instance = kGpu;
+  instance.device = {9, 9};
+  instance.name = "NVIDIA X MIG 1g.10gb (instance 3/0)";
+  data_.gpu_strips = {{kGpu, {.values = {0.5}}}};
+  data_.metric_strips = {{kGpu, model::Metric::kGpuSmActive, {.values = {41}}, 100},
+                         {instance, model::Metric::kGpuSmActive, {.values = {7}}, 100}};
+  EXPECT_EQ(Get("strips", {{"metrics", "1"}})["strips"][2]["label"],
+            "SM activity, MIG 1g.10gb (instance 3/0)");
 }
 
 TEST_F(ApiTest, AnEmptyFlameGraphIsTheRoot) {

@@ -1,23 +1,54 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/gpu_facts.h"
 
+#include <algorithm>
+#include <array>
+#include <vector>
+
 #include "base/saturated.h"
 
 namespace gpusonde::server {
+namespace {
+
+// Adds what the SMs of the devices with work did, as means.
+Status AddActivity(ApiData& data, const model::Selection& selection, const std::vector<Id128>& devices,
+                   exporters::GpuFacts& facts) {
+  constexpr std::array kMetrics = {model::Metric::kGpuSmActive, model::Metric::kGpuTensorActive};
+  ASSIGN_OR_RETURN(const std::vector<store::MetricMean> means, data.ReadMetricMeans(selection, kMetrics));
+  const auto mean_of = [&](model::Metric metric) -> std::optional<double> {
+    double sum = 0;
+    int count = 0;
+    for (const store::MetricMean& mean : means) {
+      if (mean.metric != metric || std::ranges::find(devices, mean.device) == devices.end()) continue;
+      sum += mean.mean;
+      ++count;
+    }
+    if (count == 0) return std::nullopt;
+    return sum / count;
+  };
+  facts.sm_active = mean_of(model::Metric::kGpuSmActive);
+  facts.tensor_active = mean_of(model::Metric::kGpuTensorActive);
+  return {};
+}
+
+}  // namespace
 
 Result<std::optional<exporters::GpuFacts>> ReadGpuFacts(ApiData& data, const model::Selection& selection,
                                                         bool sampled) {
   ASSIGN_OR_RETURN(const std::vector<store::DeviceUse> uses, data.ReadDeviceUse(selection));
   exporters::GpuFacts facts;
+  std::vector<Id128> with_work;
   for (const store::DeviceUse& use : uses) {
     if (use.busy_ns == 0) continue;
     if (selection.device.has_value() && use.device.device != *selection.device) continue;
     facts.devices.push_back({use.device.name, use.device.ordinal, use.device.simulated});
+    with_work.push_back(use.device.device);
     facts.busy_ns = AddSaturated(facts.busy_ns, use.busy_ns);
     facts.observed_ns = AddSaturated(facts.observed_ns, use.observed_ns);
     facts.kernels = AddSaturated(facts.kernels, use.kernels);
   }
   if (facts.devices.empty()) return std::nullopt;
+  TRY(AddActivity(data, selection, with_work, facts));
   model::Selection part = selection;
   part.while_gpu_idle = false;
   ASSIGN_OR_RETURN(facts.time, data.ReadGpuProfile(part));

@@ -15,6 +15,7 @@
 #include "base/printable.h"
 #include "base/text_table.h"
 #include "base/time.h"
+#include "model/mig_name.h"
 
 namespace gpusonde::top {
 namespace {
@@ -78,22 +79,30 @@ std::vector<std::string> GpuTable(const std::vector<Gpu>& gpus, size_t width) {
   if (gpus.empty()) return {};
   TextColumn label{.title = "GPU"};
   TextColumn busy{.title = "BUSY", .right = true, .leave_out = 1};
+  // Only where GPM is read.
+  TextColumn activity{.title = "SM", .right = true, .leave_out = 2};
+  TextColumn tensor{.title = "TENSOR", .right = true, .leave_out = 7};
+  const bool gpm = std::ranges::any_of(gpus, [](const Gpu& gpu) { return gpu.sm_active.has_value(); });
   TextColumn history{.title = "5 MIN",
-                     .leave_out = 4,
+                     .leave_out = 5,
                      .min_width = kMinSparkline,
                      .max_width = kMaxSparkline,
                      .draw = [&gpus](size_t row, size_t room) { return Sparkline(gpus[row].busy, room); }};
-  TextColumn memory{.title = "MEMORY", .right = true, .leave_out = 2};
-  TextColumn power{.title = "POWER", .right = true, .leave_out = 5};
-  TextColumn temperature{.title = "TEMP", .right = true, .leave_out = 6};
-  TextColumn clock{.title = "CLOCK", .right = true, .leave_out = 7};
-  TextColumn state{.title = "SLOWED BY", .leave_out = 3, .min_width = kMinText, .max_width = kMaxText};
+  TextColumn memory{.title = "MEMORY", .right = true, .leave_out = 3};
+  TextColumn power{.title = "POWER", .right = true, .leave_out = 6};
+  TextColumn temperature{.title = "TEMP", .right = true, .leave_out = 8};
+  TextColumn clock{.title = "CLOCK", .right = true, .leave_out = 9};
+  TextColumn state{.title = "SLOWED BY", .leave_out = 4, .min_width = kMinText, .max_width = kMaxText};
   // In 80 columns the history gets its room.
-  TextColumn name{.title = "NAME", .leave_out = 8, .min_width = 20, .max_width = kMaxText};
+  TextColumn name{.title = "NAME", .leave_out = 10, .min_width = 20, .max_width = kMaxText};
   for (const Gpu& gpu : gpus) {
+    const std::string_view instance = model::MigIdsOf(gpu.name);
     label.cells.push_back((gpu.ordinal < 0 ? "?" : fmt::format("{}", gpu.ordinal)) +
+                          (instance.empty() ? "" : " MIG " + Printable(instance)) +
                           (gpu.simulated ? " simulated" : ""));
     busy.cells.push_back(Percent(gpu.busy_now));
+    activity.cells.push_back(Percent(gpu.sm_active));
+    tensor.cells.push_back(Percent(gpu.tensor));
     history.cells.emplace_back();
     memory.cells.push_back(OfMost(gpu.memory_gib, gpu.memory_max_gib, 1, "GiB"));
     power.cells.push_back(OfMost(gpu.power_w, gpu.power_limit_w, 0, "W"));
@@ -103,7 +112,9 @@ std::vector<std::string> GpuTable(const std::vector<Gpu>& gpus, size_t width) {
     state.cells.push_back(StateOf(gpu));
     name.cells.push_back(Printable(gpu.name));
   }
-  return LayOutTable({label, busy, history, memory, power, temperature, clock, state, name}, width);
+  std::vector<TextColumn> columns{label, busy, history, memory, power, temperature, clock, state, name};
+  if (gpm) columns.insert(columns.begin() + 2, {activity, tensor});
+  return LayOutTable(columns, width);
 }
 
 double KeyOf(const Process& process, SortBy sort) {

@@ -75,6 +75,25 @@ TEST(Render, In80ColumnsNothingIsMissing) {
                           " 77 0     0 %       0.4 13.0 GiB 120 % hold \\x1b[31m訓練"));
 }
 
+TEST(Render, WhatTheSmsDoIsAColumnWhereItIsRead) {
+  Snapshot snapshot = Some();
+  snapshot.gpus[0].sm_active = 41.2;
+  snapshot.gpus[0].tensor = 12;
+  const auto lines = Render(snapshot, Width(99));
+  EXPECT_THAT(lines[1], HasSubstr("BUSY   SM TENSOR 5 MIN"));
+  EXPECT_THAT(lines[2], HasSubstr("54 % 41 %   12 % "));
+  const auto narrow = Render(snapshot, Width(70));
+  EXPECT_THAT(narrow[2], HasSubstr("54 % 41 % "));
+  EXPECT_THAT(narrow[1], Not(HasSubstr("CLOCK")));
+}
+
+TEST(Render, MigInstancesAreNamedByTheirIds) {
+  Snapshot snapshot = Some();
+  snapshot.gpus[1] = {
+      .ordinal = 0, .name = "NVIDIA H100 MIG 1g.10gb (instance 3/0)", .busy = {}, .slowed_by = ""};
+  EXPECT_THAT(Render(snapshot, Width(100))[3], testing::StartsWith("0 MIG 3/0"));
+}
+
 TEST(Render, In60ColumnsWholeColumnsGoAndNoNumberIsCut) {
   const std::string text = Text(Render(Some(), Width(60)));
   EXPECT_THAT(text, HasSubstr("12.1/80.0 GiB"));

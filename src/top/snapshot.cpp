@@ -118,6 +118,10 @@ void AddStrip(const json& strip, GpusById& gpus, Snapshot& snapshot) {
   } else if (metric == "gpu.power") {
     gpu.power_w = now;
     gpu.power_limit_w = Number(strip, "max");
+  } else if (metric == "gpu.sm.active") {
+    gpu.sm_active = now;
+  } else if (metric == "gpu.tensor.active") {
+    gpu.tensor = now;
   } else if (metric == "gpu.temperature") {
     gpu.temperature_c = now;
   } else if (metric == "gpu.clock.sm") {

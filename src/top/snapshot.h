@@ -18,12 +18,14 @@ inline constexpr int64_t kNowUs = 5'000'000;
 inline constexpr int kHistory = 60;
 
 struct Gpu {
-  int64_t ordinal = -1;  // -1: unknown
+  int64_t ordinal = -1;  // -1: unknown; of a MIG instance that of its GPU
   std::string name;
   bool simulated = false;
   std::vector<std::optional<double>> busy;  // %, in equal parts of the history, the oldest first
   // Now; null if it is not measured.
-  std::optional<double> busy_now;  // %
+  std::optional<double> busy_now;   // %
+  std::optional<double> sm_active;  // %, by GPM
+  std::optional<double> tensor;     // %, likewise
   std::optional<double> memory_gib, memory_max_gib;
   std::optional<double> power_w, power_limit_w;
   std::optional<double> temperature_c;

@@ -34,6 +34,8 @@ class SnapshotTest : public testing::Test {
         {"id":"gpu-a","label":"GPU 0","device":"a","name":"H100","ordinal":0,"simulated":true,"values":[10.0,null,54.5]},
         {"id":"a1","metric":"gpu.memory.used","device":"a","ordinal":0,"max":80.0,"values":[1.0,12.0]},
         {"id":"a2","metric":"gpu.power","device":"a","ordinal":0,"max":700.0,"values":[300.0,null]},
+        {"id":"a4","metric":"gpu.sm.active","device":"a","ordinal":0,"max":100.0,"values":[3.0,41.5]},
+        {"id":"a5","metric":"gpu.tensor.active","device":"a","ordinal":0,"max":100.0,"values":[12.0]},
         {"id":"a3","metric":"gpu.temperature","device":"a","ordinal":0,"max":null,"values":[61,null,null]},
         {"id":"b1","metric":"gpu.clock.sm","device":"b","name":"T4","ordinal":1,"values":[1980.0]},
         {"id":"cpu","max":2.0,"values":[0.41]}],
@@ -73,6 +75,8 @@ TEST_F(SnapshotTest, ReadsWhatTheApiSays) {
   EXPECT_THAT(gpu.memory_max_gib, Optional(DoubleEq(80)));
   EXPECT_THAT(gpu.power_w, Optional(DoubleEq(300))) << "the newest part may be without data yet";
   EXPECT_EQ(gpu.temperature_c, std::nullopt) << "an old value isn't now";
+  EXPECT_THAT(gpu.sm_active, Optional(DoubleEq(41.5)));
+  EXPECT_THAT(gpu.tensor, Optional(DoubleEq(12)));
   EXPECT_THAT(gpu.xid, Optional(79));
   EXPECT_EQ(gpu.slowed_by, "power cap") << "idle doesn't slow";
   EXPECT_EQ(snapshot->gpus[1].slowed_by, "") << "it is over";

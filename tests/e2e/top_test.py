@@ -109,7 +109,8 @@ class Top(program.TestCase):
         deadline = time.monotonic() + 90
         while time.monotonic() < deadline:
             text = self.once()
-            if (found := line.search(text)) and (busy := GPU_LINE.search(text)) and int(busy.group(1)) > 0:
+            # GPM has values from its second sample on.
+            if (found := line.search(text)) and (busy := GPU_LINE.search(text)) and int(busy.group(1)) > 0 and "TENSOR" in text:
                 return text, int(found.group(1)), int(found.group(2))
             time.sleep(0.5)
         return self.fail(text)
@@ -129,7 +130,7 @@ class Top(program.TestCase):
         self.await_work()
         terminal = Terminal(self, 80, 24)
         screen = terminal.await_screen(lambda lines: any(f"{self.worker.pid} 0 " in line for line in lines), "the worker's line")
-        self.assertRegex(screen[1], r"^GPU +BUSY 5 MIN +MEMORY +POWER +TEMP +CLOCK")
+        self.assertRegex(screen[1], r"^GPU +BUSY +SM +TENSOR 5 MIN +MEMORY +POWER +TEMP +CLOCK")
         self.assertIn("COMMAND", "\n".join(screen))
         self.assertEqual(screen[23], "q quit · b busy (sorted) · m memory · k kernels · c cpu")
         for drawn in terminal.screens():

@@ -167,6 +167,7 @@ function gpuStrips(selection, from, width, buckets) {
 }
 
 const STATE = [
+  ["gpu.sm.active", "SM activity", "%", 100, (t) => 76 * gpuBusy(t)],
   ["gpu.memory.used", "Memory used", "GiB", 79.6, (t) => 30 + 20 * t],
   ["gpu.clock.sm", "SM clock", "MHz", null, (t) => (t > 0.8 ? 1410 : 1980)],
   ["gpu.throttle.reasons", "Throttling", "%", 100, (t) => (t > 0.8 ? 100 : 0)],
@@ -439,8 +440,8 @@ export function summary(hasGpu) {
   if (!hasGpu) return { gpu: null };
   return {
     gpu: {
-      devices: 2, busy_ns: 540e9, observed_ns: 1000e9, kernels: 9000 * 900,
-      busy: "31 % sm90_xmma_gemm_bf16 ← train.py:88 step, 12 % multi_tensor_apply_kernel ← train.py:93 step",
+      devices: 2, busy_ns: 540e9, observed_ns: 1000e9, kernels: 9000 * 900, sm_active: 41, tensor_active: 12,
+      busy: "SM activity 41 %, tensor pipe 12 %; 31 % sm90_xmma_gemm_bf16 ← train.py:88 step, 12 % multi_tensor_apply_kernel ← train.py:93 step",
       idle: "61 % of the CPU time during that was in train.py:41 load_batch → zlib_decompress", idle_cause: "cpu",
       hottest: [], while_idle: [], waiting_in: [],
     },

@@ -68,13 +68,14 @@ class LiveTotals::Exposition {
     for (const DcgmFamily& dcgm : kDcgmFamilies) {
       writer_.Begin(dcgm.family);
       ForEachReading(dcgm.metric, [&](const DeviceLabels& labels, double value) {
-        WriteDcgm(labels, value * dcgm.scale);
+        WriteDcgm(labels, value * dcgm.scale / dcgm.divisor);
       });
     }
     writer_.Begin(kLastXid);
-    // Only where NVML, which reports XIDs, is read.
+    // Only where NVML, which reports XIDs, is read; those of MIG instances are the GPU's.
     ForEachDevice([&](const DeviceLabels& labels, const Device& device) {
-      if (std::ranges::any_of(device.readings, &std::optional<Reading>::has_value))
+      if (labels.gpu_instance.empty() &&
+          std::ranges::any_of(device.readings, &std::optional<Reading>::has_value))
         WriteDcgm(labels, device.last_xid);
     });
   }
@@ -96,6 +97,7 @@ class LiveTotals::Exposition {
     std::string file;  // as in /dev
     std::string pci_bus;
     std::string model;
+    std::string gpu_instance;  // of a MIG instance
 
     std::array<Label, 2> Short() const { return {{{"gpu", ordinal}, {"UUID", uuid}}}; }
   };
@@ -106,13 +108,16 @@ class LiveTotals::Exposition {
             .uuid = row.uuid,
             .file = fmt::format("nvidia{}", row.ordinal),
             .pci_bus = row.pci_bus.value_or(""),
-            .model = row.name};
+            .model = row.name,
+            .gpu_instance = row.gpu_instance.has_value() ? std::to_string(*row.gpu_instance) : ""};
   }
 
   // dcgm-exporter's labels.
   template <class Value>
   void WriteDcgm(const DeviceLabels& labels, Value value) {
-    writer_.Write({},
+    std::vector<Label> instance;
+    if (!labels.gpu_instance.empty()) instance.push_back({"GPU_I_ID", labels.gpu_instance});
+    writer_.Write(instance,
                   {{"gpu", labels.ordinal},
                    {"UUID", labels.uuid},
                    {"pci_bus_id", labels.pci_bus},

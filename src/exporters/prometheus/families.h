@@ -9,21 +9,26 @@
 // Every metric of the exposition; docs/metrics.md is generated from these tables.
 namespace gpusonde::exporters::prometheus {
 
-// A metric of NVML as dcgm-exporter names it, where both mean the same
+// A metric of NVML as dcgm-exporter names it, where both mean the same; a MIG instance has the label GPU_I_ID
 // (https://github.com/NVIDIA/dcgm-exporter, etc/default-counters.csv, and DCGM's field identifiers).
 struct DcgmFamily {
   model::Metric metric;
   Family family;
-  double scale = 1;  // from the catalogue's unit to DCGM's
+  double scale = 1;    // from the catalogue's unit to DCGM's
+  double divisor = 1;  // likewise, where a factor would be a fraction that is not exact
 };
 
 inline constexpr double kMebibytesPerByte = 1.0 / (1 << 20);
+inline constexpr double kPercentPerRatio = 100;
 
 // By name. The help texts state DCGM's units.
 inline constexpr std::array kDcgmFamilies = {
     DcgmFamily{model::Metric::kGpuThrottleReasons,
                {"DCGM_FI_DEV_CLOCK_THROTTLE_REASONS", Type::kGauge,
                 "why the clocks are not higher: a sum of bits, as in gpu.throttle.reasons"}},
+    DcgmFamily{model::Metric::kGpuRowsCorrected,
+               {"DCGM_FI_DEV_CORRECTABLE_REMAPPED_ROWS", Type::kCounter,
+                "rows of memory that were replaced after corrected errors, over the device's lifetime"}},
     DcgmFamily{model::Metric::kGpuEccUncorrected,
                {"DCGM_FI_DEV_ECC_DBE_VOL_TOTAL", Type::kCounter,
                 "memory errors that could not be corrected since the driver was loaded"}},
@@ -43,6 +48,18 @@ inline constexpr std::array kDcgmFamilies = {
     DcgmFamily{model::Metric::kGpuMemoryUtilization,
                {"DCGM_FI_DEV_MEM_COPY_UTIL", Type::kGauge,
                 "share of the driver's last sample period in which memory was read or written, in percent"}},
+    DcgmFamily{model::Metric::kGpuNvlinkCrcData,
+               {"DCGM_FI_DEV_NVLINK_CRC_DATA_ERROR_COUNT_TOTAL", Type::kCounter,
+                "checksum errors in the data of all NVLinks"}},
+    DcgmFamily{model::Metric::kGpuNvlinkCrcFlit,
+               {"DCGM_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL", Type::kCounter,
+                "checksum errors in the flow control of all NVLinks"}},
+    DcgmFamily{model::Metric::kGpuNvlinkRecoveries,
+               {"DCGM_FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL", Type::kCounter,
+                "times that an NVLink had to be trained again"}},
+    DcgmFamily{model::Metric::kGpuNvlinkReplays,
+               {"DCGM_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL", Type::kCounter,
+                "times that data had to be sent over an NVLink again"}},
     DcgmFamily{model::Metric::kGpuPcieGeneration,
                {"DCGM_FI_DEV_PCIE_LINK_GEN", Type::kGauge, "current generation of the PCIe link"}},
     DcgmFamily{model::Metric::kGpuPcieWidth,
@@ -55,6 +72,11 @@ inline constexpr std::array kDcgmFamilies = {
                 "power at which the driver lowers the clocks, in watts"}},
     DcgmFamily{model::Metric::kGpuPower,
                {"DCGM_FI_DEV_POWER_USAGE", Type::kGauge, "power that the whole board draws, in watts"}},
+    DcgmFamily{model::Metric::kGpuRowsFailure,
+               {"DCGM_FI_DEV_ROW_REMAP_FAILURE", Type::kGauge, "1: a row of memory could not be replaced"}},
+    DcgmFamily{model::Metric::kGpuRowsPending,
+               {"DCGM_FI_DEV_ROW_REMAP_PENDING", Type::kGauge,
+                "1: a row of memory will be replaced when the device is reset"}},
     DcgmFamily{model::Metric::kGpuTemperatureSlowdown,
                {"DCGM_FI_DEV_SLOWDOWN_TEMP", Type::kGauge,
                 "temperature at which the device slows down, in degrees Celsius"}},
@@ -64,6 +86,56 @@ inline constexpr std::array kDcgmFamilies = {
                {"DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", Type::kCounter,
                 "energy used since the driver was loaded, in mJ"},
                1000},
+    DcgmFamily{
+        model::Metric::kGpuRowsUncorrected,
+        {"DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS", Type::kCounter,
+         "rows of memory that were replaced after errors that could not be corrected, over the device's "
+         "lifetime"}},
+    DcgmFamily{model::Metric::kGpuDramActive,
+               {"DCGM_FI_PROF_DRAM_ACTIVE", Type::kGauge,
+                "share of the greatest bandwidth of device memory that was used, 0 to 1"},
+               1,
+               kPercentPerRatio},
+    DcgmFamily{model::Metric::kGpuNvlinkRx,
+               {"DCGM_FI_PROF_NVLINK_RX_BYTES", Type::kGauge,
+                "mean data rate received over all NVLinks, in bytes/s"}},
+    DcgmFamily{
+        model::Metric::kGpuNvlinkTx,
+        {"DCGM_FI_PROF_NVLINK_TX_BYTES", Type::kGauge, "mean data rate sent over all NVLinks, in bytes/s"}},
+    DcgmFamily{model::Metric::kGpuPcieRxMean,
+               {"DCGM_FI_PROF_PCIE_RX_BYTES", Type::kGauge,
+                "mean data rate received over the PCIe link, in bytes/s"}},
+    DcgmFamily{
+        model::Metric::kGpuPcieTxMean,
+        {"DCGM_FI_PROF_PCIE_TX_BYTES", Type::kGauge, "mean data rate sent over the PCIe link, in bytes/s"}},
+    DcgmFamily{model::Metric::kGpuTensorActive,
+               {"DCGM_FI_PROF_PIPE_TENSOR_ACTIVE", Type::kGauge,
+                "share of the time in which the tensor cores worked, 0 to 1"},
+               1,
+               kPercentPerRatio},
+    DcgmFamily{
+        model::Metric::kGpuTensorDfma,
+        {"DCGM_FI_PROF_PIPE_TENSOR_DFMA_ACTIVE", Type::kGauge, "the same for 64-bit floating point, 0 to 1"},
+        1,
+        kPercentPerRatio},
+    DcgmFamily{model::Metric::kGpuTensorHmma,
+               {"DCGM_FI_PROF_PIPE_TENSOR_HMMA_ACTIVE", Type::kGauge,
+                "the same for floating point of fewer bits, 0 to 1"},
+               1,
+               kPercentPerRatio},
+    DcgmFamily{model::Metric::kGpuTensorImma,
+               {"DCGM_FI_PROF_PIPE_TENSOR_IMMA_ACTIVE", Type::kGauge, "the same for integers, 0 to 1"},
+               1,
+               kPercentPerRatio},
+    DcgmFamily{model::Metric::kGpuSmActive,
+               {"DCGM_FI_PROF_SM_ACTIVE", Type::kGauge, "share of SMs with at least one warp, 0 to 1"},
+               1,
+               kPercentPerRatio},
+    DcgmFamily{model::Metric::kGpuSmOccupancy,
+               {"DCGM_FI_PROF_SM_OCCUPANCY", Type::kGauge,
+                "warps on the SMs as a share of the most that they can hold, 0 to 1"},
+               1,
+               kPercentPerRatio},
 };
 // Of events, hence not a value of the table above.
 inline constexpr Family kLastXid{"DCGM_FI_DEV_XID_ERRORS", Type::kGauge,

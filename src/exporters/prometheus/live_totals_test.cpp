@@ -94,6 +94,34 @@ TEST_F(LiveTotalsTest, ReadingsHaveTheNamesUnitsAndLabelsOfDcgmExporter) {
   EXPECT_THAT(Text(), HasSubstr("DCGM_FI_DEV_XID_ERRORS" + labels + " 0\n"));
 }
 
+TEST_F(LiveTotalsTest, ActivityIsARatioAndRatesAreBytesPerSecondAsOfDcgm) {
+  Add(Reading("gpu.sm.active", 41));
+  Add(Reading("gpu.tensor.active", 12.5));
+  Add(Reading("gpu.pcie.rx.mean", 2e9));
+  Add(Reading("gpu.rows.uncorrected", 2));
+  const std::string text = Text();
+  EXPECT_THAT(text, HasSubstr("# TYPE DCGM_FI_PROF_SM_ACTIVE gauge\nDCGM_FI_PROF_SM_ACTIVE{gpu=\"3\""));
+  EXPECT_THAT(text, HasSubstr(R"(Hostname="node-1"} 0.41)"));
+  EXPECT_THAT(text, HasSubstr(R"(Hostname="node-1"} 0.125)"));
+  EXPECT_THAT(text, HasSubstr("DCGM_FI_PROF_PCIE_RX_BYTES{"));
+  EXPECT_THAT(text, HasSubstr("DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS{"));
+  EXPECT_THAT(text, Not(HasSubstr("DCGM_FI_PROF_DRAM_ACTIVE{")));
+}
+
+TEST_F(LiveTotalsTest, AMigInstanceHasALabelOfItsOwn) {
+  constexpr Id128 kInstance{7, 8};
+  Add(Rows(model::kDevices, {{.device = kInstance,
+                              .ordinal = 3,
+                              .uuid = "MIG-1",
+                              .name = "Simulated H100 MIG 3g.40gb (instance 2/0)",
+                              .parent = kGpu,
+                              .gpu_instance = 2,
+                              .compute_instance = 0}}));
+  Add(Rows(model::kMetrics, {{.device = kInstance, .metric = "gpu.sm.active", .value = 50}}));
+  EXPECT_THAT(Text(), HasSubstr(R"(DCGM_FI_PROF_SM_ACTIVE{GPU_I_ID="2",gpu="3",UUID="MIG-1",)"));
+  EXPECT_THAT(Text(), Not(HasSubstr("DCGM_FI_DEV_XID_ERRORS{GPU_I_ID")));
+}
+
 TEST_F(LiveTotalsTest, AReadingDisappearsWhenItIsNotRenewed) {
   Add(Reading("gpu.temperature", 41));
   EXPECT_THAT(Text(kNow + 10 * kNanosPerSecond), HasSubstr("GPU_TEMP{"));

@@ -22,8 +22,9 @@ using model::Metric;
 
 // Shown, in this order.
 constexpr std::array kShownMetrics = {
-    Metric::kGpuUtilization, Metric::kGpuMemoryUsed,  Metric::kGpuClockSm, Metric::kGpuThrottleReasons,
-    Metric::kGpuPower,       Metric::kGpuTemperature, Metric::kGpuPcieRx,  Metric::kGpuPcieTx,
+    Metric::kGpuUtilization, Metric::kGpuSmActive, Metric::kGpuTensorActive,    Metric::kGpuDramActive,
+    Metric::kGpuMemoryUsed,  Metric::kGpuClockSm,  Metric::kGpuThrottleReasons, Metric::kGpuPower,
+    Metric::kGpuTemperature, Metric::kGpuPcieRx,   Metric::kGpuPcieTx,
 };
 
 // Readings come at least once a second.
@@ -203,7 +204,7 @@ Result<std::vector<MetricStrip>> ReadMetricStrips(Store& store, const model::Sel
       const auto found = read[device.device].find(std::string(model::InfoOf(metric).name));
       if (found == read[device.device].end()) continue;
       MetricStrip strip{device, metric, {range.from_ns, range.to_ns, std::move(found->second)}, std::nullopt};
-      if (metric == Metric::kGpuUtilization) strip.most = 100;
+      if (model::InfoOf(metric).unit == "%") strip.most = 100;
       if (metric == Metric::kGpuThrottleReasons) strip.most = 1;
       if (const auto most = mosts.find({device.device, metric}); most != mosts.end())
         strip.most = most->second;
@@ -211,6 +212,23 @@ Result<std::vector<MetricStrip>> ReadMetricStrips(Store& store, const model::Sel
     }
   }
   return strips;
+}
+
+Result<std::vector<MetricMean>> ReadMetricMeans(Store& store, const model::Selection& selection,
+                                                std::span<const Metric> metrics) {
+  ASSIGN_OR_RETURN(const TimeRange range, ReadingsRange(store, selection));
+  std::vector<MetricMean> means;
+  if (range.to_ns <= range.from_ns) return means;
+  SqlPart part{"SELECT device, metric, avg(value) FROM ", {}};
+  part += Readings(selection, range, metrics);
+  part += {" GROUP BY device, metric ORDER BY device, metric", {}};
+  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, store.Query(part.text, part.parameters));
+  while (true) {
+    ASSIGN_OR_RETURN(const bool more, rows->Next());
+    if (!more) return means;
+    if (const auto metric = model::FindMetric(rows->Text(1)); metric.has_value())
+      means.push_back({rows->Id(0), *metric, rows->Float64(2)});
+  }
 }
 
 Result<DeviceMarks> ReadDeviceMarks(Store& store, const model::Selection& selection, int buckets) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "base/result.h"
@@ -30,6 +31,16 @@ struct MetricStrip {
 // < 1.
 Result<std::vector<MetricStrip>> ReadMetricStrips(Store& store, const model::Selection& selection,
                                                   int buckets);
+
+struct MetricMean {
+  Id128 device;
+  model::Metric metric{};
+  double mean = 0;  // over the readings, which come at equal intervals, in the metric's unit
+};
+// Of each device with readings in the selection's time range; of gauges of whole devices. Errors: those of
+// Store::Query.
+Result<std::vector<MetricMean>> ReadMetricMeans(Store& store, const model::Selection& selection,
+                                                std::span<const model::Metric> metrics);
 
 struct DeviceMark {
   enum class Kind : uint8_t { kXid, kThrottled };

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <limits>
 
 #include "base/testing/units.h"
@@ -105,6 +106,38 @@ TEST_F(MetricQuery, LongBucketsHaveTheMeanOfTheirReadings) {
   ASSERT_THAT(strips, SizeIs(1));
   EXPECT_THAT(strips[0].strip.values,
               ElementsAre(Optional(100), Optional(100), Optional(300), Optional(300)));
+}
+
+TEST_F(MetricQuery, MeansAreByDeviceAndMetric) {
+  Add(model::kMetrics,
+      {Value(Metric::kGpuSmActive, kSecond, 20), Value(Metric::kGpuSmActive, 2 * kSecond, 60),
+       Value(Metric::kGpuTensorActive, kSecond, 5), Value(Metric::kGpuSmActive, kSecond, 90, kMetricGpu1),
+       Value(Metric::kGpuPower, kSecond, 300)});
+  constexpr std::array kMetrics = {Metric::kGpuSmActive, Metric::kGpuTensorActive};
+  const auto means = ReadMetricMeans(*store_, {}, kMetrics);
+  ASSERT_TRUE(means.has_value()) << means.error().message;
+  ASSERT_THAT(*means, SizeIs(3));
+  EXPECT_EQ((*means)[0].device, kMetricGpu0);
+  EXPECT_EQ((*means)[0].metric, Metric::kGpuSmActive);
+  EXPECT_EQ((*means)[0].mean, 40);
+  EXPECT_EQ((*means)[1].metric, Metric::kGpuTensorActive);
+  EXPECT_EQ((*means)[2].mean, 90);
+  const auto later = ReadMetricMeans(*store_, {.from_ns = 2 * kSecond, .device = kMetricGpu0}, kMetrics);
+  ASSERT_THAT(*later, SizeIs(1));
+  EXPECT_EQ((*later)[0].mean, 60);
+}
+
+TEST_F(MetricQuery, ActivityFollowsUtilizationOnAScaleTo100) {
+  Add(model::kMetrics,
+      {Value(Metric::kGpuDramActive, kSecond, 3), Value(Metric::kGpuSmActive, kSecond, 1),
+       Value(Metric::kGpuTensorActive, kSecond, 2), Value(Metric::kGpuUtilization, kSecond, 100)});
+  const auto strips = Strips(1);
+  ASSERT_THAT(strips, SizeIs(4));
+  EXPECT_EQ(strips[0].metric, Metric::kGpuUtilization);
+  EXPECT_EQ(strips[1].metric, Metric::kGpuSmActive);
+  EXPECT_EQ(strips[2].metric, Metric::kGpuTensorActive);
+  EXPECT_EQ(strips[3].metric, Metric::kGpuDramActive);
+  for (const MetricStrip& strip : strips) EXPECT_THAT(strip.most, Optional(100));
 }
 
 TEST_F(MetricQuery, StripsAreByDeviceAndInOneOrder) {

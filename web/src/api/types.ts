@@ -206,6 +206,9 @@ export interface Summary {
     busy_ns: number;
     observed_ns: number;
     kernels: number;
+    // Percent; null where the driver doesn't say.
+    sm_active: number | null;
+    tensor_active: number | null;
     // Sentences.
     busy: string;
     idle: string;

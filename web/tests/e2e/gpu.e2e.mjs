@@ -26,7 +26,7 @@ export const tests = [
       assert.equal(page.param("type"), null);
       assert.match(await page.text(".summary"), /of GPU time in [\d,]+ kernels and copies/);
       const [busy, idle] = (await page.raw.locator(".answer-line").allInnerTexts()).map((text) => text.replace(/[\u202f\s]+/g, " "));
-      assert.match(busy, /^2 GPUs busy 54\.0 % 31 % sm90_xmma_gemm_bf16 ← train\.py:88 step.* GPU time →$/);
+      assert.match(busy, /^2 GPUs busy 54\.0 % SM activity 41 %, tensor pipe 12 %; 31 % sm90_xmma_gemm_bf16 ← train\.py:88 step.* GPU time →$/);
       assert.match(idle, /^2 GPUs idle 46\.0 % 61 % of the CPU time during that was in train\.py:41 load_batch → zlib_decompress CPU time while idle →$/);
       await page.raw.locator(".answer-line.idle").click();
       await page.settle();
@@ -160,10 +160,10 @@ export const tests = [
       await page.settle();
       assert.equal(page.param("metrics"), "1");
       const labels = (await page.raw.locator(".strip h2").allInnerTexts()).map((label) => label.replace(/\s+/g, " ").trim());
-      const state = ["Memory used", "SM clock", "Throttling", "Power"];
+      const state = ["SM activity", "Memory used", "SM clock", "Throttling", "Power"];
       assert.deepEqual(labels, ["GPU 0 simulated", ...state, "GPU 1 simulated", ...state, "CPU"]);
-      assert.match(await page.raw.locator(".strip.state").nth(3).innerText(), /\d+ W/);
-      assert.match(await page.raw.locator(".strip.state").nth(3).getAttribute("aria-label"), /^Power of GPU 0 over time/);
+      assert.match(await page.raw.locator(".strip.state").nth(4).innerText(), /\d+ W/);
+      assert.match(await page.raw.locator(".strip.state").nth(4).getAttribute("aria-label"), /^Power of GPU 0 over time/);
       await page.press("m");
       await page.settle();
       assert.equal(await page.count(".strip.state"), 0);
