@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/time.h"
+#include "sources/pods/pod_resources.h"
+#include "sources/pods/runtime.h"
+
+namespace gpusonde::pods {
+
+// Asks kubelet which pods have which GPUs, and the container runtime for the names and labels of containers,
+// on a thread of its own, so that a server that hangs delays nobody. Both sockets may be missing, and may
+// come and go. When one stops to answer, or answers again, this is logged once; what it said last stays
+// valid. Thread-safe.
+class Watcher {
+ public:
+  struct Options {
+    std::string kubelet_socket{kKubeletSocket};  // empty: not asked
+    // The first that exists is asked.
+    std::vector<std::string> runtime_sockets{std::begin(kRuntimeSockets), std::end(kRuntimeSockets)};
+    std::vector<std::string> labels;  // of pods, to be kept; at most kMaxPodLabels
+    int64_t period_ns = 10 * kNanosPerSecond;
+    int64_t timeout_ns = 3 * kNanosPerSecond;
+    // After Hurry, the least time between two questions.
+    int64_t hurry_ns = kNanosPerSecond;
+    // A server that fails is asked again after a period, then after twice as long each time, up to this.
+    int64_t longest_retry_ns = 300 * kNanosPerSecond;
+  };
+
+  // Starts asking. Null, with a warning in the log, if there is no thread to be had. Call it after forking.
+  static std::unique_ptr<Watcher> Start(Options options);
+
+  // What kubelet said since the last call, and when (CLOCK_MONOTONIC); null if nothing new.
+  struct DevicesAt {
+    PodDevices found;
+    int64_t time_ns = 0;
+  };
+  std::optional<DevicesAt> DrainDevices();
+  // What the runtime said since the last call; null if nothing new.
+  std::optional<PodContainers> DrainContainers();
+
+  // Asks again soon, as a container has appeared.
+  void Hurry();
+
+  ~Watcher();
+
+ private:
+  struct State;
+  explicit Watcher(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace gpusonde::pods
