@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "live_flags.h"
 
+#include <fmt/format.h>
 #include <sys/stat.h>
 
 #include <CLI/CLI.hpp>
 #include <cerrno>
 #include <cstdint>
 #include <memory>
+#include <string_view>
 
 #include "agent/webhook.h"
 #include "base/time.h"
 #include "command.h"
+#include "sources/pods/runtime.h"
+#include "sources/pods/watcher.h"
 #include "stop_signal.h"
 #include "values.h"
 
@@ -34,16 +38,51 @@ void AddLiveFlags(CLI::App& command, LiveFlags& flags, bool has_store) {
   command.add_option(
       "--webhook", flags.webhook,
       "http[s]://HOST[:PORT][/PATH] to post incidents to; docs/diagnose.md has the format [none]");
+  command
+      .add_option(
+          "--kubelet-socket", flags.kubelet_socket,
+          "Unix socket of kubelet's pod-resources API, asked which pods have which GPUs if it is there; or "
+          "none")
+      ->capture_default_str();
+  command.add_option(
+      "--cri-socket", flags.cri_socket,
+      "Unix socket of the container runtime (CRI), asked for the names of pods; or none [that of "
+      "containerd, CRI-O, cri-dockerd or k3s]");
+  command
+      .add_option("--pod-labels", flags.pod_labels,
+                  "Labels of pods to keep, such as app,team; read from the container runtime [none]")
+      ->delimiter(',')
+      ->allow_extra_args(false);
   AddOtlpFlags(command, flags.otlp, has_store);
 }
 
 void CheckLiveFlags(LiveFlags& flags) {
   CheckOtlpFlags(flags.otlp);
+  if (flags.pod_labels.size() > pods::kMaxPodLabels)
+    throw CLI::ValidationError("--pod-labels", fmt::format("takes at most {} labels", pods::kMaxPodLabels));
   if (flags.webhook.empty()) return;
   const auto url = agent::HttpUrl::Parse(flags.webhook);
   if (!url.has_value()) throw CLI::ValidationError("--webhook", url.error().message);
   flags.webhook_url = *url;
 }
+
+namespace {
+
+// Null if neither kubelet nor a runtime is to be asked.
+std::optional<pods::Watcher::Options> PodWatcherOptions(const LiveFlags& flags) {
+  constexpr std::string_view kNobody = "none";
+  pods::Watcher::Options options;
+  options.kubelet_socket = flags.kubelet_socket == kNobody ? "" : flags.kubelet_socket;
+  if (flags.cri_socket == kNobody)
+    options.runtime_sockets.clear();
+  else if (!flags.cri_socket.empty())
+    options.runtime_sockets = {flags.cri_socket};
+  options.labels = flags.pod_labels;
+  if (options.kubelet_socket.empty() && options.runtime_sockets.empty()) return std::nullopt;
+  return options;
+}
+
+}  // namespace
 
 agent::LiveAgent::Options AgentOptions(const LiveFlags& flags, const std::string& machine) {
   std::shared_ptr<agent::Webhook> webhook;
@@ -54,6 +93,7 @@ agent::LiveAgent::Options AgentOptions(const LiveFlags& flags, const std::string
   options.frequency_hz = flags.frequency_hz;
   options.nvml_hz = flags.nvml_hz;
   options.diagnose = !flags.no_diagnose;
+  options.pod_watcher = PodWatcherOptions(flags);
   options.lines = OwnLines();
   options.files = OwnFiles();
   if (webhook != nullptr) {

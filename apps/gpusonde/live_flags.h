@@ -4,11 +4,13 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "agent/http_client.h"
 #include "agent/live_agent.h"
 #include "base/result.h"
 #include "otlp_flags.h"
+#include "sources/pods/pod_resources.h"
 
 namespace CLI {
 class App;
@@ -26,6 +28,9 @@ struct LiveFlags {
   std::string webhook;  // empty: none
   std::optional<agent::HttpUrl> webhook_url;
   OtlpFlags otlp;
+  std::string kubelet_socket{pods::kKubeletSocket};  // "none": kubelet is not asked
+  std::string cri_socket;                            // "none": no runtime is asked; empty: one that is there
+  std::vector<std::string> pod_labels;
 };
 
 // Adds the options to a command; those for profiles by OTLP if it has a store.

@@ -60,6 +60,62 @@ TEST_F(ContainerRowsTest, NamesMayComeLaterButNotForEver) {
   EXPECT_EQ(asked_, 5);
 }
 
+TEST_F(ContainerRowsTest, TheRuntimeKnowsBetter) {
+  named_ = false;
+  rows_.Ingest(ProcessIn("/docker/" + kContainer));
+  EXPECT_TRUE(rows_.TakeUnknown());
+  EXPECT_FALSE(rows_.TakeUnknown()) << "once";
+  pods::PodContainers found;
+  found.by_id[kContainer] = {"worker", "train-7", "ml", "0f8a", {{"app", "train"}, {"team", "vision"}}};
+  found.by_id["another"] = {"web", "web-0", "ml", "5d3b", {}};
+  rows_.Update(found);
+  const auto batch = rows_.DrainRows();
+  ASSERT_TRUE(batch.has_value());
+  const auto rows = model::RowsOf(model::kContainers, *batch);
+  ASSERT_EQ(rows.size(), 1u) << "containers without processes have no rows";
+  EXPECT_EQ(rows[0].pod, "train-7");
+  EXPECT_EQ(rows[0].pod_uid, "0f8a");
+  EXPECT_EQ(rows[0].source, (Id128{9, 9}));
+  const auto labels = model::RowsOf(model::kPodLabels, *rows_.DrainLabels());
+  ASSERT_EQ(labels.size(), 2u);
+  EXPECT_EQ(labels[1].name, "team");
+  EXPECT_EQ(labels[1].value, "vision");
+
+  rows_.Update(found);
+  rows_.Ingest(ProcessIn("/docker/" + kContainer));
+  EXPECT_FALSE(rows_.DrainRows().has_value()) << "nothing has changed";
+  EXPECT_FALSE(rows_.TakeUnknown());
+  found.by_id[kContainer].labels.pop_back();
+  rows_.Update(found);
+  const auto removed = model::RowsOf(model::kPodLabels, *rows_.DrainLabels());
+  ASSERT_EQ(removed.size(), 2u);
+  EXPECT_EQ(removed[1].name, "team");
+  EXPECT_EQ(removed[1].value, "");
+
+  rows_.Rewrite();
+  rows_.Ingest(ProcessIn("/docker/" + kContainer));
+  EXPECT_TRUE(rows_.DrainRows().has_value()) << "a new store needs it again";
+  EXPECT_EQ(asked_, 1) << "files are not looked at";
+}
+
+TEST_F(ContainerRowsTest, PodsWithGpusAreWrittenWithoutAProcess) {
+  pods::PodContainers found;
+  found.by_id[kContainer] = {"worker", "train-7", "ml", "0f8a", {{"team", "vision"}}};
+  found.by_id["another"] = {"web", "web-0", "ml", "5d3b", {}};
+  rows_.Update(found);
+  EXPECT_FALSE(rows_.DrainRows().has_value());
+  const pods::PodDevices devices{
+      .devices = {
+          {.pod_namespace = "ml", .pod = "train-7", .container = "worker", .resource = "r", .id = "GPU-a"}}};
+  rows_.Include(devices, {8, 8});
+  rows_.Include(devices, {8, 8});
+  const auto rows = model::RowsOf(model::kContainers, *rows_.DrainRows());
+  ASSERT_EQ(rows.size(), 1u);
+  EXPECT_EQ(rows[0].pod, "train-7");
+  EXPECT_EQ(rows[0].source, (Id128{8, 8}));
+  EXPECT_TRUE(rows_.DrainLabels().has_value());
+}
+
 TEST_F(ContainerRowsTest, OnlyContainersAreLookedFor) {
   rows_.Ingest(ProcessIn("/system.slice/ssh.service"));
   model::BatchBuilder threads(model::kThreads);

@@ -11,6 +11,7 @@
 #include "agent/device_table.h"
 #include "agent/diagnostician.h"
 #include "agent/gpu_monitor.h"
+#include "agent/pod_device_rows.h"
 
 namespace gpusonde::agent {
 namespace {
@@ -32,11 +33,8 @@ Result<Collector> StartCollector(const Engine::Options& options, bool with_kerne
                             .files = options.files});
 }
 
-// Adds a row for each container of the processes in these batches.
-void AppendContainers(ContainerRows& containers, std::vector<model::Batch>& batches) {
-  for (const model::Batch& batch : batches) containers.Ingest(batch);
-  if (std::optional<model::Batch> rows = containers.DrainRows(); rows.has_value())
-    batches.push_back(*std::move(rows));
+void Append(std::optional<model::Batch> more, std::vector<model::Batch>& batches) {
+  if (more.has_value()) batches.push_back(*std::move(more));
 }
 
 }  // namespace
@@ -48,10 +46,30 @@ struct Engine::State {
   std::shared_ptr<DeviceTable> devices;
   Collector collector;
   spool::Writer spool;
+  PodDeviceRows pod_devices;
   ContainerRows containers = {};
+  std::unique_ptr<pods::Watcher> pod_watcher = nullptr;
   std::optional<Diagnostician> diagnostician;
   std::optional<GpuMonitor> gpus;
+
+  void AppendPods(std::vector<model::Batch>& batches);
 };
+
+// Adds rows for the containers of the processes in these batches, and for the GPUs of pods.
+void Engine::State::AppendPods(std::vector<model::Batch>& batches) {
+  for (const model::Batch& batch : batches) containers.Ingest(batch);
+  if (pod_watcher != nullptr) {
+    if (auto found = pod_watcher->DrainContainers(); found.has_value()) containers.Update(*std::move(found));
+    if (containers.TakeUnknown()) pod_watcher->Hurry();
+    if (const auto allocated = pod_watcher->DrainDevices(); allocated.has_value()) {
+      pod_devices.Update(allocated->found, allocated->time_ns);
+      containers.Include(allocated->found, collector.source());
+    }
+  }
+  Append(containers.DrainRows(), batches);
+  Append(containers.DrainLabels(), batches);
+  Append(pod_devices.DrainRows(), batches);
+}
 
 Engine::Engine(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Engine::Engine(Engine&&) noexcept = default;
@@ -82,6 +100,7 @@ Result<Engine> Engine::Create(Options options) {
                                                  .devices = devices,
                                                  .collector = std::move(collector),
                                                  .spool = std::move(spool),
+                                                 .pod_devices = PodDeviceRows(devices),
                                                  .diagnostician = std::move(diagnostician),
                                                  .gpus = std::nullopt}));
 }
@@ -90,6 +109,12 @@ void Engine::StartGpuMonitor() {
   if (state_->options.nvml_hz <= 0) return;
   state_->gpus = GpuMonitor::Start({.frequency_hz = state_->options.nvml_hz}, state_->devices);
   if (state_->gpus.has_value()) state_->gpus->SetSource(state_->collector.source(), state_->epoch_offset_ns);
+}
+
+void Engine::StartPodWatcher() {
+  if (!state_->options.pod_watcher.has_value()) return;
+  state_->pod_devices.SetSource(state_->collector.source(), state_->epoch_offset_ns);
+  state_->pod_watcher = pods::Watcher::Start(*state_->options.pod_watcher);
 }
 
 void Engine::Recall(const std::function<Status(diagnose::Diagnosis&)>& earlier) {
@@ -106,8 +131,8 @@ Result<std::vector<model::Batch>> Engine::Gather() {
   if (state_->gpus.has_value()) batches = state_->gpus->Poll();
   ASSIGN_OR_RETURN(std::vector<model::Batch> collected, state_->collector.Poll());
   Append(std::move(collected), batches);
+  state_->AppendPods(batches);  // incidents name containers
   if (state_->diagnostician.has_value()) Append(state_->diagnostician->Round(batches), batches);
-  AppendContainers(state_->containers, batches);
   return batches;
 }
 
@@ -117,8 +142,8 @@ Result<std::vector<model::Batch>> Engine::Finish(const std::function<bool()>& ma
   std::vector<model::Batch> batches;
   if (state_->gpus.has_value()) batches = state_->gpus->Finish();
   Append(std::move(collected), batches);
+  state_->AppendPods(batches);
   if (state_->diagnostician.has_value()) Append(state_->diagnostician->Finish(batches), batches);
-  AppendContainers(state_->containers, batches);
   return batches;
 }
 
@@ -136,6 +161,7 @@ spool::Writer::Stored Engine::Spool(std::span<const model::Batch> batches, size_
 
 void Engine::Rewrite() {
   state_->containers.Rewrite();
+  state_->pod_devices.Rewrite();
   state_->collector.Rewrite();
   if (state_->gpus.has_value()) state_->gpus->Rewrite();
   if (state_->diagnostician.has_value()) state_->diagnostician->Rewrite();
@@ -156,6 +182,7 @@ Status Engine::BeginSource(const std::function<bool()>& may_wait,
                                                      epoch_offset_ns, state_->devices));
   const Id128 source = state_->collector.source();
   if (state_->gpus.has_value()) state_->gpus->SetSource(source, epoch_offset_ns);
+  state_->pod_devices.SetSource(source, epoch_offset_ns);
   if (state_->diagnostician.has_value()) write(state_->diagnostician->SetSource(source, epoch_offset_ns));
   state_->epoch_offset_ns = epoch_offset_ns;
   return {};

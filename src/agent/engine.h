@@ -6,6 +6,7 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -17,6 +18,7 @@
 #include "diagnose/diagnosis.h"
 #include "model/batch.h"
 #include "model/tables/warnings.h"
+#include "sources/pods/watcher.h"
 #include "spool/spool.h"
 #include "symbols/line_client.h"
 
@@ -36,8 +38,9 @@ class Engine {
     std::string host;            // the machine's name in the rows; empty: its own
     std::string command;         // the profiled command as typed; empty for the whole machine
     bool diagnose = true;
-    symbols::LineClient::Options lines;                 // who finds source lines
-    symbols::FileReader::Options files = ParsedHere();  // who parses program files
+    std::optional<pods::Watcher::Options> pod_watcher = {};  // null: nobody is asked for pods
+    symbols::LineClient::Options lines;                      // who finds source lines
+    symbols::FileReader::Options files = ParsedHere();       // who parses program files
     // Whether to go on without the kernel side, which failed with this error.
     std::function<bool(const Error&)> may_lack_kernel = [](const Error&) { return false; };
     // Called when an incident begins, changes its cause or ends, and when a leading indicator moves as it
@@ -53,6 +56,9 @@ class Engine {
 
   // Starts reading NVML. Call it after forking: a child would inherit what the driver opens.
   void StartGpuMonitor();
+
+  // Starts to ask kubelet and the container runtime, after forking too.
+  void StartPodWatcher();
 
   // Replays the rows of the run before into the diagnosis; call it before the first round.
   void Recall(const std::function<Status(diagnose::Diagnosis&)>& earlier);

@@ -78,6 +78,7 @@ Result<LiveAgent> LiveAgent::Create(const Options& options, Sink& sink) {
                       .every_process = true,
                       .host = options.host,
                       .diagnose = options.diagnose,
+                      .pod_watcher = options.pod_watcher,
                       .lines = options.lines,
                       .files = options.files,
                       .on_incident =
@@ -92,6 +93,7 @@ Result<LiveAgent> LiveAgent::Create(const Options& options, Sink& sink) {
                           },
                       .measure_epoch_offset = options.measure_epoch_offset}));
   engine.StartGpuMonitor();
+  engine.StartPodWatcher();
   std::unique_ptr<State> state(new State{options, sink, std::move(engine)});
   const spool::Writer& spool = state->engine.spool();
   ASSIGN_OR_RETURN(state->committed, sink.CommittedThrough(spool.id()));

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "base/time.h"
 #include "diagnose/diagnosis.h"
 #include "model/batch.h"
+#include "sources/pods/watcher.h"
 #include "symbols/line_client.h"
 
 namespace gpusonde::agent {
@@ -63,6 +65,7 @@ class LiveAgent {
     double frequency_hz = 19;
     double nvml_hz = 1;  // NVML readings per second; 0: none
     bool diagnose = true;
+    std::optional<pods::Watcher::Options> pod_watcher = {};  // null: nobody is asked for pods
     // When this many frames (some hours' worth) wait for a sink that refuses them, new data is dropped and
     // counted.
     int64_t max_waiting_frames = 100'000;

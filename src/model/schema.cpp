@@ -31,6 +31,8 @@
 #include "model/tables/memsets.h"
 #include "model/tables/meta.h"
 #include "model/tables/metrics.h"
+#include "model/tables/pod_devices.h"
+#include "model/tables/pod_labels.h"
 #include "model/tables/processes.h"
 #include "model/tables/profile_windows.h"
 #include "model/tables/ranges.h"
@@ -47,15 +49,16 @@ namespace gpusonde::model {
 
 std::span<const TableInfo> AllTables() {
   static constexpr std::array kTables = {
-      kAllocations.info(),   kApiCalls.info(),       kBatches.info(),       kBinaries.info(),
-      kContainers.info(),    kDeviceWindows.info(),  kDevices.info(),       kDrops.info(),
-      kEvidence.info(),      kFunctions.info(),      kGpuSessions.info(),   kGraphNodes.info(),
-      kHistograms.info(),    kIncidents.info(),      kKernelMetrics.info(), kKernelPacks.info(),
-      kKernelWindows.info(), kKernels.info(),        kLocations.info(),     kMappings.info(),
-      kMemcpys.info(),       kMemsets.info(),        kMeta.info(),          kMetrics.info(),
-      kProcesses.info(),     kProfileWindows.info(), kRanges.info(),        kSamples.info(),
-      kSignals.info(),       kSources.info(),        kStacks.info(),        kSteps.info(),
-      kSyncs.info(),         kThreads.info(),        kWarnings.info(),
+      kAllocations.info(),   kApiCalls.info(),      kBatches.info(),       kBinaries.info(),
+      kContainers.info(),    kDeviceWindows.info(), kDevices.info(),       kDrops.info(),
+      kEvidence.info(),      kFunctions.info(),     kGpuSessions.info(),   kGraphNodes.info(),
+      kHistograms.info(),    kIncidents.info(),     kKernelMetrics.info(), kKernelPacks.info(),
+      kKernelWindows.info(), kKernels.info(),       kLocations.info(),     kMappings.info(),
+      kMemcpys.info(),       kMemsets.info(),       kMeta.info(),          kMetrics.info(),
+      kPodDevices.info(),    kPodLabels.info(),     kProcesses.info(),     kProfileWindows.info(),
+      kRanges.info(),        kSamples.info(),       kSignals.info(),       kSources.info(),
+      kStacks.info(),        kSteps.info(),         kSyncs.info(),         kThreads.info(),
+      kWarnings.info(),
   };
   return kTables;
 }
