@@ -43,7 +43,7 @@ class ApiData {
   virtual Result<store::DeviceMarks> ReadDeviceMarks(const model::Selection& selection, int buckets) = 0;
   virtual Result<std::vector<store::DeviceUse>> ReadDeviceUse(const model::Selection& selection) = 0;
   virtual Result<std::vector<store::GpuUser>> ReadGpuUsers(const model::Selection& selection) = 0;
-  virtual Result<usage::Usage> ReadUsage(const model::Selection& selection, usage::By by) = 0;
+  virtual Result<usage::Usage> ReadUsage(const model::Selection& selection, const usage::SumBy& by) = 0;
   virtual Result<bool> NamesFile(const std::string& file) = 0;
   virtual Result<store::Incidents> ReadIncidents(const model::Selection& selection, int buckets) = 0;
 };

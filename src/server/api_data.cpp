@@ -46,7 +46,7 @@ class StoreData final : public ApiData {
   Result<std::vector<store::GpuUser>> ReadGpuUsers(const model::Selection& selection) override {
     return store::ReadGpuUsers(store_, selection);
   }
-  Result<usage::Usage> ReadUsage(const model::Selection& selection, usage::By by) override {
+  Result<usage::Usage> ReadUsage(const model::Selection& selection, const usage::SumBy& by) override {
     return usage::ReadUsage(store_, selection, by);
   }
   Result<bool> NamesFile(const std::string& file) override { return store::NamesFile(store_, file); }

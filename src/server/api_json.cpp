@@ -209,6 +209,7 @@ std::string ProcessesJson(std::vector<store::ProcessUse> processes,
                              .pid = user.pid,
                              .name = user.name,
                              .command = user.command,
+                             .container = user.container,
                              .started_ns = user.started_ns,
                              .exited_ns = user.exited_ns,
                              .threads = {}});
@@ -217,7 +218,8 @@ std::string ProcessesJson(std::vector<store::ProcessUse> processes,
   json.BeginObject().Key("processes").BeginArray();
   for (const store::ProcessUse& process : processes) {
     json.BeginObject().Field("id", process.process.ToHex()).Field("pid", process.pid);
-    json.Field("name", process.name).Field("command", process.command).Field("cpu_ns", process.cpu_ns);
+    json.Field("name", process.name).Field("command", process.command);
+    json.Field("container", process.container).Field("cpu_ns", process.cpu_ns);
     json.Field("started_us", StartMicros(process.started_ns));
     json.Field("exited_us", process.exited_ns.transform(EndMicros));
     json.Key("threads").BeginArray();

@@ -43,7 +43,7 @@ class FakeData final : public ApiData {
     selection = asked;
     return users;
   }
-  Result<usage::Usage> ReadUsage(const model::Selection& asked, usage::By by) override {
+  Result<usage::Usage> ReadUsage(const model::Selection& asked, const usage::SumBy& by) override {
     selection = asked;
     return usage::Usage{
         .range = {1'000'000, 2'000'000}, .by = by, .groups = {{.name = "pod ml/a", .use = {}}}};
@@ -353,13 +353,14 @@ TEST_F(ApiTest, ProcessesCarryTheirThreads) {
                       .pid = 411,
                       .name = "python3",
                       .command = "python3 \xFF.py",
+                      .container = "ml/train-7/worker",
                       .cpu_ns = 812,
                       .started_ns = 7'000,
                       .threads = {{.tid = 412, .name = "loader", .cpu_ns = 500}}},
                      {.process = kId, .exited_ns = 9'001}};
   const json processes = Get("processes", {{"from_us", "1"}})["processes"];
   EXPECT_EQ(processes[0], json::parse(R"({"id":"00112233445566778899aabbccddeeff","pid":411,"name":"python3",
-    "command":"python3 \ufffd.py","cpu_ns":812,"started_us":7,"exited_us":null,
+    "command":"python3 \ufffd.py","container":"ml/train-7/worker","cpu_ns":812,"started_us":7,"exited_us":null,
     "threads":[{"tid":412,"name":"loader","cpu_ns":500}]})"));
   EXPECT_EQ(processes[1]["exited_us"], 10);
   EXPECT_EQ(data_.selection.from_ns, 1000);

@@ -12,10 +12,10 @@ namespace gpusonde::server {
 Result<UsageQuestion> TakeUsageQuestion(QueryParameters& parameters) {
   UsageQuestion question;
   const std::string_view name = parameters.TakeText("by").value_or("owner");
-  const std::optional<usage::By> by = usage::FindBy(name);
+  const std::optional<usage::SumBy> by = usage::FindBy(name);
   if (!by.has_value())
-    return Fail(ErrorCode::kInvalidArgument,
-                fmt::format("parameter 'by' takes {}, not '{}'", fmt::join(usage::kByNames, ", "), name));
+    return Fail(ErrorCode::kInvalidArgument, fmt::format("parameter 'by' takes {} or label:NAME, not '{}'",
+                                                         fmt::join(usage::kByNames, ", "), name));
   question.by = *by;
   ASSIGN_OR_RETURN(question.selection, parameters.TakeTimeRange());
   TRY(parameters.Finish());

@@ -11,7 +11,7 @@ namespace gpusonde::server {
 // What a request for /api/v1/usage asks.
 struct UsageQuestion {
   model::Selection selection;  // only a time range
-  usage::By by = usage::By::kOwner;
+  usage::SumBy by;
 };
 
 // Takes all parameters. Errors: kInvalidArgument.

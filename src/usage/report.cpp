@@ -29,9 +29,9 @@ int64_t Rounded(double ns) { return std::llround(ns); }
 
 double IdleCost(const model::HolderUse& use, double price) { return use.idle_ns / kHourNs * price; }
 
-std::string NameOf(const Group& group, By by) {
+std::string NameOf(const Group& group, const SumBy& by) {
   if (!group.name.empty()) return Printable(group.name);
-  return fmt::format("(no {})", NameOf(by));
+  return fmt::format("(no {})", by.by == By::kLabel ? "label " + Printable(by.label) : NameOf(by));
 }
 
 std::string Percent(double share) { return fmt::format("{:.0f} %", share * 100); }
@@ -87,12 +87,14 @@ class TextReport {
     if (!(all_ns > 0)) return line + "nobody held any";
     line += fmt::format("held for {} GPU {}, {}, {}", Time(all_ns), unit_, part(total.use.busy_ns, "busy"),
                         part(total.use.idle_ns, "idle"));
+    if (total.without_process_ns > 0)
+      line += fmt::format(" of which {} allocated without a process", Time(total.without_process_ns));
     if (HasUnobserved(total.use)) line += ", " + part(total.use.unobserved_ns, "not observed");
     return line;
   }
 
   std::vector<TextColumn> Columns() const {
-    std::string title(NameOf(usage_.by));
+    std::string title = Printable(NameOf(usage_.by));
     for (char& c : title) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
     TextColumn name{.title = title, .min_width = 12, .max_width = 256};
     TextColumn gpus{.title = "GPUS", .right = true, .leave_out = 5};
@@ -100,6 +102,7 @@ class TextReport {
     TextColumn held{.title = unit_ == "hours" ? "GPU HOURS" : "GPU SECONDS", .right = true};
     TextColumn busy{.title = "BUSY", .right = true, .leave_out = 1};
     TextColumn idle{.title = "IDLE", .right = true, .leave_out = 1};
+    TextColumn no_process{.title = "NO PROCESS", .right = true, .leave_out = 4};
     TextColumn unobserved{.title = "NOT OBSERVED", .right = true, .leave_out = 3};
     TextColumn share{.title = "BUSY SHARE", .right = true, .leave_out = 2};
     TextColumn sampled{.title = "BY NVML", .right = true, .leave_out = 7};
@@ -111,13 +114,14 @@ class TextReport {
       held.cells.push_back(Time(AccountableNs(group.use)));
       busy.cells.push_back(Time(group.use.busy_ns));
       idle.cells.push_back(Time(group.use.idle_ns));
+      no_process.cells.push_back(group.without_process_ns > 0 ? Time(group.without_process_ns) : "");
       unobserved.cells.push_back(HasUnobserved(group.use) ? Time(group.use.unobserved_ns) : "");
       share.cells.push_back(BusyShareText(group.use));
       const auto utilization = group.SampledUtilization();
       sampled.cells.push_back(utilization.has_value() ? Percent(*utilization) : "");
       cost.cells.push_back(price_.has_value() ? fmt::format("{:.2f}", IdleCost(group.use, *price_)) : "");
     }
-    return {name, gpus, processes, held, busy, idle, unobserved, share, sampled, cost};
+    return {name, gpus, processes, held, busy, idle, no_process, unobserved, share, sampled, cost};
   }
 
  private:
@@ -150,6 +154,7 @@ void WriteGroup(const Group& group, Price price, JsonWriter& json) {
   json.Field("accountable_ns", Rounded(AccountableNs(group.use)));
   json.Field("busy_ns", Rounded(group.use.busy_ns));
   json.Field("idle_ns", Rounded(group.use.idle_ns));
+  json.Field("without_process_ns", Rounded(group.without_process_ns));
   json.Field("unobserved_ns", Rounded(group.use.unobserved_ns));
   WriteShare(group.use, json);
   json.Field("sampled_utilization", group.SampledUtilization());
@@ -170,8 +175,8 @@ std::string ToText(const Usage& usage, Price price, const Terminal& terminal) {
 std::string ToCsv(const Usage& usage, Price price) {
   std::string csv = fmt::format(
       "{},gpus,processes,gpu_hours,busy_hours,idle_hours,unobserved_hours,busy_share,busy_share_low,"
-      "busy_share_high,sampled_utilization,idle_cost\r\n",
-      NameOf(usage.by));
+      "busy_share_high,sampled_utilization,idle_cost,without_process_hours\r\n",
+      usage.by.by == By::kLabel ? Quoted(Printable(NameOf(usage.by))) : NameOf(usage.by));
   for (const Group& group : usage.groups) {
     const auto estimate = model::EstimateBusyShare(group.use);
     csv += fmt::format("{},{},{},{:.6f},{:.6f},{:.6f},{:.6f},", Quoted(NameOf(group, usage.by)),
@@ -183,7 +188,8 @@ std::string ToCsv(const Usage& usage, Price price) {
                : ",,,";
     const auto utilization = group.SampledUtilization();
     csv += utilization.has_value() ? fmt::format("{:.4f},", *utilization) : ",";
-    csv += price.has_value() ? fmt::format("{:.4f}\r\n", IdleCost(group.use, *price)) : "\r\n";
+    csv += price.has_value() ? fmt::format("{:.4f},", IdleCost(group.use, *price)) : ",";
+    csv += fmt::format("{:.6f}\r\n", group.without_process_ns / kHourNs);
   }
   return csv;
 }
@@ -202,6 +208,8 @@ std::string ToJson(const Usage& usage, Price price) {
     WriteGroup(usage.groups[i], price, json);
     json.EndObject();
   }
+  json.EndArray().Key("labels").BeginArray();
+  for (const std::string& label : usage.labels) json.Value(label);
   json.EndArray().Field("omitted", static_cast<int64_t>(usage.groups.size() - written));
   return json.EndObject().Take();
 }

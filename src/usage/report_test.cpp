@@ -27,7 +27,7 @@ Group Of(const std::string& name, double busy_hours, double idle_hours, double u
 
 Usage TwoPods() {
   Usage usage{.range = {0, int64_t{24} * 3600 * kNanosPerSecond},
-              .by = By::kPod,
+              .by = {By::kPod},
               .devices = {{6, 0}, {6, 1}},
               .groups = {Of("ml/trainer-0", 18, 6, 0), Of("", 1, 2, 1)}};
   usage.groups[1].sampled_busy_ns = 0.25 * kHour;
@@ -47,6 +47,31 @@ TEST(UsageReport, TextSaysWhoWastesWhat) {
   EXPECT_THAT(text, HasSubstr("(no pod)         1          1       4.00   1.00  2.00          1.00  33 % (25 "
                               "to 50)     25 %       5.00"));
   EXPECT_THAT(ToText(TwoPods(), std::nullopt, {}), Not(HasSubstr("IDLE COST")));
+}
+
+TEST(UsageReport, WhatIsAllocatedWithoutAProcessIsSaid) {
+  Usage usage = TwoPods();
+  usage.groups[0].without_process_ns = 6 * kHour;
+  const std::string text = ToText(usage, std::nullopt, {});
+  EXPECT_THAT(text,
+              HasSubstr("8.00 idle (29 %) of which 6.00 allocated without a process, 1.00 not observed"));
+  EXPECT_THAT(text, HasSubstr("NO PROCESS"));
+  EXPECT_THAT(ToText(TwoPods(), std::nullopt, {}), Not(HasSubstr("NO PROCESS")));
+  EXPECT_THAT(ToCsv(usage, std::nullopt),
+              HasSubstr("24.000000,18.000000,6.000000,0.000000,0.7500,0.7500,0.7500,,,6.000000\r\n"));
+  EXPECT_EQ(nlohmann::json::parse(ToJson(usage, std::nullopt))["total"]["without_process_ns"],
+            21'600'000'000'000);
+}
+
+TEST(UsageReport, ALabelIsNamed) {
+  Usage usage = TwoPods();
+  usage.by = {By::kLabel, "a,b"};
+  EXPECT_THAT(ToText(usage, std::nullopt, {}), HasSubstr("(no label a,b)"));
+  EXPECT_THAT(ToCsv(usage, std::nullopt), testing::StartsWith("\"label:a,b\",gpus,"));
+  usage.labels = {"a,b", "team"};
+  const auto json = nlohmann::json::parse(ToJson(usage, std::nullopt));
+  EXPECT_EQ(json["by"], "label:a,b");
+  EXPECT_EQ(json["labels"], (std::vector<std::string>{"a,b", "team"}));
 }
 
 TEST(UsageReport, TextFitsTheTerminal) {
@@ -81,7 +106,7 @@ TEST(UsageReport, CsvOfHostileNames) {
   EXPECT_THAT(csv, HasSubstr("pod,gpus,processes,gpu_hours,"));
   EXPECT_THAT(csv,
               HasSubstr("\r\n\"'=cmd|' /C calc'!A0,\"\"\\x1b[31m\\x0a\",1,1,24.000000,18.000000,6.000000,"
-                        "0.000000,0.7500,0.7500,0.7500,,15.0000\r\n"));
+                        "0.000000,0.7500,0.7500,0.7500,,15.0000,0.000000\r\n"));
   EXPECT_THAT(
       csv,
       HasSubstr("\r\n\"(no pod)\",1,1,4.000000,1.000000,2.000000,1.000000,0.3333,0.2500,0.5000,0.2500,"));

@@ -9,30 +9,78 @@
 #include <memory>
 
 #include "model/cgroup_owner.h"
-#include "store/queries/process_facts.h"
+#include "store/queries/container_names.h"
 #include "store/queries/usage_query.h"
 
 namespace gpusonde::usage {
 namespace {
 
 constexpr size_t kMaxNameBytes = 256;
-constexpr size_t kShortIdLength = 12;  // as `docker ps` and `crictl ps` show ids
+constexpr int kMaxLabels = 100;
+constexpr std::string_view kLabelPrefix = "label:";
+// What a container without a process has of a process is unknown.
+constexpr std::string_view kNoProcess = "no process";
+
+// The values of one label of pods.
+struct Label {
+  std::map<std::string, std::string, std::less<>> by_container;       // id
+  std::map<std::pair<std::string, std::string>, std::string> by_pod;  // namespace and name
+};
+
+Result<Label> ReadLabel(store::Store& store, const std::string& name,
+                        const store::ContainerNames& containers) {
+  const store::Parameter parameters[] = {name};
+  ASSIGN_OR_RETURN(
+      const auto rows,
+      store.Query("SELECT container, value FROM pod_labels WHERE name = ? AND value <> ''", parameters));
+  Label label;
+  while (true) {
+    ASSIGN_OR_RETURN(const bool more, rows->Next());
+    if (!more) return label;
+    label.by_container[std::string(rows->Text(0))] = std::string(rows->Text(1));
+    if (const auto* container = containers.Find(rows->Text(0));
+        container != nullptr && !container->pod.empty())
+      label.by_pod[{container->pod_namespace, container->pod}] = std::string(rows->Text(1));
+  }
+}
+
+Result<std::set<std::string>> ReadLabelNames(store::Store& store) {
+  ASSIGN_OR_RETURN(
+      const auto rows,
+      store.Query(fmt::format("SELECT DISTINCT name FROM pod_labels ORDER BY name LIMIT {}", kMaxLabels)));
+  std::set<std::string> names;
+  while (true) {
+    ASSIGN_OR_RETURN(const bool more, rows->Next());
+    if (!more) return names;
+    names.emplace(rows->Text(0).substr(0, kMaxNameBytes));
+  }
+}
 
 // Names a process after what it is summed by.
 class Namer {
  public:
-  Namer(const store::ContainerNames& containers, const std::vector<store::GpuDevice>& devices)
-      : containers_(containers), devices_(devices) {}
+  Namer(const store::ContainerNames& containers, const Label& label,
+        const std::vector<store::GpuDevice>& devices)
+      : containers_(containers), label_(label), devices_(devices) {}
 
   std::string Name(By by, const store::DeviceHolder& holder) const {
+    if (holder.without_process.has_value()) return NameOfPod(by, holder, *holder.without_process);
     const model::CgroupOwner owner = model::OwnerOfCgroup(holder.cgroup);
     switch (by) {
       case By::kOwner:
         return OwnerName(holder, owner);
       case By::kPod:
-        return PodName(owner);
+        return containers_.PodOf(owner);
+      case By::kNamespace: {
+        const store::ContainerName* names = containers_.Find(owner.container);
+        return names == nullptr ? "" : names->pod_namespace;
+      }
       case By::kContainer:
-        return Container(owner);
+        return containers_.ContainerOf(owner);
+      case By::kLabel: {
+        const auto value = label_.by_container.find(owner.container);
+        return value == label_.by_container.end() ? "" : value->second;
+      }
       case By::kJob:
         return owner.slurm_job;
       case By::kService:
@@ -52,31 +100,41 @@ class Namer {
   }
 
  private:
-  const store::ContainerName* NamesOf(const model::CgroupOwner& owner) const {
-    const auto found = containers_.find(owner.container);
-    return found == containers_.end() ? nullptr : &found->second;
-  }
-
-  // "ml/trainer-0", or the UID of a pod without a name.
-  std::string PodName(const model::CgroupOwner& owner) const {
-    const store::ContainerName* names = NamesOf(owner);
-    if (names == nullptr || names->pod.empty()) return owner.pod_uid;
-    return names->pod_namespace + "/" + names->pod;
-  }
-
-  std::string Container(const model::CgroupOwner& owner) const {
-    if (owner.container.empty()) return {};
-    const store::ContainerName* names = NamesOf(owner);
-    const std::string name =
-        names == nullptr || names->name.empty() ? owner.container.substr(0, kShortIdLength) : names->name;
-    const std::string pod = PodName(owner);
-    return pod.empty() ? name : pod + "/" + name;
+  // A container that has a device allocated, and no process on it.
+  std::string NameOfPod(By by, const store::DeviceHolder& holder, const store::HolderPod& pod) const {
+    const std::string name = pod.pod_namespace + "/" + pod.pod;
+    switch (by) {
+      case By::kOwner:
+        return "pod " + name;
+      case By::kPod:
+        return name;
+      case By::kNamespace:
+        return pod.pod_namespace;
+      case By::kContainer:
+        return name + "/" + pod.container;
+      case By::kLabel: {
+        const auto value = label_.by_pod.find({pod.pod_namespace, pod.pod});
+        return value == label_.by_pod.end() ? "" : value->second;
+      }
+      case By::kDevice:
+        return DeviceName(holder.device);
+      case By::kHost:
+        return holder.host;
+      case By::kApplication:
+      case By::kProcess:
+        return std::string(kNoProcess);
+      case By::kJob:
+      case By::kService:
+      case By::kUser:
+        return {};
+    }
+    return {};
   }
 
   std::string OwnerName(const store::DeviceHolder& holder, const model::CgroupOwner& owner) const {
-    if (const std::string pod = PodName(owner); !pod.empty()) return "pod " + pod;
+    if (const std::string pod = containers_.PodOf(owner); !pod.empty()) return "pod " + pod;
     if (!owner.slurm_job.empty()) return "job " + owner.slurm_job;
-    if (!owner.container.empty()) return "container " + Container(owner);
+    if (!owner.container.empty()) return "container " + containers_.ContainerOf(owner);
     // What a user starts in a desktop or by SSH belongs to the user.
     if (!owner.service.empty() && !owner.service.starts_with("user@")) return "service " + owner.service;
     return fmt::format("user {}", holder.user_id);
@@ -89,6 +147,7 @@ class Namer {
   }
 
   const store::ContainerNames& containers_;
+  const Label& label_;
   const std::vector<store::GpuDevice>& devices_;
 };
 
@@ -131,6 +190,7 @@ Group& Group::operator+=(const Group& more) {
   processes.insert(more.processes.begin(), more.processes.end());
   devices.insert(more.devices.begin(), more.devices.end());
   use += more.use;
+  without_process_ns += more.without_process_ns;
   sampled_busy_ns += more.sampled_busy_ns;
   sampled_ns += more.sampled_ns;
   return *this;
@@ -146,10 +206,17 @@ Group Usage::Total() const {
   return total;
 }
 
-std::optional<By> FindBy(std::string_view name) {
+std::string NameOf(const SumBy& by) {
+  if (by.by == By::kLabel) return std::string(kLabelPrefix) + by.label;
+  return std::string(kByNames[static_cast<size_t>(by.by)]);
+}
+
+std::optional<SumBy> FindBy(std::string_view name) {
+  if (name.starts_with(kLabelPrefix) && name.size() > kLabelPrefix.size())
+    return SumBy{.by = By::kLabel, .label = std::string(name.substr(kLabelPrefix.size()))};
   const auto found = std::ranges::find(kByNames, name);
   if (found == std::end(kByNames)) return std::nullopt;
-  return static_cast<By>(found - std::begin(kByNames));
+  return SumBy{.by = static_cast<By>(found - std::begin(kByNames))};
 }
 
 double AccountableNs(const model::HolderUse& use) { return use.busy_ns + use.idle_ns + use.unobserved_ns; }
@@ -165,14 +232,18 @@ std::string ApplicationOf(std::string_view name, std::string_view command) {
   }
 }
 
-Result<Usage> ReadUsage(store::Store& store, const model::Selection& selection, By by) {
+Result<Usage> ReadUsage(store::Store& store, const model::Selection& selection, const SumBy& by) {
   ASSIGN_OR_RETURN(const store::GpuUsage read, store::ReadGpuUsage(store, selection));
-  ASSIGN_OR_RETURN(const store::ContainerNames containers, store::ReadContainerNames(store));
-  const Namer namer(containers, read.devices);
+  ASSIGN_OR_RETURN(const auto containers, store::ContainerNames::Read(store));
+  ASSIGN_OR_RETURN(const Label label, ReadLabel(store, by.label, containers));
+  const Namer namer(containers, label, read.devices);
   std::map<std::string, Group> by_name;
   for (const store::DeviceHolder& holder : read.holders) {
-    Group& group = by_name[namer.Name(by, holder).substr(0, kMaxNameBytes)];
-    group.processes.insert(holder.process);
+    Group& group = by_name[namer.Name(by.by, holder).substr(0, kMaxNameBytes)];
+    if (holder.without_process.has_value())
+      group.without_process_ns += holder.use.idle_ns;
+    else
+      group.processes.insert(holder.process);
     group.devices.insert(holder.device);
     group.use += holder.use;
     if (!holder.sampled_utilization.has_value()) continue;
@@ -180,6 +251,7 @@ Result<Usage> ReadUsage(store::Store& store, const model::Selection& selection, 
     group.sampled_ns += static_cast<double>(holder.use.held_ns);
   }
   Usage usage{.range = read.range, .by = by, .groups = GroupsOf(std::move(by_name))};
+  ASSIGN_OR_RETURN(usage.labels, ReadLabelNames(store));
   for (const store::GpuDevice& device : read.devices) {
     if (device.parent.has_value()) continue;  // the work of MIG instances counts for the whole GPU
     usage.devices.insert(device.device);
@@ -196,6 +268,7 @@ Usage Merge(std::vector<Usage> hosts) {
     all.by = host.by;
     all.simulated = all.simulated || host.simulated;
     all.devices.merge(host.devices);
+    all.labels.merge(host.labels);
     for (const Group& group : host.groups) by_name[group.name] += group;
   }
   all.groups = GroupsOf(std::move(by_name));

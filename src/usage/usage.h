@@ -23,6 +23,7 @@ namespace gpusonde::usage {
 enum class By : uint8_t {
   kOwner,  // the pod; without one the SLURM job, else the container, the service or the user
   kPod,
+  kNamespace,
   kContainer,
   kJob,
   kService,
@@ -31,13 +32,21 @@ enum class By : uint8_t {
   kProcess,
   kDevice,
   kHost,
+  kLabel,  // of pods
 };
-inline constexpr std::string_view kByNames[] = {"owner", "pod",         "container", "job",    "service",
-                                                "user",  "application", "process",   "device", "host"};
+// Of all but kLabel, whose name includes the label's: "label:team".
+inline constexpr std::string_view kByNames[] = {"owner",   "pod",     "namespace", "container",
+                                                "job",     "service", "user",      "application",
+                                                "process", "device",  "host"};
 
-constexpr std::string_view NameOf(By by) { return kByNames[static_cast<size_t>(by)]; }
+struct SumBy {
+  By by = By::kOwner;
+  std::string label = {};  // its name, for kLabel
+};
+// "owner", "label:team".
+std::string NameOf(const SumBy& by);
 // Null for a name that is none.
-std::optional<By> FindBy(std::string_view name);
+std::optional<SumBy> FindBy(std::string_view name);
 
 // Sums of several processes. Of texts, which are untrusted, none is longer than 256 bytes.
 struct Group {
@@ -45,6 +54,8 @@ struct Group {
   std::set<Id128> processes;
   std::set<Id128> devices;
   model::HolderUse use;
+  // Of the idle time, that in which a container had GPUs allocated and no process of its pod held them.
+  double without_process_ns = 0;
   // NVML's own figure of the time held: the sums of its means weighted by the time they are of, and of that.
   double sampled_busy_ns = 0;
   double sampled_ns = 0;
@@ -56,17 +67,18 @@ struct Group {
 
 struct Usage {
   TimeRange range;  // empty without data
-  By by = By::kOwner;
-  bool simulated = false;     // some of the devices are
-  std::set<Id128> devices;    // those known, held or not
-  std::vector<Group> groups;  // falling by the GPU time that they are accountable for
+  SumBy by;
+  bool simulated = false;          // some of the devices are
+  std::set<Id128> devices;         // those known, held or not
+  std::set<std::string> labels{};  // of pods, by which it can be summed
+  std::vector<Group> groups;       // falling by the GPU time that they are accountable for
 
   // Of all groups.
   Group Total() const;
 };
 
 // Sums up the selection's time range of a store. Errors: those of store::Query.
-Result<Usage> ReadUsage(store::Store& store, const model::Selection& selection, By by);
+Result<Usage> ReadUsage(store::Store& store, const model::Selection& selection, const SumBy& by);
 
 // The sums of several hosts over the same time range.
 Usage Merge(std::vector<Usage> hosts);

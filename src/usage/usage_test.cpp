@@ -10,6 +10,8 @@
 #include "model/tables/devices.h"
 #include "model/tables/gpu_sessions.h"
 #include "model/tables/kernels.h"
+#include "model/tables/pod_devices.h"
+#include "model/tables/pod_labels.h"
 #include "model/tables/processes.h"
 #include "model/tables/sources.h"
 #include "store/recordings/testing/memory_store.h"
@@ -59,7 +61,7 @@ class UsageTest : public store::MemoryStoreTest {
                            .end_ns = at + kSecond / static_cast<int64_t>(number),
                            .name = "k"}});
   }
-  std::vector<std::string> Names(By by) {
+  std::vector<std::string> Names(const SumBy& by) {
     const auto usage = ReadUsage(*store_, {.filter = {}}, by);
     EXPECT_TRUE(usage.has_value()) << usage.error().message;
     std::vector<std::string> names;
@@ -69,23 +71,78 @@ class UsageTest : public store::MemoryStoreTest {
 };
 
 TEST_F(UsageTest, OwnersArePodsJobsContainersAndUsers) {
-  EXPECT_THAT(Names(By::kOwner),
+  EXPECT_THAT(Names({By::kOwner}),
               ElementsAre("pod ml/trainer-0", "container cccccccccccc", "job 4711", "user 1000"))
       << "the largest first, equal ones by name";
 }
 
 TEST_F(UsageTest, EachWayToSumUp) {
-  EXPECT_THAT(Names(By::kPod), ElementsAre("", "ml/trainer-0"));
-  EXPECT_THAT(Names(By::kContainer),
+  EXPECT_THAT(Names({By::kPod}), ElementsAre("", "ml/trainer-0"));
+  EXPECT_THAT(Names({By::kContainer}),
               ElementsAre("", "cccccccccccc", "ml/trainer-0/sidecar", "ml/trainer-0/worker"));
-  EXPECT_THAT(Names(By::kJob), ElementsAre("", "4711"));
-  EXPECT_THAT(Names(By::kService), ElementsAre("", "user@1000.service"));
-  EXPECT_THAT(Names(By::kUser), ElementsAre("1000"));
-  EXPECT_THAT(Names(By::kApplication),
+  EXPECT_THAT(Names({By::kJob}), ElementsAre("", "4711"));
+  EXPECT_THAT(Names({By::kService}), ElementsAre("", "user@1000.service"));
+  EXPECT_THAT(Names({By::kUser}), ElementsAre("1000"));
+  EXPECT_THAT(Names({By::kApplication}),
               ElementsAre("jupyter", "monitor", "server", "torch.distributed.run", "train.py"));
-  EXPECT_THAT(Names(By::kDevice), ElementsAre("GPU 0 NVIDIA X GPU-0"));
-  EXPECT_THAT(Names(By::kHost), ElementsAre("node-1"));
-  EXPECT_EQ(Names(By::kProcess).front(), "jupyter (5)");
+  EXPECT_THAT(Names({By::kDevice}), ElementsAre("GPU 0 NVIDIA X GPU-0"));
+  EXPECT_THAT(Names({By::kHost}), ElementsAre("node-1"));
+  EXPECT_EQ(Names({By::kProcess}).front(), "jupyter (5)");
+}
+
+TEST_F(UsageTest, LabelsAndNamespacesOfPods) {
+  Add(model::kPodLabels, {{.container = kTrainerContainer, .name = "team", .value = "vision"},
+                          {.container = kTrainerContainer, .name = "app", .value = "train"},
+                          {.container = kSidecar, .name = "team", .value = "vision"}});
+  EXPECT_THAT(Names({By::kNamespace}), ElementsAre("", "ml"));
+  EXPECT_THAT(Names({By::kLabel, "team"}), ElementsAre("", "vision"));
+  EXPECT_THAT(Names({By::kLabel, "app"}), ElementsAre("", "train")) << "the sidecar has none";
+  EXPECT_THAT(Names({By::kLabel, "other"}), ElementsAre(""));
+  EXPECT_THAT(ReadUsage(*store_, {.filter = {}}, {By::kOwner})->labels, ElementsAre("app", "team"));
+}
+
+TEST_F(UsageTest, WhatAPodHasAllocatedWithoutAProcessIsIdle) {
+  Add(model::kDevices, {{.device = {6, 1}, .ordinal = 1, .uuid = "GPU-1", .name = "NVIDIA X"}});
+  const auto allocated = [](uint64_t number, Id128 device, std::string pod, int64_t from_s,
+                            std::optional<int64_t> to_s) {
+    return model::PodDevice{.allocation = {7, number},
+                            .source = {9, 9},
+                            .device = device,
+                            .device_name = "GPU-1",
+                            .resource = "nvidia.com/gpu",
+                            .pod = std::move(pod),
+                            .pod_namespace = "ml",
+                            .container = "worker",
+                            .start_ns = from_s * kSecond,
+                            .end_ns = to_s.transform([](int64_t seconds) { return seconds * kSecond; })};
+  };
+  Add(model::kPodDevices,
+      {allocated(1, {6, 1}, "notebook-0", 40, std::nullopt), allocated(2, {6, 0}, "trainer-0", 0, 50)});
+  const Usage usage = ReadUsage(*store_, {.filter = {}}, {By::kOwner}).value();
+  ASSERT_EQ(usage.groups.at(0).name, "pod ml/notebook-0");
+  EXPECT_EQ(usage.groups[0].processes.size(), 0u);
+  EXPECT_NEAR(usage.groups[0].use.idle_ns, 60e9, 1) << "until the run's end";
+  EXPECT_NEAR(usage.groups[0].without_process_ns, 60e9, 1);
+  // Its processes hold the device from 1 s to 3 s, three others for a second each.
+  ASSERT_EQ(usage.groups.at(1).name, "pod ml/trainer-0");
+  EXPECT_EQ(usage.groups[1].processes.size(), 2u);
+  EXPECT_NEAR(AccountableNs(usage.groups[1].use) + AccountableNs(usage.groups[2].use) +
+                  AccountableNs(usage.groups[3].use) + AccountableNs(usage.groups[4].use),
+              50e9, 1)
+      << "the device's time counts once";
+  EXPECT_LT(usage.groups[1].without_process_ns, 48e9);
+  EXPECT_THAT(Names({By::kContainer}), testing::Contains("ml/notebook-0/worker"));
+  EXPECT_THAT(Names({By::kProcess}), testing::Contains("no process"));
+  EXPECT_THAT(Names({By::kNamespace}).front(), "ml");
+}
+
+TEST(SumBy, Names) {
+  EXPECT_EQ(NameOf(FindBy("namespace").value()), "namespace");
+  EXPECT_EQ(NameOf(FindBy("label:team").value()), "label:team");
+  EXPECT_EQ(NameOf(FindBy("label:app.kubernetes.io/name").value()), "label:app.kubernetes.io/name");
+  for (const std::string_view none : {"", "label", "label:", "labels", "Pod"})
+    EXPECT_FALSE(FindBy(none)) << none;
+  for (const std::string_view name : kByNames) EXPECT_EQ(NameOf(FindBy(name).value()), name);
 }
 
 TEST_F(UsageTest, MigInstancesAreNoGpusOfTheirOwn) {
@@ -98,7 +155,7 @@ TEST_F(UsageTest, MigInstancesAreNoGpusOfTheirOwn) {
 }
 
 TEST_F(UsageTest, GroupsSumToTheTotal) {
-  const Usage usage = ReadUsage(*store_, {.filter = {}}, By::kOwner).value();
+  const Usage usage = ReadUsage(*store_, {.filter = {}}, {By::kOwner}).value();
   const Group total = usage.Total();
   EXPECT_EQ(total.processes.size(), 5u);
   EXPECT_EQ(total.devices.size(), 1u);
@@ -108,13 +165,13 @@ TEST_F(UsageTest, GroupsSumToTheTotal) {
 }
 
 TEST_F(UsageTest, HostsAddUp) {
-  const Usage one = ReadUsage(*store_, {.filter = {}}, By::kHost).value();
+  const Usage one = ReadUsage(*store_, {.filter = {}}, {By::kHost}).value();
   Usage other = one;
   other.groups[0].name = "node-2";
   const Usage two = Merge({one, other});
   EXPECT_EQ(two.groups.size(), 2u);
   EXPECT_NEAR(AccountableNs(two.Total().use), 10e9, 1);
-  const Usage same = Merge({one, one, Usage{.by = By::kHost}});
+  const Usage same = Merge({one, one, Usage{.by = {By::kHost}}});
   EXPECT_EQ(same.groups.size(), 1u);
   EXPECT_EQ(same.range.to_ns, 100 * kSecond);
 }

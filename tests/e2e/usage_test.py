@@ -73,7 +73,7 @@ exec {SIMGPU} run -- {program.GPUSONDE} record -o run.sonde -- sh -c "$PROGRAMS"
         self.assertIn("simulated GPUs", self.usage())
         self.assertIn("ml/trainer-0/worker", self.usage("--by", "container"))
         csv = self.usage("--by", "application", "--format", "csv", "--price", "2.5")
-        self.assertRegex(csv, r'^application,gpus,.*,idle_cost\r?\n"hpc",1,2,')
+        self.assertRegex(csv, r'^application,gpus,.*,idle_cost,without_process_hours\r?\n"hpc",1,2,')
 
 
 if __name__ == "__main__":

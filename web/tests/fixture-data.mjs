@@ -88,14 +88,14 @@ const id = (n) => n.toString(16).padStart(32, "0");
 const wave = (t, period, low) => low + (1 - low) * (0.5 + 0.5 * Math.sin((2 * Math.PI * t) / period));
 export const PROCESSES = [
   {
-    id: id(0xa411), pid: 411, name: "python3", command: "python3 train.py --epochs 3",
+    id: id(0xa411), pid: 411, name: "python3", command: "python3 train.py --epochs 3", container: "ml/train-7/worker",
     threads: [
       { tid: 411, name: "python3", stacks: TRAIN, busy: (t) => (t > 0.55 && t < 0.68 ? 0.25 : wave(t, 0.11, 0.72)) },
       { tid: 431, name: "loader-0", stacks: LOADER, busy: (t) => (t > 0.55 && t < 0.68 ? 0.95 : wave(t, 0.07, 0.3)) },
     ],
   },
   {
-    id: id(0xb207), pid: 207, name: "postgres", command: "postgres -D /var/lib/postgresql/15/main",
+    id: id(0xb207), pid: 207, name: "postgres", command: "postgres -D /var/lib/postgresql/15/main", container: "",
     threads: [{ tid: 207, name: "postgres", stacks: POSTGRES, busy: (t) => 0.04 + 0.05 * wave(t, 0.3, 0) }],
   },
 ];
@@ -418,18 +418,18 @@ function usageOf(processes, devices, busy_h, idle_h, unobserved_h, interval, sam
   const accountable_ns = busy_ns + idle_ns + unobserved_ns;
   const value = busy_ns + idle_ns > 0 ? busy_ns / (busy_ns + idle_ns) : null;
   const busy_share = value === null ? null : { value, low: value - interval, high: value + interval };
-  return { processes, devices, held_ns: accountable_ns, accountable_ns, busy_ns, idle_ns, unobserved_ns, busy_share, sampled_utilization: sampled, idle_cost: null };
+  return { processes, devices, held_ns: accountable_ns, accountable_ns, busy_ns, idle_ns, without_process_ns: 0, unobserved_ns, busy_share, sampled_utilization: sampled, idle_cost: null };
 }
 
 export function usage(by, hasGpu) {
-  const range = { from_us: START_US, to_us: START_US + LENGTH_US, by, simulated: false, gpus: 8, omitted: 0 };
+  const range = { from_us: START_US, to_us: START_US + LENGTH_US, by, simulated: false, gpus: 8, labels: ["team"], omitted: 0 };
   if (!hasGpu) return { ...range, gpus: 0, total: usageOf(0, 0, 0, 0, 0, 0, null), groups: [] };
   return {
     ...range,
-    total: usageOf(14, 8, 90.2, 80.1, 7, 0.02, 0.52),
+    total: { ...usageOf(14, 8, 90.2, 80.1, 7, 0.02, 0.52), without_process_ns: 12 * 3600e9 },
     groups: [
       { name: by === "job" ? "4711" : "pod ml-research/llama-pretrain-worker-0", ...usageOf(8, 8, 88.1, 30.4, 0, 0, 0.74) },
-      { name: by === "job" ? "" : "pod notebooks/jupyter-anna", ...usageOf(1, 1, 0.4, 40.6, 0, 0, 0.01) },
+      { name: by === "job" ? "" : "pod notebooks/jupyter-anna", ...usageOf(1, 1, 0.4, 40.6, 0, 0, 0.01), without_process_ns: 12 * 3600e9 },
       { name: "container 3f4e9a0b1c2d", ...usageOf(4, 2, 1.7, 9.1, 5.3, 0.04, null) },
       { name: "user 1000", ...usageOf(1, 1, 0, 0, 1.7, 0, 0.22) },
     ],

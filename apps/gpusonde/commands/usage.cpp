@@ -2,6 +2,7 @@
 #include "usage/usage.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -35,6 +36,7 @@ equally: while work runs among those whose work runs, else among all that hold i
 struct UsageOptions {
   std::vector<std::string> files;
   std::string by = "owner";
+  usage::SumBy sum_by;
   std::string format = "text";
   std::optional<double> price;
   SelectionFlags selection;
@@ -44,9 +46,7 @@ struct UsageOptions {
 Status Run(const UsageOptions& options) {
   ASSIGN_OR_RETURN(const auto store, OpenRecordings(options.files, options.reading));
   ASSIGN_OR_RETURN(const model::Selection selection, Select(*store, options.selection));
-  ASSIGN_OR_RETURN(
-      const usage::Usage usage,
-      usage::ReadUsage(*store, selection, usage::FindBy(options.by).value_or(usage::By::kOwner)));
+  ASSIGN_OR_RETURN(const usage::Usage usage, usage::ReadUsage(*store, selection, options.sum_by));
   const std::string report = options.format == "csv" ? usage::ToCsv(usage, options.price)
                              : options.format == "json"
                                  ? usage::ToJson(usage, options.price) + "\n"
@@ -63,10 +63,12 @@ void AddUsage(CLI::App& app, int& exit_status) {
   command->footer(kUsageFooter);
   command->add_option("FILE", options->files, "Recordings or traces to sum up")->required();
   command
-      ->add_option("--by", options->by,
-                   "What GPU time is summed by; an owner is a pod, job, container, service or user")
-      ->capture_default_str()
-      ->check(OneOf({std::begin(usage::kByNames), std::end(usage::kByNames)}));
+      ->add_option(
+          "--by", options->by,
+          fmt::format("What GPU time is summed by: {} or label:NAME, a label of pods; an owner is a pod, "
+                      "job, container, service or user",
+                      fmt::join(usage::kByNames, ", ")))
+      ->capture_default_str();
   command->add_option("--price", options->price, "Of a GPU for an hour: adds what idle time costs")
       ->check(Number("PRICE", 0, 1e6));
   command->add_option("--format", options->format, "text, csv or json")
@@ -75,6 +77,11 @@ void AddUsage(CLI::App& app, int& exit_status) {
   AddTimeFlags(*command, options->selection);
   AddTraceOptions(*command, options->reading);
   command->callback([options, &exit_status] {
+    const std::optional<usage::SumBy> by = usage::FindBy(options->by);
+    if (!by.has_value())
+      throw CLI::ValidationError("--by", fmt::format("{} is not one of {} or label:NAME", options->by,
+                                                     fmt::join(usage::kByNames, ", ")));
+    options->sum_by = *by;
     exit_status = RunReader({.command = "usage", .files = options->files, .work = [&] {
                                const Status done = Run(*options);
                                if (done.has_value()) return kExitOk;

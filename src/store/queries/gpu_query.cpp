@@ -15,7 +15,9 @@
 #include <utility>
 
 #include "base/saturated.h"
+#include "model/cgroup_owner.h"
 #include "model/metric_catalogue.h"
+#include "store/queries/container_names.h"
 #include "store/rollups/gpu_windows.h"
 #include "store/rollups/pack_sums.h"
 #include "store/rollups/windows.h"
@@ -311,12 +313,14 @@ Result<std::vector<DeviceUse>> ReadDeviceUse(Store& store, const model::Selectio
 Result<std::vector<GpuUser>> ReadGpuUsers(Store& store, const model::Selection& selection) {
   ASSIGN_OR_RETURN(const TimeRange range, WorkRange(store, selection));
   if (range.to_ns <= range.from_ns) return std::vector<GpuUser>();
-  SqlPart named{"SELECT process, pid, name, command, started_ns, exited_ns FROM (SELECT process FROM (", {}};
+  SqlPart named{
+      "SELECT process, pid, name, command, started_ns, exited_ns, cgroup FROM (SELECT process FROM (", {}};
   named += WorkOwners(store, selection, range);
   named.text += ") UNION SELECT process FROM ";
   named += ProcessMemory(range);
   named.text += ") LEFT JOIN processes USING (process)";
   ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, store.Query(named.text, named.parameters));
+  ASSIGN_OR_RETURN(const ContainerNames containers, ContainerNames::Read(store));
   std::map<Id128, GpuUser> users;
   while (true) {
     ASSIGN_OR_RETURN(const bool more, rows->Next());
@@ -325,6 +329,7 @@ Result<std::vector<GpuUser>> ReadGpuUsers(Store& store, const model::Selection& 
                           .pid = static_cast<int32_t>(rows->Int64(1)),
                           .name = std::string(rows->Text(2)),
                           .command = std::string(rows->Text(3)),
+                          .container = containers.ContainerOf(model::OwnerOfCgroup(rows->Text(6))),
                           .started_ns = rows->Int64(4),
                           .exited_ns = rows->IsNull(5) ? std::nullopt : std::optional(rows->Int64(5)),
                           .devices = {}};

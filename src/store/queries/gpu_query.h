@@ -69,6 +69,7 @@ struct GpuUser {
   int32_t pid = 0;
   std::string name;
   std::string command;
+  std::string container;  // as ContainerNames names it; empty: none
   int64_t started_ns = 0;
   std::optional<int64_t> exited_ns;
   int64_t observed_ns = 0;           // time in which its work would have been recorded

@@ -6,20 +6,9 @@
 #include <vector>
 
 #include "model/cgroup_owner.h"
+#include "store/queries/container_names.h"
 
 namespace gpusonde::store {
-
-Result<ContainerNames> ReadContainerNames(Store& store) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows,
-                   store.Query("SELECT container, name, pod, pod_namespace FROM containers"));
-  ContainerNames names;
-  while (true) {
-    ASSIGN_OR_RETURN(const bool more, rows->Next());
-    if (!more) return names;
-    names[std::string(rows->Text(0))] = {std::string(rows->Text(1)), std::string(rows->Text(2)),
-                                         std::string(rows->Text(3))};
-  }
-}
 
 Result<model::ProcessFactsById> ReadProcessFacts(Store& store, const model::Profile& profile) {
   std::vector<Id128> ids;
@@ -27,7 +16,7 @@ Result<model::ProcessFactsById> ReadProcessFacts(Store& store, const model::Prof
   std::ranges::sort(ids);
   const auto repeated = std::ranges::unique(ids);
   ids.erase(repeated.begin(), repeated.end());
-  ASSIGN_OR_RETURN(const ContainerNames containers, ReadContainerNames(store));
+  ASSIGN_OR_RETURN(const ContainerNames containers, ContainerNames::Read(store));
   const Parameter parameters[] = {std::move(ids)};
   ASSIGN_OR_RETURN(
       const std::unique_ptr<Rows> rows,
@@ -42,11 +31,11 @@ Result<model::ProcessFactsById> ReadProcessFacts(Store& store, const model::Prof
     of.executable = rows->Text(1);
     of.container = model::OwnerOfCgroup(rows->Text(2)).container;
     of.host = rows->Text(3);
-    const auto named = containers.find(of.container);
-    if (named == containers.end()) continue;
-    of.container_name = named->second.name;
-    of.pod = named->second.pod;
-    of.pod_namespace = named->second.pod_namespace;
+    const ContainerName* named = containers.Find(of.container);
+    if (named == nullptr) continue;
+    of.container_name = named->name;
+    of.pod = named->pod;
+    of.pod_namespace = named->pod_namespace;
   }
 }
 

@@ -1,24 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <functional>
-#include <map>
-#include <string>
-
 #include "base/result.h"
 #include "model/process_facts.h"
 #include "model/profile.h"
 #include "store/store.h"
 
 namespace gpusonde::store {
-
-struct ContainerName {
-  std::string name, pod, pod_namespace;
-};
-using ContainerNames = std::map<std::string, ContainerName, std::less<>>;
-
-// The containers whose names were found, by id. Errors: those of Store::Query.
-Result<ContainerNames> ReadContainerNames(Store& store);
 
 // Facts about the processes of a profile; those without a row are absent. Errors: those of Store::Query.
 Result<model::ProcessFactsById> ReadProcessFacts(Store& store, const model::Profile& profile);

@@ -11,7 +11,9 @@
 #include <utility>
 
 #include "base/saturated.h"
+#include "model/cgroup_owner.h"
 #include "model/drops.h"
+#include "store/queries/container_names.h"
 #include "store/queries/selection_sql.h"
 #include "store/sql/time_range.h"
 
@@ -34,6 +36,7 @@ std::optional<T> Optional(const Rows& rows, size_t column, T value) {
 
 Result<std::vector<ProcessUse>> ReadProcesses(Store& store, const model::Selection& selection) {
   ASSIGN_OR_RETURN(const CpuTime time, CpuTimeIn(store, selection, Detail::kThreads));
+  ASSIGN_OR_RETURN(const ContainerNames containers, ContainerNames::Read(store));
   std::vector<ProcessUse> uses;
   std::unordered_map<Id128, size_t> indices;
   std::map<std::pair<size_t, int32_t>, ThreadUse> threads;  // by index of the process, and tid
@@ -44,7 +47,8 @@ Result<std::vector<ProcessUse>> ReadProcesses(Store& store, const model::Selecti
             fmt::format(
                 "WITH used AS (SELECT process, tid, sum(weight_ns)::BIGINT AS cpu_ns FROM {} GROUP BY ALL) "
                 "SELECT used.process, used.tid, cpu_ns, threads.name, pid, processes.name, command, "
-                "processes.started_ns, processes.exited_ns FROM used LEFT JOIN processes USING (process) "
+                "processes.started_ns, processes.exited_ns, cgroup FROM used LEFT JOIN processes USING "
+                "(process) "
                 "LEFT JOIN threads ON threads.process = used.process AND threads.tid = used.tid",
                 part.text),
             part.parameters));
@@ -57,6 +61,7 @@ Result<std::vector<ProcessUse>> ReadProcesses(Store& store, const model::Selecti
                         .pid = static_cast<int32_t>(rows->Int64(4)),
                         .name = std::string(rows->Text(5)),
                         .command = std::string(rows->Text(6)),
+                        .container = containers.ContainerOf(model::OwnerOfCgroup(rows->Text(9))),
                         .started_ns = rows->Int64(7),
                         .exited_ns = Optional(*rows, 8, rows->Int64(8))});
       // A thread has a row in each part in which it has some time.

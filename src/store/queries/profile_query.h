@@ -29,6 +29,7 @@ struct ProcessUse {
   int32_t pid = 0;
   std::string name;
   std::string command;
+  std::string container;  // as ContainerNames names it; empty: none
   int64_t cpu_ns = 0;
   int64_t started_ns = 0;
   std::optional<int64_t> exited_ns;

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "model/metric_catalogue.h"
+#include "store/queries/pod_holds.h"
 #include "store/rollups/gpu_windows.h"
 #include "store/rollups/pack_sums.h"
 #include "store/rollups/windows.h"
@@ -115,6 +116,7 @@ Result<Holders> ReadHolders(Store& store, GpuUsage& usage) {
     DeviceHolder holder{.process = rows->Id(1),
                         .device = rows->Id(0),
                         .host = std::string(rows->Text(11)),
+                        .without_process = {},
                         .pid = static_cast<int32_t>(rows->Int64(4)),
                         .name = std::string(rows->Text(5)),
                         .command = std::string(rows->Text(6)),
@@ -132,6 +134,40 @@ Result<Holders> ReadHolders(Store& store, GpuUsage& usage) {
         {std::move(held), of_process == sessions.end() ? std::vector<TimeRange>() : of_process->second});
     usage.holders.push_back(std::move(holder));
   }
+}
+
+// Adds the containers of pods that had a device allocated while no process of the pod held it. They do
+// nothing, so all of their time is observed.
+Status AddPods(Store& store, GpuUsage& usage, Holders& holders) {
+  ASSIGN_OR_RETURN(const auto runs, ReadRunsByHost(store));
+  ASSIGN_OR_RETURN(const std::vector<PodHold> holds, ReadPodHolds(store, usage.range, runs));
+  if (holds.empty()) return {};
+  ASSIGN_OR_RETURN(const ContainerNames names, ContainerNames::Read(store));
+  for (const PodHold& hold : holds) {
+    std::vector<TimeRange> by_processes;
+    if (const auto known = holders.find(hold.device); known != holders.end())
+      for (size_t i = 0; i < known->second.rows.size(); ++i) {
+        const DeviceHolder& holder = usage.holders[known->second.rows[i]];
+        if (holder.without_process.has_value() || !MayBeOf(holder.cgroup, hold.pod, names)) continue;
+        const std::vector<TimeRange>& held = known->second.times[i].held;
+        by_processes.insert(by_processes.end(), held.begin(), held.end());
+      }
+    std::ranges::sort(by_processes, {}, &TimeRange::from_ns);
+    const std::vector<TimeRange> held = Subtract(hold.held, UnionOf(std::move(by_processes)));
+    if (held.empty()) continue;
+    DeviceHolders& device = holders[hold.device];
+    device.rows.push_back(usage.holders.size());
+    device.times.push_back({held, held});
+    usage.holders.push_back({.process = hold.id,
+                             .device = hold.device,
+                             .host = hold.host,
+                             .without_process = hold.pod,
+                             .name = {},
+                             .command = {},
+                             .cgroup = {},
+                             .use = {}});
+  }
+  return {};
 }
 
 // Which process alone used a device in each minute of roll-ups.
@@ -225,7 +261,8 @@ Status AddRows(Store& store, const TimeRange& slice, const GpuUsage& usage, Hold
   for (const auto& [device, of_device] : holders) {
     busy[device].resize(of_device.rows.size());
     for (size_t i = 0; i < of_device.rows.size(); ++i)
-      if (!UnionOf(of_device.times[i].held, slice).empty())
+      if (!usage.holders[of_device.rows[i]].without_process.has_value() &&
+          !UnionOf(of_device.times[i].held, slice).empty())
         on[usage.holders[of_device.rows[i]].process].emplace_back(device, i);
   }
   for (const auto& [process, places] : on) {
@@ -296,6 +333,7 @@ Result<GpuUsage> ReadGpuUsage(Store& store, const model::Selection& selection) {
   usage.range = {BoundTime(std::max<int64_t>(whole.from_ns, 0)), BoundTime(whole.to_ns)};
   if (usage.range.from_ns >= usage.range.to_ns) return GpuUsage();
   ASSIGN_OR_RETURN(Holders holders, ReadHolders(store, usage));
+  TRY(AddPods(store, usage, holders));
   for (auto& [device, of_device] : holders) of_device.account.emplace(of_device.times, usage.range);
   TRY(AddWork(store, usage, holders));
   for (const auto& [device, of_device] : holders) {

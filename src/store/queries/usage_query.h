@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -16,11 +17,22 @@
 
 namespace gpusonde::store {
 
-// A process that held a device, and what it did with it.
+// A pod's container, as kubelet names it.
+struct HolderPod {
+  std::string pod_namespace;
+  std::string pod;
+  std::string container;
+
+  auto operator<=>(const HolderPod&) const = default;
+};
+
+// A process that held a device, and what it did with it; or a container of a pod that had it allocated, for
+// the time in which no process of the pod held it.
 struct DeviceHolder {
-  Id128 process;
+  Id128 process;  // of a container: a hash of its names
   Id128 device;
   std::string host;
+  std::optional<HolderPod> without_process;  // null: it is a process
   int32_t pid = 0;
   std::string name;
   std::string command;
@@ -39,9 +51,10 @@ struct GpuUsage {
 
 // Who held the devices in the selection's time range, and used or wasted them: model::DeviceAccount says how
 // instants are shared. A process holds a device from its first work or NVML reading of its memory on it until
-// it ends; a process whose end nobody saw, until the end of the run that last saw it. Time in which gpusonde
-// didn't run counts for nobody. Minutes in which one process alone held and used a device are read from
-// roll-ups, others in rows. Errors: those of Store::Query.
+// it ends; a process whose end nobody saw, until the end of the run that last saw it. What a pod has
+// allocated, but no process of it holds, it holds idle. Time in which gpusonde didn't run counts for nobody.
+// Minutes in which one process alone held and used a device are read from roll-ups, others in rows. Errors:
+// those of Store::Query.
 Result<GpuUsage> ReadGpuUsage(Store& store, const model::Selection& selection);
 
 }  // namespace gpusonde::store

@@ -8,11 +8,13 @@
 
 #include "base/testing/units.h"
 #include "base/time.h"
+#include "model/tables/containers.h"
 #include "model/tables/devices.h"
 #include "model/tables/gpu_sessions.h"
 #include "model/tables/kernels.h"
 #include "model/tables/memcpys.h"
 #include "model/tables/metrics.h"
+#include "model/tables/pod_devices.h"
 #include "model/tables/processes.h"
 #include "model/tables/sources.h"
 #include "store/recordings/testing/memory_store.h"
@@ -68,6 +70,33 @@ class UsageQuery : public MemoryStoreTest {
                            .process = process,
                            .metric = "gpu.process.memory.used",
                            .value = bytes}});
+  }
+  void Allocate(std::string pod, int64_t from_ns, std::optional<int64_t> to_ns, Id128 device = Id128{6, 0},
+                uint64_t number = 1) {
+    Add(model::kPodDevices, {{.allocation = {7, number},
+                              .source = {9, 9},
+                              .device = device,
+                              .device_name = "GPU-0::1",
+                              .resource = "nvidia.com/gpu",
+                              .pod = std::move(pod),
+                              .pod_namespace = "ml",
+                              .container = "worker",
+                              .start_ns = from_ns,
+                              .end_ns = to_ns}});
+  }
+  // In a container that nothing names if the pod is empty.
+  void RunInPod(Id128 process, char container, const std::string& pod) {
+    Add(model::kProcesses, {{.process = process,
+                             .source = {9, 9},
+                             .pid = 300 + container,
+                             .name = "python3",
+                             .cgroup = "/kubepods/besteffort/pod0f8ac1f2-5d3b-4c1e-9f5a-1b2c3d4e5f60/" +
+                                       std::string(64, container),
+                             .started_ns = 1 * kSecond,
+                             .exited_ns = 80 * kSecond}});
+    if (!pod.empty())
+      Add(model::kContainers,
+          {{.container = std::string(64, container), .name = "c", .pod = pod, .pod_namespace = "ml"}});
   }
   GpuUsage Read(const model::Selection& selection = {.filter = {}}) {
     auto usage = ReadGpuUsage(*store_, selection);
@@ -178,6 +207,66 @@ TEST_F(UsageQuery, NvmlsFigureIsTheMeanOfItsReadings) {
   EXPECT_THAT(Read().holders.at(0).sampled_utilization, Optional(DoubleEq(0.3)));
 }
 
+TEST_F(UsageQuery, APodHoldsWhatItHasAllocatedWhileNoProcessOfItDoes) {
+  RunInPod(kTrainer, 'a', "train-7");
+  Listen(kTrainer, 5 * kSecond, std::nullopt);
+  Work(kTrainer, 10 * kSecond, 20 * kSecond);
+  Allocate("train-7", 2 * kSecond, 90 * kSecond);
+  const GpuUsage usage = Read();
+  ASSERT_THAT(usage.holders, SizeIs(2));
+  EXPECT_EQ(usage.holders[0].use.held_ns, 70 * kSecond);
+  EXPECT_DOUBLE_EQ(usage.holders[0].use.busy_ns, 10 * kSecond) << "beside nobody";
+  EXPECT_EQ(usage.holders[0].without_process, std::nullopt);
+  const DeviceHolder& pod = usage.holders[1];
+  EXPECT_EQ(pod.without_process, (HolderPod{"ml", "train-7", "worker"}));
+  EXPECT_EQ(pod.host, "here");
+  EXPECT_DOUBLE_EQ(pod.use.idle_ns, 18 * kSecond) << "before and after the process";
+  EXPECT_DOUBLE_EQ(pod.use.busy_ns + pod.use.unobserved_ns, 0);
+}
+
+TEST_F(UsageQuery, AnAllocationWithoutAnEndLastsAsLongAsTheRunThatSawIt) {
+  Add(model::kSources, {{.source = {9, 8},
+                         .host = "here",
+                         .cpus = 2,
+                         .started_ns = 200 * kSecond,
+                         .ended_ns = 300 * kSecond}});
+  Allocate("idle", 40 * kSecond, std::nullopt);
+  const GpuUsage usage = Read();
+  ASSERT_THAT(usage.holders, SizeIs(1));
+  EXPECT_DOUBLE_EQ(usage.holders[0].use.idle_ns, 60 * kSecond);
+  EXPECT_EQ(usage.devices.at(0).device, kGpu0);
+  EXPECT_DOUBLE_EQ(
+      Read({.from_ns = 50 * kSecond, .to_ns = 60 * kSecond, .filter = {}}).holders.at(0).use.idle_ns,
+      10 * kSecond);
+}
+
+TEST_F(UsageQuery, PodsInTimeSlicesShareTheDevice) {
+  RunInPod(kTrainer, 'a', "train-7");
+  Listen(kTrainer, 1 * kSecond, std::nullopt);
+  Work(kTrainer, 10 * kSecond, 20 * kSecond);
+  Allocate("train-7", 0, 50 * kSecond);
+  Allocate("idle", 0, 50 * kSecond, kGpu0, 2);
+  const GpuUsage usage = Read({.from_ns = 10 * kSecond, .to_ns = 30 * kSecond, .filter = {}});
+  ASSERT_THAT(usage.holders, SizeIs(2));
+  EXPECT_DOUBLE_EQ(usage.holders[0].use.busy_ns, 10 * kSecond);
+  EXPECT_DOUBLE_EQ(usage.holders[0].use.idle_ns, 5 * kSecond);
+  EXPECT_EQ(usage.holders[1].without_process->pod, "idle");
+  EXPECT_DOUBLE_EQ(usage.holders[1].use.idle_ns, 5 * kSecond);
+}
+
+TEST_F(UsageQuery, AProcessInAPodWithoutANameMayBeThePods) {
+  RunInPod(kTrainer, 'a', "");
+  Listen(kTrainer, 5 * kSecond, std::nullopt);
+  Work(kTrainer, 10 * kSecond, 20 * kSecond);
+  Allocate("train-7", 10 * kSecond, 50 * kSecond);
+  EXPECT_THAT(Read().holders, SizeIs(1)) << "else its time would count twice";
+}
+
+TEST_F(UsageQuery, AllocatedPartsOfDevicesAreLeftOut) {
+  Allocate("small", 0, std::nullopt, Id128{6, 77});
+  EXPECT_THAT(Read().holders, IsEmpty());
+}
+
 TEST_F(UsageQuery, NothingIsNoError) {
   EXPECT_THAT(Read().holders, IsEmpty());
   EXPECT_THAT(Read({.from_ns = 7, .to_ns = 7, .filter = {}}).holders, IsEmpty());
@@ -191,6 +280,11 @@ TEST_F(UsageQuery, HostileTimesAreBounded) {
   const GpuUsage usage = Read();
   ASSERT_THAT(usage.holders, SizeIs(1));
   EXPECT_EQ(usage.holders[0].use.held_ns, 79 * kSecond) << "from its start to its end";
+  Allocate("a", std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max());
+  Allocate("b", std::numeric_limits<int64_t>::max() - 1, std::numeric_limits<int64_t>::min(), kGpu1, 2);
+  const GpuUsage allocated = Read();
+  ASSERT_THAT(allocated.holders, SizeIs(2));
+  EXPECT_EQ(allocated.holders[1].use.held_ns, 100 * kSecond) << "the whole run";
 }
 
 }  // namespace

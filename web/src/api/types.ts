@@ -69,6 +69,8 @@ export interface UsageSums {
   accountable_ns: number;
   busy_ns: number;
   idle_ns: number;
+  // Of the idle time, that in which a pod had GPUs allocated and no process held them.
+  without_process_ns: number;
   unobserved_ns: number;
   // 0…1, with its 95 % interval if some of the time was not observed; null if nothing was.
   busy_share: { value: number; low: number; high: number } | null;
@@ -89,11 +91,14 @@ export interface Usage {
   gpus: number;
   total: UsageSums;
   groups: UsageGroup[];
+  // Labels of pods, by which it can be summed.
+  labels: string[];
   omitted: number;
 }
 
-export type UsageBy = (typeof USAGE_BY)[number];
-export const USAGE_BY = ["owner", "pod", "container", "job", "service", "user", "application", "process", "device", "host"] as const;
+// "label:NAME" is a label of pods.
+export type UsageBy = (typeof USAGE_BY)[number] | `label:${string}`;
+export const USAGE_BY = ["owner", "pod", "namespace", "container", "job", "service", "user", "application", "process", "device", "host"] as const;
 
 // Facts about a device; if only its work is known, uuid and name are empty and ordinal is -1.
 export interface Device {
@@ -160,6 +165,8 @@ export interface Process {
   pid: number;
   name: string;
   command: string;
+  // "ml/train-7/worker" in a pod; empty without a container.
+  container: string;
   cpu_ns: number;
   started_us: number | null;
   exited_us: number | null;

@@ -133,9 +133,15 @@ export function parseView(query: string, opensOn: ProfileType = DEFAULT_VIEW.typ
     source: params.get("source"),
     sort: sortKey,
     ascending: key === sortKey ? !sort.startsWith("-") : DEFAULT_VIEW.ascending,
-    by: USAGE_BY.find((known) => known === params.get("by")) ?? DEFAULT_VIEW.by,
+    by: usageBy(params.get("by") ?? "") ?? DEFAULT_VIEW.by,
     price: price(params.get("price")),
   };
+}
+
+// Null for a text that is none.
+export function usageBy(text: string): UsageBy | null {
+  if (text.startsWith("label:") && text.length > 6) return text as UsageBy;
+  return USAGE_BY.find((known) => known === text) ?? null;
 }
 
 // The inverse of parseView; leaves out defaults, so that a plain view has a plain address.

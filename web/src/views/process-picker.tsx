@@ -12,7 +12,7 @@ interface Props {
 // Longer lists need typing to find an entry.
 const MAX_LISTED = 100;
 
-// A combobox of processes by name, process id or command line.
+// A combobox of processes by name, process id, container or command line.
 export function ProcessPicker({ processes, chosen, onChoose }: Props) {
   // Null while closed.
   const [typed, setTyped] = useState<string | null>(null);
@@ -97,6 +97,7 @@ export function ProcessPicker({ processes, chosen, onChoose }: Props) {
               ) : (
                 <>
                   <span class="picker-name">{entry.name}</span> <span class="figure dim">{entry.pid}</span>
+                  {entry.container !== "" && <span class="picker-container">{entry.container}</span>}
                   <span class="picker-command dim">{entry.command}</span>
                   <span class="figure">{formatDuration(entry.cpu_ns)} CPU</span>
                 </>
@@ -111,12 +112,12 @@ export function ProcessPicker({ processes, chosen, onChoose }: Props) {
   );
 }
 
-// The processes with every word in their name, process id or command line, in the given order.
+// The processes with every word in their name, process id, container or command line, in the given order.
 export function search(processes: Process[], text: string): Process[] {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
   if (words.length === 0) return processes;
-  return processes.filter(({ name, pid, command }) => {
-    const all = `${name} ${pid} ${command}`.toLowerCase();
+  return processes.filter(({ name, pid, container, command }) => {
+    const all = `${name} ${pid} ${container} ${command}`.toLowerCase();
     return words.every((word) => all.includes(word));
   });
 }

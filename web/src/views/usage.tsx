@@ -7,9 +7,10 @@ import { Message } from "./states";
 
 const HOUR_NS = 3600e9;
 
-const TITLES: Record<UsageBy, string> = {
+const TITLES: Record<(typeof USAGE_BY)[number], string> = {
   owner: "owner",
   pod: "pod",
+  namespace: "namespace",
   container: "container",
   job: "SLURM job",
   service: "service",
@@ -19,6 +20,15 @@ const TITLES: Record<UsageBy, string> = {
   device: "GPU",
   host: "host",
 };
+
+function titleOf(by: UsageBy): string {
+  return by in TITLES ? TITLES[by as keyof typeof TITLES] : by.replace(":", " ");
+}
+
+// All labels are listed, and the chosen one even if no pod has it.
+function choicesOf(usage: Usage): UsageBy[] {
+  return [...new Set<UsageBy>([...USAGE_BY, ...usage.labels.map((label): UsageBy => `label:${label}`), usage.by])];
+}
 
 interface Props {
   usage: Usage;
@@ -39,9 +49,9 @@ export function UsagePage({ usage, view, nav }: Props) {
         <label>
           by{" "}
           <select aria-label="Sum by" value={usage.by} onChange={(event) => nav.step({ by: event.currentTarget.value as UsageBy })}>
-            {USAGE_BY.map((by) => (
+            {choicesOf(usage).map((by) => (
               <option key={by} value={by}>
-                {TITLES[by]}
+                {titleOf(by)}
               </option>
             ))}
           </select>
@@ -53,14 +63,14 @@ export function UsagePage({ usage, view, nav }: Props) {
       </header>
       {usage.groups.length === 0 ? (
         <Message title="No process held a GPU in this time" kind="empty">
-          <p>A process holds a GPU from its first work or memory on it until it ends.</p>
+          <p>A process holds a GPU from its first work or memory on it until it ends, a pod while it has one allocated.</p>
         </Message>
       ) : (
         <table>
           <thead>
             <tr>
               <th scope="col" title={usage.by === "owner" ? "The pod; without one the SLURM job, else the container, the service or the user" : undefined}>
-                {TITLES[usage.by]}
+                {titleOf(usage.by)}
               </th>
               <th scope="col" class="figure">
                 GPUs
@@ -117,6 +127,7 @@ function Headline({ usage: { gpus, simulated, total } }: { usage: Usage }) {
   return (
     <>
       {devices}, held for {formatDuration(all)} of GPU time: {formatShare(total.busy_ns, all)} busy, <b>{formatShare(total.idle_ns, all)} idle</b>
+      {total.without_process_ns > 0 && ` (${formatShare(total.without_process_ns, all)} allocated to pods without a process on them)`}
       {isShown(total) && `, ${formatShare(total.unobserved_ns, all)} not observed`}
     </>
   );
@@ -133,7 +144,7 @@ function Row({ group, usage, price }: { group: UsageGroup; usage: Usage; price: 
   return (
     <tr>
       <th scope="row" title={group.name}>
-        {group.name || `(no ${TITLES[usage.by]})`}
+        {group.name || `(no ${titleOf(usage.by)})`}
       </th>
       <td class="figure">{formatCount(group.devices)}</td>
       <td class="figure">{formatCount(group.processes)}</td>
@@ -148,7 +159,9 @@ function Row({ group, usage, price }: { group: UsageGroup; usage: Usage; price: 
         </div>
       </td>
       <td class="figure">{formatDuration(group.busy_ns)}</td>
-      <td class="figure">{formatDuration(group.idle_ns)}</td>
+      <td class="figure" title={group.without_process_ns > 0 ? `${formatDuration(group.without_process_ns)} of it allocated without a process` : undefined}>
+        {formatDuration(group.idle_ns)}
+      </td>
       <td class="figure">{busyShare(group)}</td>
       <td class="figure">{group.sampled_utilization === null ? "–" : formatShare(group.sampled_utilization, 1)}</td>
       {price !== null && <td class="figure">{threeDigits((group.idle_ns / HOUR_NS) * price)}</td>}

@@ -8,7 +8,7 @@ export const tests = [
     async run(page, server) {
       await page.ready();
       await page.raw.getByRole("link", { name: "Usage" }).click();
-      assert.match(await page.text(".usage .sentence"), /8 GPUs, held for 177 h of GPU time: 50\.9 % busy, 45\.2 % idle, 3\.95 % not observed/);
+      assert.match(await page.text(".usage .sentence"), /8 GPUs, held for 177 h of GPU time: 50\.9 % busy, 45\.2 % idle \(6\.77 % allocated to pods without a process on them\), 3\.95 % not observed/);
       const rows = page.raw.locator(".usage tbody tr");
       assert.equal(await rows.count(), 4);
       const text = async (row) => (await rows.nth(row).innerText()).replace(/[\u202f\u00a0]/g, " ");
@@ -25,6 +25,11 @@ export const tests = [
       assert.equal(page.param("price"), "2.5");
       assert.match(await text(1), /\(no SLURM job\)/);
       assert.ok(server.requests.some((url) => /usage\?.*by=job/.test(url)));
+      await page.raw.getByLabel("Sum by").selectOption({ label: "label team" });
+      await page.settle();
+      assert.equal(page.param("by"), "label:team");
+      assert.match(await page.text(".usage thead"), /label team/);
+      await page.back();
       await page.back();
       assert.equal(page.param("by"), null);
     },
