@@ -165,6 +165,11 @@ void PrintExposition() {
       "used where both mean the same: `gpu`, `UUID`, `pci_bus_id`, `device`, `modelName`, `Hostname`. A "
       "reading that is not\n"
       "renewed for 10 s disappears.\n\n"
+      "On a node of Kubernetes ([pods](usage.md#pods)) series of a process have `namespace`, `pod` and "
+      "`container` if it runs in a\n"
+      "pod, and those of a GPU if one container alone has it allocated, whether or not a process uses it; "
+      "of a GPU in time-slices\n"
+      "the processes' series say whose they are.\n\n"
       "At most 64 GPUs and, of those that used a GPU, 256 processes have series; the rest is summed in "
       "series "
       "whose labels\n"
@@ -183,6 +188,27 @@ void PrintExposition() {
   for (const exporters::prometheus::FamilyGroup& group : exporters::prometheus::AllGroups())
     for (const exporters::prometheus::Family* family : group.families)
       PrintFamily(*family, fmt::format("{}: {}", group.of, group.labels));
+  fmt::print(
+      "\n## Other labels\n\n"
+      "`gpusonde up --relabel FILE` changes the labels of all series by rules, with the keys, the defaults "
+      "and "
+      "the meaning of\n"
+      "Prometheus's `metric_relabel_configs`, but in JSON: an array, read once at the start.\n\n"
+      "```json\n"
+      "[{{\"action\": \"drop\", \"source_labels\": [\"namespace\"], \"regex\": \"kube-.*\"}},\n"
+      " {{\"source_labels\": [\"namespace\", \"pod\"], \"separator\": \"/\", \"target_label\": "
+      "\"workload\"}},\n"
+      " {{\"action\": \"labeldrop\", \"regex\": \"pid|command\"}}]\n"
+      "```\n\n"
+      "Actions are `replace` (default), `keep`, `drop`, `labelmap`, `labeldrop` and `labelkeep`. `__name__` "
+      "can be "
+      "read, not set.\n"
+      "Regular expressions are those of ECMAScript without back-references, and match whole values of up to "
+      "4 KiB. "
+      "Of series that\n"
+      "have the same labels afterwards the first is exported, and `gpusonde_series_repeated` counts the "
+      "others: "
+      "they aren't summed.\n");
 }
 
 void PrintMetrics() {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "agent/live_agent.h"
+#include "base/fd.h"
 #include "base/heap.h"
 #include "base/log.h"
 #include "base/state_folder.h"
@@ -48,6 +49,8 @@ struct UpOptions {
   bool no_open = false;
   std::string metrics_listen;  // empty: only at the UI's address
   std::optional<server::ListenAddress> metrics;
+  std::string relabel;  // file with rules; empty: none
+  exporters::prometheus::Relabelling relabelling;
   ListenFlags protection;
 };
 
@@ -112,7 +115,7 @@ Status RunUp(const UpOptions& options, const std::optional<server::ListenAddress
     if (const std::string text = agent_notice.Get(); all.empty() && !text.empty()) all.push_back(text);
     return all;
   };
-  exporters::prometheus::LiveTotals totals;
+  exporters::prometheus::LiveTotals totals(options.relabelling);
   agent::LiveAgent::Options agent_options = AgentOptions(options.live, proc::ReadHost().name);
   agent_options.spool_folder = options.state + "/spool";
   // The spool may use this half of the reserve when the store refuses rows.
@@ -173,6 +176,17 @@ int Up(const UpOptions& options, const std::optional<server::ListenAddress>& lis
   return kExitFailed;
 }
 
+// Throws CLI::ValidationError.
+exporters::prometheus::Relabelling ReadRules(const std::string& path) {
+  constexpr size_t kMaxBytes = size_t{1} << 20;
+  const auto text = ReadFile(path, kMaxBytes);
+  if (!text.has_value()) throw CLI::ValidationError("--relabel", text.error().message);
+  auto rules = exporters::prometheus::Relabelling::Parse(*text);
+  if (!rules.has_value())
+    throw CLI::ValidationError("--relabel", fmt::format("{}: {}", path, rules.error().message));
+  return *std::move(rules);
+}
+
 }  // namespace
 
 void AddUp(CLI::App& app, int& exit_status) {
@@ -204,6 +218,9 @@ void AddUp(CLI::App& app, int& exit_status) {
   AddListenFlags(*command, options->protection);
   command->add_option("--metrics-listen", options->metrics_listen,
                       "IP:PORT of another address for /metrics alone, for tokens of scope metrics [none]");
+  command->add_option(
+      "--relabel", options->relabel,
+      "JSON file with rules that change the labels of /metrics; docs/metrics.md has them [none]");
   command->add_flag("--no-open", options->no_open, "Don't open a browser");
   command->callback([options, &exit_status] {
     std::optional<server::ListenAddress> listen;
@@ -211,6 +228,7 @@ void AddUp(CLI::App& app, int& exit_status) {
     if (!options->metrics_listen.empty())
       options->metrics = ParseListen("--metrics-listen", options->metrics_listen, options->protection);
     CheckLiveFlags(options->live);
+    if (!options->relabel.empty()) options->relabelling = ReadRules(options->relabel);
     exit_status = Up(*options, listen);
   });
 }

@@ -3,8 +3,12 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
+#include <map>
+#include <set>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/time.h"
@@ -29,9 +33,16 @@ constexpr std::array kServeFamilies = {&kServeHosts,  &kServeAgents,   &kServeHo
                                        &kSlowQueries, &kConnections,   &kConnectionsClosed, &kDenied,
                                        &kTlsFailures, &kTlsExpiry,     &kSessions};
 constexpr std::array kServedHostFamilies = {&kServeHostSeen, &kServeSpoolAge, &kServeBytes};
-constexpr std::array kOwnFamilies = {&kBuild, &kOwnCpuSeconds, &kOwnMemory, &kOwnStart};
+constexpr std::array kOwnFamilies = {&kBuild, &kOwnCpuSeconds, &kOwnMemory, &kOwnStart, &kRepeated};
 
 constexpr std::string_view kOther = "other";
+
+using Labels = std::vector<Label>;
+
+Labels Join(Labels labels, std::span<const Label> more) {
+  labels.insert(labels.end(), more.begin(), more.end());
+  return labels;
+}
 
 double Seconds(int64_t ns) { return static_cast<double>(ns) / static_cast<double>(kNanosPerSecond); }
 
@@ -39,10 +50,15 @@ double Seconds(int64_t ns) { return static_cast<double>(ns) / static_cast<double
 
 std::span<const FamilyGroup> AllGroups() {
   static constexpr std::array kGroups = {
-      FamilyGroup{"each GPU", "gpu, UUID; of copies kind, of XIDs xid", kGpuFamilies},
-      FamilyGroup{"each process on each GPU", "gpu, UUID, pid, command; of copied bytes kind",
+      FamilyGroup{
+          "each GPU",
+          "gpu, UUID; namespace, pod and container that alone have it allocated; of copies kind, of XIDs xid",
+          kGpuFamilies},
+      FamilyGroup{"each process on each GPU",
+                  "gpu, UUID, pid, command; its namespace, pod and container; of copied bytes kind",
                   kProcessGpuFamilies},
-      FamilyGroup{"each process that used a GPU", "pid, command", kProcessFamilies},
+      FamilyGroup{"each process that used a GPU", "pid, command; its namespace, pod and container",
+                  kProcessFamilies},
       FamilyGroup{"the machine", "of incidents cause, of dropped reason", kMachineFamilies},
       FamilyGroup{"what `--otlp` sends", "signal; of items outcome", kPushFamilies},
       FamilyGroup{"gpusonde", "of build_info version", kOwnFamilies},
@@ -61,6 +77,13 @@ class LiveTotals::Exposition {
       : totals_(totals), writer_(writer), now_ns_(now_ns) {
     for (const auto& [id, device] : totals.devices_)
       if (device.row.has_value() || id == Id128()) labels_.emplace(id, LabelsOf(device));
+    // A device that several have, in time-slices, belongs to none of them alone.
+    std::map<Id128, std::set<const PodContainer*, ByContent>> holders;
+    for (const auto& [id, allocation] : totals.allocations_)
+      holders[allocation.device].insert(&allocation.holder);
+    for (const auto& [device, of_device] : holders)
+      if (const auto labels = labels_.find(device); labels != labels_.end() && of_device.size() == 1)
+        labels->second.holder = *of_device.begin();
   }
 
   // dcgm-exporter's metrics.
@@ -90,6 +113,16 @@ class LiveTotals::Exposition {
   }
 
  private:
+  struct ByContent {
+    bool operator()(const PodContainer* a, const PodContainer* b) const { return *a < *b; }
+  };
+  static Labels LabelsOf(const PodContainer* container) {
+    if (container == nullptr) return {};
+    return {{"namespace", container->pod_namespace},
+            {"pod", container->pod},
+            {"container", container->container}};
+  }
+
   // Values of labels that others refer to.
   struct DeviceLabels {
     std::string ordinal;
@@ -97,9 +130,11 @@ class LiveTotals::Exposition {
     std::string file;  // as in /dev
     std::string pci_bus;
     std::string model;
-    std::string gpu_instance;  // of a MIG instance
+    std::string gpu_instance;              // of a MIG instance
+    const PodContainer* holder = nullptr;  // the only one that has it allocated
 
-    std::array<Label, 2> Short() const { return {{{"gpu", ordinal}, {"UUID", uuid}}}; }
+    Labels Short() const { return {{"gpu", ordinal}, {"UUID", uuid}}; }
+    Labels WithHolder() const { return Join(Short(), LabelsOf(holder)); }
   };
   static DeviceLabels LabelsOf(const Device& device) {
     if (!device.row.has_value()) return {.ordinal = std::string(kOther), .uuid = std::string(kOther)};
@@ -115,16 +150,15 @@ class LiveTotals::Exposition {
   // dcgm-exporter's labels.
   template <class Value>
   void WriteDcgm(const DeviceLabels& labels, Value value) {
-    std::vector<Label> instance;
-    if (!labels.gpu_instance.empty()) instance.push_back({"GPU_I_ID", labels.gpu_instance});
-    writer_.Write(instance,
-                  {{"gpu", labels.ordinal},
-                   {"UUID", labels.uuid},
-                   {"pci_bus_id", labels.pci_bus},
-                   {"device", labels.file},
-                   {"modelName", labels.model},
-                   {"Hostname", totals_.host_}},
-                  value);
+    Labels own;
+    if (!labels.gpu_instance.empty()) own.push_back({"GPU_I_ID", labels.gpu_instance});
+    own.insert(own.end(), {{"gpu", labels.ordinal},
+                           {"UUID", labels.uuid},
+                           {"pci_bus_id", labels.pci_bus},
+                           {"device", labels.file},
+                           {"modelName", labels.model},
+                           {"Hostname", totals_.host_}});
+    writer_.Write(Join(std::move(own), LabelsOf(labels.holder)), {}, value);
   }
 
   template <class Visit>
@@ -145,14 +179,14 @@ class LiveTotals::Exposition {
   void WriteGpu(const Family& family, ValueOf value_of) {
     writer_.Begin(family);
     ForEachDevice([&](const DeviceLabels& labels, const Device& device) {
-      writer_.Write(labels.Short(), {}, value_of(device.work));
+      writer_.Write(labels.WithHolder(), {}, value_of(device.work));
     });
   }
   template <class ValueOf>
   void WriteGpuCopies(const Family& family, ValueOf value_of) {
     writer_.Begin(family);
     ForEachDevice([&](const DeviceLabels& labels, const Device& device) {
-      WriteCopies(labels.Short(), device.work, value_of);
+      WriteCopies(labels.WithHolder(), device.work, value_of);
     });
   }
   template <class ValueOf>
@@ -178,19 +212,21 @@ class LiveTotals::Exposition {
                                          std::pair(model::Metric::kGpuPcieTx, &kGpuPcieSent)}) {
       writer_.Begin(*family);
       ForEachReading(metric, [&](const DeviceLabels& labels, double value) {
-        writer_.Write(labels.Short(), {}, value);
+        writer_.Write(labels.WithHolder(), {}, value);
       });
     }
     writer_.Begin(kGpuXids);
     ForEachDevice([&](const DeviceLabels& labels, const Device& device) {
       for (const auto& [code, times] : device.xids)
-        writer_.Write(labels.Short(), {{"xid", std::to_string(code)}}, times);
+        writer_.Write(labels.WithHolder(), {{"xid", std::to_string(code)}}, times);
     });
   }
 
-  static std::array<Label, 2> LabelsOf(const Process& process) {
-    if (process.pid.empty()) return {{{"pid", kOther}, {"command", kOther}}};
-    return {{{"pid", process.pid}, {"command", process.command}}};
+  Labels LabelsOf(const Process& process) const {
+    if (process.pid.empty()) return {{"pid", kOther}, {"command", kOther}};
+    const auto container = totals_.containers_.find(process.container);
+    return Join({{"pid", process.pid}, {"command", process.command}},
+                LabelsOf(container == totals_.containers_.end() ? nullptr : &container->second));
   }
 
   // A family of GPU work of processes; `write` gets the labels so far.
@@ -198,13 +234,10 @@ class LiveTotals::Exposition {
   void WriteProcessGpu(const Family& family, WriteSeries write) {
     writer_.Begin(family);
     for (const auto& [id, process] : totals_.processes_) {
-      const std::array<Label, 2> own = LabelsOf(process);
-      for (const auto& [device, work] : process.work) {
-        const auto labels = labels_.find(device);
-        if (labels == labels_.end()) continue;
-        const std::array<Label, 2> gpu = labels->second.Short();
-        write(std::array{gpu[0], gpu[1], own[0], own[1]}, work);
-      }
+      const Labels own = LabelsOf(process);
+      for (const auto& [device, work] : process.work)
+        if (const auto labels = labels_.find(device); labels != labels_.end())
+          write(Join(labels->second.Short(), own), work);
     }
   }
 
@@ -225,10 +258,10 @@ class LiveTotals::Exposition {
     });
     writer_.Begin(kProcessGpuMemory);
     for (const auto& [id, process] : totals_.processes_) {
-      const std::array<Label, 2> own = LabelsOf(process);
+      const Labels own = LabelsOf(process);
       for (const auto& [device, reading] : process.memory)
         if (const auto labels = labels_.find(device); labels != labels_.end() && IsCurrent(reading, now_ns_))
-          writer_.Write(labels->second.Short(), {own[0], own[1]}, reading.value);
+          writer_.Write(Join(labels->second.Short(), own), {}, reading.value);
     }
     writer_.Begin(kProcessLaunches);
     for (const auto& [id, process] : totals_.processes_)
@@ -274,7 +307,7 @@ class LiveTotals::Exposition {
 };
 
 std::string LiveTotals::Render(Format format, int64_t now_ns, const OwnUse& own) const {
-  TextWriter writer(format);
+  TextWriter writer(format, &relabelling_);
   {
     const std::scoped_lock lock(mutex_);
     Exposition exposition(*this, writer, now_ns);

@@ -233,6 +233,9 @@ inline constexpr Family kTlsExpiry{"gpusonde_tls_certificate_expiry_timestamp_se
                                    "when the certificate in use ends, since the Unix epoch"};
 inline constexpr Family kSessions{"gpusonde_sessions", Type::kGauge, "browsers that are signed in"};
 
+inline constexpr Family kRepeated{
+    "gpusonde_series_repeated", Type::kGauge,
+    "series that --relabel left with the labels of another, and that are left out"};
 inline constexpr Family kBuild{"gpusonde_build_info", Type::kGauge, "the version that runs; always 1"};
 inline constexpr Family kOwnCpuSeconds{"process_cpu_seconds_total", Type::kCounter,
                                        "CPU time that gpusonde has used itself"};

@@ -7,8 +7,11 @@
 
 #include "base/saturated.h"
 #include "model/batch_rows.h"
+#include "model/cgroup_owner.h"
 #include "model/enums.h"
+#include "model/tables/containers.h"
 #include "model/tables/incidents.h"
+#include "model/tables/pod_devices.h"
 #include "model/tables/processes.h"
 
 namespace gpusonde::exporters::prometheus {
@@ -17,6 +20,9 @@ namespace {
 constexpr size_t kMaxEndedIncidents = 1024;
 // XID codes are at most three digits; a device that reports ever new ones is broken.
 constexpr size_t kMaxXidCodes = 256;
+// Their end is not reported: when there are more, those without a known process are forgotten.
+constexpr size_t kMaxContainers = 10'000;
+constexpr size_t kMaxAllocations = 10'000;
 constexpr Id128 kOthers{};
 
 // One column of a batch; a column that the batch lacks has the value 0 everywhere.
@@ -103,6 +109,10 @@ void LiveTotals::IngestTable(const model::Batch& batch, int64_t now_ns) {
     IngestDevices(batch);
   else if (table == "processes")
     IngestProcesses(batch, now_ns);
+  else if (table == "containers")
+    IngestContainers(batch);
+  else if (table == "pod_devices")
+    IngestPodDevices(batch);
   else if (table == "incidents")
     IngestIncidents(batch);
   else if (table == "kernel_packs")
@@ -138,8 +148,33 @@ void LiveTotals::IngestProcesses(const model::Batch& batch, int64_t now_ns) {
       Forget(holder->second);
       holder->second = row.process;
     }
-    names_[row.process] = {row.pid, row.name};
+    names_[row.process] = {row.pid, row.name, model::OwnerOfCgroup(row.cgroup).container};
     if (row.exited_ns.has_value()) ended_.push_back({row.process, now_ns});
+  }
+}
+
+void LiveTotals::IngestContainers(const model::Batch& batch) {
+  for (model::Container& row : model::RowsOf(model::kContainers, batch)) {
+    if (row.pod.empty()) continue;
+    if (containers_.size() >= kMaxContainers) ForgetContainers();
+    containers_[std::move(row.container)] = {std::move(row.pod_namespace), std::move(row.pod),
+                                             std::move(row.name)};
+  }
+}
+
+void LiveTotals::ForgetContainers() {
+  std::unordered_set<std::string_view> used;
+  for (const auto& [process, name] : names_) used.insert(name.container);
+  std::erase_if(containers_, [&](const auto& entry) { return !used.contains(entry.first); });
+  if (containers_.size() >= kMaxContainers) containers_.clear();
+}
+
+void LiveTotals::IngestPodDevices(const model::Batch& batch) {
+  for (model::PodDevice& row : model::RowsOf(model::kPodDevices, batch)) {
+    allocations_.erase(row.allocation);
+    if (row.end_ns.has_value() || !row.device.has_value() || allocations_.size() >= kMaxAllocations) continue;
+    allocations_[row.allocation] = {
+        *row.device, {std::move(row.pod_namespace), std::move(row.pod), std::move(row.container)}};
   }
 }
 
@@ -318,7 +353,9 @@ LiveTotals::Process& LiveTotals::OfUser(const Id128& process) {
   }
   omitted_.erase(process);
   return processes_
-      .emplace(process, Process{.pid = std::to_string(name->second.pid), .command = name->second.command})
+      .emplace(process, Process{.pid = std::to_string(name->second.pid),
+                                .command = name->second.command,
+                                .container = name->second.container})
       .first->second;
 }
 

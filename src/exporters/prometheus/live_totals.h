@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <compare>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -13,9 +14,11 @@
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "base/id128.h"
+#include "exporters/prometheus/relabelling.h"
 #include "exporters/prometheus/text.h"
 #include "model/batch.h"
 #include "model/drops.h"
@@ -44,7 +47,8 @@ class LiveTotals {
   // A reading counts for this long; NVML is read at least once a second.
   static constexpr int64_t kReadingLastsNs = int64_t{10} * 1'000'000'000;
 
-  LiveTotals() = default;
+  // The rules apply to every series.
+  explicit LiveTotals(Relabelling relabelling = {}) : relabelling_(std::move(relabelling)) {}
   LiveTotals(const LiveTotals&) = delete;
   LiveTotals& operator=(const LiveTotals&) = delete;
 
@@ -101,6 +105,7 @@ class LiveTotals {
   struct Process {
     std::string pid;
     std::string command;
+    std::string container;       // id
     std::map<Id128, Work> work;  // by device
     std::map<Id128, Reading> memory;
     double launches = 0;
@@ -109,6 +114,19 @@ class LiveTotals {
   struct Name {
     int32_t pid = 0;
     std::string command;
+    std::string container;  // id; empty: none
+  };
+  // As dcgm-exporter labels what belongs to a container of a pod.
+  struct PodContainer {
+    std::string pod_namespace;
+    std::string pod;
+    std::string container;  // name
+
+    auto operator<=>(const PodContainer&) const = default;
+  };
+  struct Allocation {
+    Id128 device;
+    PodContainer holder;
   };
   struct Ended {
     Id128 process;
@@ -122,6 +140,9 @@ class LiveTotals {
   void IngestTable(const model::Batch& batch, int64_t now_ns);
   void IngestDevices(const model::Batch& batch);
   void IngestProcesses(const model::Batch& batch, int64_t now_ns);
+  void IngestContainers(const model::Batch& batch);
+  void ForgetContainers();
+  void IngestPodDevices(const model::Batch& batch);
   void IngestIncidents(const model::Batch& batch);
   void IngestPacks(const model::Batch& batch);
   void IngestCopies(const model::Batch& batch);
@@ -141,6 +162,7 @@ class LiveTotals {
   // The sums of the device and those of its process.
   std::array<Work*, 2> WorkOf(const Id128& process, const Id128& device);
 
+  const Relabelling relabelling_;
   mutable std::mutex mutex_;  // guards what follows
   std::string host_;
   std::map<Id128, Device> devices_;            // those beyond the limit under the null id
@@ -149,6 +171,8 @@ class LiveTotals {
   std::unordered_map<int32_t, Id128> by_pid_;  // the same
   std::deque<Ended> ended_;                    // in the order of time
   std::unordered_set<Id128> omitted_;          // those that used a GPU and have no series
+  std::unordered_map<std::string, PodContainer> containers_;  // of pods, by id
+  std::map<Id128, Allocation> allocations_;                   // those that last
   std::array<int64_t, model::kDropReasons.size()> drops_{};
   int64_t samples_ = 0;
   std::map<std::string, int64_t> incidents_;  // ended, by cause

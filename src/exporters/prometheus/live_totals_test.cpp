@@ -11,6 +11,7 @@
 #include "model/batch.h"
 #include "model/enums.h"
 #include "model/tables/api_calls.h"
+#include "model/tables/containers.h"
 #include "model/tables/devices.h"
 #include "model/tables/drops.h"
 #include "model/tables/incidents.h"
@@ -19,6 +20,7 @@
 #include "model/tables/memcpys.h"
 #include "model/tables/memsets.h"
 #include "model/tables/metrics.h"
+#include "model/tables/pod_devices.h"
 #include "model/tables/processes.h"
 #include "model/tables/samples.h"
 #include "model/tables/sources.h"
@@ -275,6 +277,47 @@ TEST_F(LiveTotalsTest, AProcessThatOnlyHoldsMemoryHasASeriesWhileItDoes) {
       HasSubstr(R"(gpusonde_process_gpu_memory_bytes{gpu="3",UUID="GPU-1",pid="11",command="train"} 4096)"));
   Add(Reading("gpu.temperature", 41), kNow + 11 * kNanosPerSecond);
   EXPECT_THAT(Text(), Not(HasSubstr("pid=\"11\"")));
+}
+
+TEST_F(LiveTotalsTest, ProcessesAndDevicesHaveTheLabelsOfTheirPods) {
+  const std::string worker(64, 'a');
+  Add(Rows(model::kProcesses,
+           {{.process = ProcessId(1),
+             .pid = 1,
+             .name = "train",
+             .cgroup = "/kubepods/besteffort/pod0f8ac1f2-5d3b-4c1e-9f5a-1b2c3d4e5f60/" + worker}}));
+  Add(Pack(1, 3, 1'000'000'000));
+  Add(Reading("gpu.temperature", 41));
+  EXPECT_THAT(Text(), HasSubstr(R"(kernels_total{gpu="3",UUID="GPU-1",pid="1",command="train"} 3)"));
+  Add(Rows(model::kContainers,
+           {{.container = worker, .name = "worker", .pod = "train-7", .pod_namespace = "ml\n"}}));
+  constexpr std::string_view kPod = R"(,namespace="ml\n",pod="train-7",container="worker"})";
+  EXPECT_THAT(Text(), HasSubstr(fmt::format(
+                          R"(kernels_total{{gpu="3",UUID="GPU-1",pid="1",command="train"{} 3)", kPod)));
+  EXPECT_THAT(Text(), HasSubstr(fmt::format(R"(cpu_seconds_total{{pid="1",command="train"{} 0)", kPod)));
+  EXPECT_THAT(Text(), HasSubstr(R"(gpusonde_gpu_kernels_total{gpu="3",UUID="GPU-1"} 3)")) << "nobody has it";
+
+  const auto allocated = [](uint64_t number, std::string pod, std::optional<int64_t> end_ns = {}) {
+    return Rows(model::kPodDevices, {{.allocation = {7, number},
+                                      .device = kGpu,
+                                      .pod = std::move(pod),
+                                      .pod_namespace = "ml",
+                                      .container = "worker",
+                                      .end_ns = end_ns}});
+  };
+  Add(allocated(1, "train-7"));
+  Add(allocated(2, "train-7"));  // two time-slices
+  EXPECT_THAT(
+      Text(),
+      HasSubstr(
+          R"(gpusonde_gpu_kernels_total{gpu="3",UUID="GPU-1",namespace="ml",pod="train-7",container="worker"} 3)"));
+  EXPECT_THAT(Text(), HasSubstr(R"(Hostname="node-1",namespace="ml",pod="train-7",container="worker"} 41)"));
+  Add(allocated(3, "notebook-0"));
+  EXPECT_THAT(Text(), HasSubstr(R"(Hostname="node-1"} 41)")) << "of several";
+  Add(allocated(1, "train-7", 5));
+  Add(allocated(2, "train-7", 5));
+  EXPECT_THAT(Text(),
+              HasSubstr(R"(Hostname="node-1",namespace="ml",pod="notebook-0",container="worker"} 41)"));
 }
 
 TEST_F(LiveTotalsTest, IncidentsCountOnceTheyHaveEnded) {

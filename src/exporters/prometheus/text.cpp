@@ -3,12 +3,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <vector>
 
 #include "base/utf8.h"
 #include "base/version.h"
 #include "exporters/prometheus/families.h"
+#include "exporters/prometheus/relabelling.h"
 
 namespace gpusonde::exporters::prometheus {
 namespace {
@@ -33,6 +36,13 @@ void AppendEscaped(std::string& text, std::string_view value, bool quotes) {
   }
 }
 
+// Puts braces around the labels that begin at `begin`, if there are any.
+void CloseLabels(std::string& text, size_t begin) {
+  if (text.size() == begin) return;
+  text[begin] = '{';
+  text += '}';
+}
+
 }  // namespace
 
 std::string_view ContentType(Format format) {
@@ -54,14 +64,35 @@ void TextWriter::Write(std::span<const Label> common, std::initializer_list<Labe
 
 void TextWriter::WriteSeries(std::span<const Label> common, std::initializer_list<Label> labels,
                              std::string_view value) {
+  if (relabelling_ != nullptr && !relabelling_->empty()) return WriteRelabelled(common, labels, value);
   if (!begun_) WriteHead();
   begun_ = true;
   text_ += family_->name;
-  bool first = true;
-  for (const Label& label : common) WriteLabel(label, first);
-  for (const Label& label : labels) WriteLabel(label, first);
-  if (!first) text_ += '}';
+  const size_t begin = text_.size();
+  for (const Label& label : common) AppendLabel(label, text_);
+  for (const Label& label : labels) AppendLabel(label, text_);
+  CloseLabels(text_, begin);
   fmt::format_to(std::back_inserter(text_), " {}\n", value);
+}
+
+// Prometheus refuses an exposition in which a series is there twice.
+void TextWriter::WriteRelabelled(std::span<const Label> common, std::initializer_list<Label> labels,
+                                 std::string_view value) {
+  std::vector<OwnedLabel> relabelled;
+  for (const Label& label : common) relabelled.push_back({std::string(label.name), ToUtf8(label.value)});
+  for (const Label& label : labels) relabelled.push_back({std::string(label.name), ToUtf8(label.value)});
+  if (!relabelling_->Apply(family_->name, relabelled)) return;
+  std::ranges::sort(relabelled, {}, &OwnedLabel::name);
+  std::string text;
+  for (const OwnedLabel& label : relabelled) AppendLabel({label.name, label.value}, text);
+  CloseLabels(text, 0);
+  if (!written_.insert(text).second) {
+    ++repeated_;
+    return;
+  }
+  if (!begun_) WriteHead();
+  begun_ = true;
+  fmt::format_to(std::back_inserter(text_), "{}{} {}\n", family_->name, text, value);
 }
 
 void TextWriter::WriteHead() {
@@ -78,11 +109,11 @@ void TextWriter::WriteHead() {
   fmt::format_to(std::back_inserter(text_), ".\n# TYPE {} {}\n", name, type);
 }
 
-void TextWriter::WriteLabel(const Label& label, bool& first) {
-  fmt::format_to(std::back_inserter(text_), "{}{}=\"", first ? '{' : ',', label.name);
-  AppendEscaped(text_, ToUtf8(label.value), true);
-  text_ += '"';
-  first = false;
+// Each begins with a comma, of which CloseLabels makes the first a brace.
+void TextWriter::AppendLabel(const Label& label, std::string& text) {
+  fmt::format_to(std::back_inserter(text), ",{}=\"", label.name);
+  AppendEscaped(text, ToUtf8(label.value), true);
+  text += '"';
 }
 
 void SeriesWriter::WriteOwn(const OwnUse& own) {
@@ -97,6 +128,10 @@ void SeriesWriter::WriteOwn(const OwnUse& own) {
 }
 
 std::string TextWriter::Finish() {
+  if (relabelling_ != nullptr && !relabelling_->empty()) {
+    Begin(kRepeated);
+    Write({}, {}, repeated_);
+  }
   if (format_ == Format::kOpenMetrics) text_ += "# EOF\n";
   return std::move(text_);
 }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -41,6 +42,8 @@ std::string_view ContentType(Format format);
 // The format that a scraper asks for with this header Accept; the text format unless it names OpenMetrics.
 Format FormatFor(std::string_view accept);
 
+class Relabelling;
+
 // Receives series, family by family.
 class SeriesWriter {
  public:
@@ -60,11 +63,14 @@ class SeriesWriter {
 // invalid UTF-8 becomes U+FFFD. Not thread-safe.
 class TextWriter : public SeriesWriter {
  public:
-  explicit TextWriter(Format format) : format_(format) {}
+  // `relabelling` changes the labels of all series, and must outlive the writer; null: nothing does.
+  explicit TextWriter(Format format, const Relabelling* relabelling = nullptr)
+      : format_(format), relabelling_(relabelling) {}
 
   void Begin(const Family& family) override {
     family_ = &family;
     begun_ = false;
+    written_.clear();
   }
   void Write(std::span<const Label> common, std::initializer_list<Label> labels, double value) override;
   void Write(std::span<const Label> common, std::initializer_list<Label> labels, int64_t value) override;
@@ -74,10 +80,15 @@ class TextWriter : public SeriesWriter {
  private:
   void WriteSeries(std::span<const Label> common, std::initializer_list<Label> labels,
                    std::string_view value);
+  void WriteRelabelled(std::span<const Label> common, std::initializer_list<Label> labels,
+                       std::string_view value);
   void WriteHead();
-  void WriteLabel(const Label& label, bool& first);
+  static void AppendLabel(const Label& label, std::string& text);
 
   Format format_;
+  const Relabelling* relabelling_;
+  std::set<std::string> written_;  // the labels of the family's series, if rules may make them equal
+  int64_t repeated_ = 0;
   const Family* family_ = nullptr;
   bool begun_ = false;
   std::string text_;
