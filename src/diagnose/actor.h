@@ -13,8 +13,8 @@ namespace gpusonde::diagnose {
 // Who used a resource. Processes of the same name in the same cgroup count as one actor.
 struct Actor {
   std::string name;
-  std::string cgroup;
-  bool own = false;  // belongs to the slow workload
+  std::string cgroup;  // its path, or the name of its container
+  bool own = false;    // belongs to the slow workload
   // The process; 0 and "" if there are several or it is unknown. Not part of an actor's identity.
   int32_t pid = 0;
   std::string command;

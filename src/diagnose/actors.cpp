@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "diagnose/actors.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <vector>
 
 #include "base/time.h"
+#include "model/cgroup_owner.h"
 
 namespace gpusonde::diagnose {
 
 namespace {
+
+constexpr size_t kMaxContainers = 10'000;  // when there are more, those without processes are forgotten
 
 // Pids are reused: a child must have started while its parent lived.
 bool IsWithin(const model::Process& child, const model::Process& parent) {
@@ -28,6 +33,30 @@ void Actors::Ingest(const model::Process& process) {
     known->second.parent_pid = parent_pid;
   }
   if (process.exited_ns.has_value()) ended_.emplace(*process.exited_ns, process.process);
+}
+
+void Actors::NameContainer(const model::Container& container) {
+  if (container.name.empty() && container.pod.empty()) return;
+  if (containers_.size() >= kMaxContainers) ForgetContainers();
+  containers_[container.container] =
+      container.pod.empty()
+          ? fmt::format("container {}", container.name)
+          : fmt::format("pod {}/{} (namespace {})", container.pod, container.name, container.pod_namespace);
+}
+
+void Actors::ForgetContainers() {
+  std::set<std::string> used;
+  for (const auto& [id, process] : processes_) used.insert(model::OwnerOfCgroup(process.cgroup).container);
+  std::erase_if(containers_, [&](const auto& entry) { return !used.contains(entry.first); });
+  if (containers_.size() >= kMaxContainers) containers_.clear();
+}
+
+// The root cgroup isn't worth naming.
+std::string Actors::PlaceOf(const std::string& cgroup) const {
+  if (cgroup == "/") return "";
+  if (containers_.empty()) return cgroup;
+  const auto container = containers_.find(model::OwnerOfCgroup(cgroup).container);
+  return container == containers_.end() ? cgroup : container->second;
 }
 
 bool Actors::HasChildren(const model::Process& parent) const {
@@ -86,9 +115,8 @@ std::set<Id128> Actors::FamilyOf(const Id128& process) const {
 Actor Actors::ActorOf(const Id128& process, const std::set<Id128>& family) const {
   const model::Process* row = Find(process);
   if (row == nullptr) return {.own = family.contains(process)};
-  // The root cgroup isn't worth naming.
   return {.name = row->name,
-          .cgroup = row->cgroup == "/" ? "" : row->cgroup,
+          .cgroup = PlaceOf(row->cgroup),
           .own = family.contains(process),
           .pid = row->pid,
           .command = row->command};

@@ -4,10 +4,12 @@
 #include <cstdint>
 #include <map>
 #include <set>
+#include <string>
 #include <unordered_map>
 
 #include "base/id128.h"
 #include "diagnose/actor.h"
+#include "model/tables/containers.h"
 #include "model/tables/processes.h"
 
 namespace gpusonde::diagnose {
@@ -16,6 +18,9 @@ namespace gpusonde::diagnose {
 class Actors {
  public:
   void Ingest(const model::Process& process);
+
+  // From now on actors in this container are "in pod train-7/worker (namespace ml)" instead of in a cgroup.
+  void NameContainer(const model::Container& container);
 
   // Returns null if no row of this process was ingested.
   const model::Process* Find(const Id128& process) const;
@@ -32,7 +37,10 @@ class Actors {
  private:
   bool HasChildren(const model::Process& parent) const;
   void Forget(const Id128& process);
+  void ForgetContainers();
+  std::string PlaceOf(const std::string& cgroup) const;
 
+  std::unordered_map<std::string, std::string> containers_;  // by id, as sentences name them
   std::unordered_map<Id128, model::Process> processes_;
   std::multimap<int32_t, Id128> children_;  // by the parent's pid
   std::multimap<int64_t, Id128> ended_;     // by the time they ended, or of the next attempt to drop them

@@ -57,6 +57,23 @@ TEST_F(ActorsTest, EndedProcessesAreDroppedUnlessTheyAreParentsOfLiveOnes) {
   EXPECT_EQ(actors.Find(shell), nullptr);
 }
 
+TEST_F(ActorsTest, AContainerIsNamedInsteadOfItsCgroup) {
+  const std::string worker(64, 'a'), web(64, 'b'), nameless(64, 'c');
+  actors.NameContainer({.container = worker, .name = "worker", .pod = "train-7", .pod_namespace = "ml"});
+  actors.NameContainer({.container = web, .name = "nginx"});
+  actors.NameContainer({.container = nameless});
+  const auto place = [&](const std::string& cgroup) {
+    actors.Ingest({.process = loader, .name = "dd", .cgroup = cgroup});
+    return NameActor(actors.ActorOf(loader, {}));
+  };
+  EXPECT_EQ(place("/kubepods/burstable/pod0f8ac1f2-5d3b-4c1e-9f5a-1b2c3d4e5f60/" + worker),
+            "dd in pod train-7/worker (namespace ml)");
+  EXPECT_EQ(place("/docker/" + web), "dd in container nginx");
+  EXPECT_EQ(place("/docker/" + nameless), "dd in /docker/" + nameless);
+  EXPECT_EQ(place("/batch"), "dd in /batch");
+  EXPECT_EQ(place("/"), "dd");
+}
+
 TEST(Shares, NameTheProcessIfThereIsOnlyOne) {
   Shares shares;
   const Actor make{.name = "cc1plus", .cgroup = "/batch", .pid = 7, .command = "cc1plus a.cpp"};

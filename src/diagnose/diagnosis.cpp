@@ -110,6 +110,8 @@ void Diagnosis::Ingest(const model::MetricValue& reading) { shared_->host.Ingest
 
 void Diagnosis::Ingest(const model::Signal& signal) { shared_->host.Ingest(signal); }
 
+void Diagnosis::Ingest(const model::Container& container) { shared_->actors.NameContainer(container); }
+
 void Diagnosis::Ingest(const model::Process& process) { shared_->actors.Ingest(process); }
 
 void Diagnosis::MarkUnobserved(const Id128& process, int64_t from_ns, int64_t to_ns) {
@@ -123,6 +125,7 @@ void Diagnosis::Ingest(const model::Batch& batch) {
     for (const auto& row : model::RowsOf(table, batch)) Ingest(row);
   };
   ingest(model::kProcesses);
+  ingest(model::kContainers);
   ingest(model::kGpuSessions);
   ingest(model::kApiCalls);
   ingest(model::kKernels);

@@ -18,6 +18,7 @@
 #include "diagnose/situation.h"
 #include "model/batch.h"
 #include "model/tables/api_calls.h"
+#include "model/tables/containers.h"
 #include "model/tables/evidence.h"
 #include "model/tables/gpu_sessions.h"
 #include "model/tables/incidents.h"
@@ -61,6 +62,7 @@ class Diagnosis {
   ~Diagnosis();
 
   void Ingest(const model::ApiCall& call);
+  void Ingest(const model::Container& container);
   void Ingest(const model::GpuSession& session);
   // An incident that an earlier run reported for a time that is now replayed. An incident found with about
   // the same onset continues it under the same id.

@@ -53,6 +53,8 @@ Status RecallPrograms(store::Store& store, const TimeRange& range,
     if (!process.exited_ns.has_value() && !lives(process)) process.exited_ns = last_observed(process.process);
     diagnosis.Ingest(process);
   }
+  ASSIGN_OR_RETURN(const auto containers, store::ReadTable(store, model::kContainers));
+  for (const model::Container& container : containers) diagnosis.Ingest(container);
   ASSIGN_OR_RETURN(auto sessions,
                    store::ReadTable(store, model::kGpuSessions,
                                     "WHERE end_ns IS NULL OR end_ns >= ? ORDER BY session", since));

@@ -208,6 +208,8 @@ Status ReplayRows(store::Store& store, const TimeRange& range, diagnose::Diagnos
 Status Replay(store::Store& store, const TimeRange& range, diagnose::Diagnosis& diagnosis) {
   ASSIGN_OR_RETURN(const auto processes, store::ReadTable(store, model::kProcesses));
   for (const auto& process : processes) diagnosis.Ingest(process);
+  ASSIGN_OR_RETURN(const auto containers, store::ReadTable(store, model::kContainers));
+  for (const auto& container : containers) diagnosis.Ingest(container);
   ASSIGN_OR_RETURN(const auto observed, ReadObservedUntil(store, range));
   ASSIGN_OR_RETURN(auto sessions, store::ReadTable(store, model::kGpuSessions));
   for (model::GpuSession& session : sessions) {
