@@ -16,6 +16,7 @@ std::span<const Capability> AllCapabilities() {
   static constexpr std::array kCapabilities = {
       Capability{"bpf", Use::kRecord, ProbeBpf},
       Capability{"btf", Use::kRecord, ProbeBtf},
+      Capability{"container_runtime", Use::kDetail, ProbeContainerRuntime},
       Capability{"cpu_sampling", Use::kRecord, ProbeCpuSampling},
       Capability{"cuda", Use::kGpu, ProbeCuda},
       Capability{"cupti", Use::kGpu, ProbeCupti},
@@ -24,6 +25,7 @@ std::span<const Capability> AllCapabilities() {
       Capability{"host_signals", Use::kDetail, ProbeHostSignals},
       Capability{"inject", Use::kGpu, ProbeInject},
       Capability{"kallsyms", Use::kDetail, ProbeKallsyms},
+      Capability{"kubelet_pod_resources", Use::kDetail, ProbeKubeletPodResources},
       Capability{"memlock", Use::kDetail, ProbeMemlock},
       Capability{"mpi", Use::kScale, ProbeMpi},
       Capability{"nvml", Use::kGpu, ProbeNvml},

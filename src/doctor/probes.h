@@ -3,11 +3,12 @@
 
 #include "doctor/capability.h"
 
-// The probes, each in the file of its name.
+// The probes, each in the file of its name; those of pods in pods.cpp.
 namespace gpusonde::doctor {
 
 Finding ProbeBpf(const Settings& settings);
 Finding ProbeBtf(const Settings& settings);
+Finding ProbeContainerRuntime(const Settings& settings);
 Finding ProbeCpuSampling(const Settings& settings);
 Finding ProbeCuda(const Settings& settings);
 Finding ProbeCupti(const Settings& settings);
@@ -16,6 +17,7 @@ Finding ProbeGpuProcesses(const Settings& settings);
 Finding ProbeHostSignals(const Settings& settings);
 Finding ProbeInject(const Settings& settings);
 Finding ProbeKallsyms(const Settings& settings);
+Finding ProbeKubeletPodResources(const Settings& settings);
 Finding ProbeMemlock(const Settings& settings);
 Finding ProbeMpi(const Settings& settings);
 Finding ProbeNvml(const Settings& settings);
