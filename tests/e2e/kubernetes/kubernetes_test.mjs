@@ -63,6 +63,16 @@ const tests = {
     }
   },
 
+  'agents see the folders of the sockets that they ask, and may not write there'() {
+    const [{ volumeMounts }] = agent.containers;
+    for (const folder of ['/var/lib/kubelet/pod-resources', '/run/containerd']) {
+      const mount = volumeMounts.find(({ mountPath }) => mountPath === folder);
+      assert.equal(mount.readOnly, true, folder);
+      const volume = agent.volumes.find(({ name }) => name === mount.name);
+      assert.deepEqual(volume.hostPath, { path: folder, type: 'DirectoryOrCreate' });
+    }
+  },
+
   'agents send to the address that the service has, over TLS and with tokens'() {
     const [container] = server.containers;
     const ports = of('Service', 'gpusonde-server').spec.ports;
