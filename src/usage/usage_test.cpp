@@ -151,7 +151,7 @@ TEST_F(UsageTest, MigInstancesAreNoGpusOfTheirOwn) {
                          .uuid = "MIG-1",
                          .name = "NVIDIA X MIG 1g.10gb (instance 1/0)",
                          .parent = Id128{6, 0}}});
-  EXPECT_EQ(ReadUsage(*store_, {.filter = {}}, By::kOwner).value().devices.size(), 1u);
+  EXPECT_EQ(ReadUsage(*store_, {.filter = {}}, {By::kOwner}).value().devices.size(), 1u);
 }
 
 TEST_F(UsageTest, GroupsSumToTheTotal) {

@@ -87,7 +87,7 @@ TimeRange Positive(const model::Selection& selection) {
   return {std::max<int64_t>(selection.from_ns, 0), selection.to_ns};
 }
 
-constexpr std::array kLevels = {kHourOfWork, kMinuteOfWork};
+constexpr std::array kGpuProfileLevels = {kHourOfWork, kMinuteOfWork};
 
 // What isn't one of the others is lost work.
 model::WorkPart PartOf(std::string_view name) {
@@ -143,7 +143,7 @@ Result<Groups> ReadGroups(Store& store, const model::Selection& selection) {
   Groups groups;
   const TimeRange range = Positive(selection);
   TRY(Add(store, SumsOfLost(selection, range), groups));
-  for (const TimePiece& piece : PiecesOf(range, store.gpu_windows(), kLevels)) {
+  for (const TimePiece& piece : PiecesOf(range, store.gpu_windows(), kGpuProfileLevels)) {
     if (piece.level.has_value()) {
       TRY(Add(store, SumsOfWindows(selection, piece.range, piece.level->length_ns), groups));
       continue;
@@ -161,7 +161,7 @@ Result<Groups> ReadGroups(Store& store, const model::Selection& selection) {
 // What the assembler reads names for: every stack that the groups may have, and every process.
 SqlPart UsedNames(Store& store, const model::Selection& selection) {
   SqlPart used{"(SELECT process, 0 AS tid, stack FROM raw.graph_nodes WHERE stack IS NOT NULL", {}};
-  for (const TimePiece& piece : PiecesOf(Positive(selection), store.gpu_windows(), kLevels)) {
+  for (const TimePiece& piece : PiecesOf(Positive(selection), store.gpu_windows(), kGpuProfileLevels)) {
     if (piece.level.has_value()) {
       used +=
           {" UNION ALL SELECT process, tid, stack FROM kernel_windows "

@@ -28,7 +28,7 @@ constexpr int64_t kRowsAtOnce = 1'000'000;
 // Roll-ups have work by its start. Work may still run so much later (store/rollups/gpu_windows.h).
 constexpr int64_t kLongestWorkNs = 600 * kNanosPerSecond;
 
-constexpr std::array kLevels = {kMinuteOfWork};
+constexpr std::array kUsageLevels = {kMinuteOfWork};
 static_assert(kMinuteOfWork.length_ns == kMinuteOfBusy.length_ns);
 
 // A device, who holds it, and its account.
@@ -45,7 +45,7 @@ std::string_view NameOf(model::Metric metric) { return model::InfoOf(metric).nam
 // last_ns.
 SqlPart Seen(Store& store, int64_t until_ns) {
   SqlPart seen{"(SELECT device, process, min(start_ns) AS first_ns, max(end_ns) AS last_ns FROM (", {}};
-  for (const TimePiece& piece : PiecesOf({0, until_ns}, store.gpu_windows(), kLevels)) {
+  for (const TimePiece& piece : PiecesOf({0, until_ns}, store.gpu_windows(), kUsageLevels)) {
     // When in its minute work ran is unknown: at the begin, so that no later run seems to have seen it.
     if (piece.level.has_value()) {
       seen +=
@@ -289,7 +289,7 @@ Status AddWork(Store& store, const GpuUsage& usage, Holders& holders) {
   std::ranges::sort(observed, {}, &TimeRange::from_ns);
   observed = UnionOf(std::move(observed));
 
-  for (const TimePiece& piece : PiecesOf(usage.range, store.gpu_windows(), kLevels)) {
+  for (const TimePiece& piece : PiecesOf(usage.range, store.gpu_windows(), kUsageLevels)) {
     std::vector<TimeRange> in_rows{piece.range};
     if (piece.level.has_value()) {
       ASSIGN_OR_RETURN(in_rows, AddRollups(store, piece.range, usage, holders));
