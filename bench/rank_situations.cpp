@@ -85,17 +85,20 @@ void PrintVerdicts(std::span<const Situation> situations) {
   std::fflush(stdout);
 }
 
-}  // namespace
-}  // namespace gpusonde::diagnose
-
-int main(int argc, char** argv) {
-  using namespace gpusonde::diagnose;
-  if (argc != 2) Die("usage: rank_situations SITUATIONS");
-  const std::vector<Situation> situations = ReadSituations(argv[1]);
+void AnswerEachLine(const char* path) {
+  const std::vector<Situation> situations = ReadSituations(path);
   PrintWeights();
   std::fflush(stdout);
   for (std::string line; std::getline(std::cin, line);) {
     SetWeights(line);
     PrintVerdicts(situations);
   }
+}
+
+}  // namespace
+}  // namespace gpusonde::diagnose
+
+int main(int argc, char** argv) {
+  if (argc != 2) gpusonde::diagnose::Die("usage: rank_situations SITUATIONS");
+  gpusonde::diagnose::AnswerEachLine(argv[1]);
 }

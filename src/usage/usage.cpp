@@ -102,7 +102,7 @@ class Namer {
  private:
   // A container that has a device allocated, and no process on it.
   std::string NameOfPod(By by, const store::DeviceHolder& holder, const store::HolderPod& pod) const {
-    const std::string name = pod.pod_namespace + "/" + pod.pod;
+    std::string name = pod.pod_namespace + "/" + pod.pod;
     switch (by) {
       case By::kOwner:
         return "pod " + name;

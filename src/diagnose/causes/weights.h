@@ -155,8 +155,8 @@ struct CauseWeights {
 };
 
 #ifdef GPUSONDE_FITTING
-inline CauseWeights
-    kWeights{};  // NOLINT(*-avoid-non-const-global-variables): bench/rank_situations.cpp tries others
+// bench/rank_situations.cpp tries others.
+inline CauseWeights kWeights{};  // NOLINT(readability-identifier-naming)
 #else
 inline constexpr CauseWeights kWeights{};
 #endif

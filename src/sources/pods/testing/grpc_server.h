@@ -136,7 +136,7 @@ class GrpcServer {
                           uint32_t* flags, nghttp2_data_source* source, void*) {
     auto& reply = *static_cast<Reply*>(source->ptr);
     const size_t count = std::min(size, reply.body.size());
-    std::memcpy(buffer, reply.body.data(), count);
+    std::copy_n(reply.body.data(), count, buffer);
     reply.body.erase(0, count);
     if (!reply.body.empty()) return static_cast<ssize_t>(count);
     *flags |= NGHTTP2_DATA_FLAG_EOF;
