@@ -23,7 +23,10 @@ SECOND = 1_000_000_000
 BEGIN, END = 1_700_000_020 * SECOND, 1_700_000_030 * SECOND
 ECHO = """#!{python}
 import json, sys
-if sys.argv[1] == "diagnose":
+if sys.argv[-1] == "situations":
+    for number, _ in enumerate(json.load(open(sys.argv[2]))):
+        print(json.dumps({{"incident": str(number), "situation": {{"slowdown": 2}}}}))
+elif sys.argv[1] == "diagnose":
     print(json.dumps({{"incidents": json.load(open(sys.argv[2]))}}))
 else:
     print(json.dumps([dict(one, seen_ns=one["start_ns"] + 500_000_000, named_ns=one["start_ns"] + 900_000_000)
