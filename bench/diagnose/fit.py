@@ -68,13 +68,12 @@ class Weight:
 
 def read_table(text):
     """[Weight, …] of weights.h, in its order."""
-    weights, names = [], {}
+    weights = []
     for block in re.finditer(r"struct \{(.*?)\n  \} (\w+);", text, re.DOTALL):
         for one in re.finditer(r'Tuned<double> (\w+)\{\s*([^,]+?),\s*"([^"]*)"', block[1]):
             start = block.start(1)
             weights.append(Weight(f"{block[2]}.{one[1]}", number(one[2]), one[3], start + one.start(2), start + one.end(2)))
-            names[weights[-1].name] = True
-    if len(names) != len(weights):
+    if len({weight.name for weight in weights}) != len(weights):
         raise FitError("weights.h: two weights have the same name")
     return weights
 
