@@ -14,7 +14,6 @@
 #include <cstring>
 #include <functional>
 #include <map>
-#include <span>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -70,6 +69,16 @@ class GrpcServer {
     return ::poll(&wanted, 1, 20) > 0;
   }
 
+  // Without the signal that writing to a connection raises that the client has closed.
+  static bool SendAll(int fd, std::string_view bytes) {
+    while (!bytes.empty()) {
+      const ssize_t sent = ::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+      if (sent <= 0) return false;
+      bytes.remove_prefix(static_cast<size_t>(sent));
+    }
+    return true;
+  }
+
   void Run(const std::stop_token& stop) {
     while (!stop.stop_requested())
       if (IsReadable(listener_.get())) Serve(Fd(::accept(listener_.get(), nullptr, nullptr)), stop);
@@ -78,7 +87,7 @@ class GrpcServer {
   void Serve(const Fd& socket, const std::stop_token& stop) {
     Connection connection{.server = this, .methods = {}, .replies = {}};
     if (const Reply reply = handler_(""); !reply.raw.empty()) {
-      ::send(socket.get(), reply.raw.data(), reply.raw.size(), MSG_NOSIGNAL);
+      SendAll(socket.get(), reply.raw);
       return;
     }
     nghttp2_session_callbacks* callbacks = nullptr;
@@ -93,7 +102,7 @@ class GrpcServer {
     while (open && !stop.stop_requested()) {
       const uint8_t* data = nullptr;
       for (ssize_t size = 0; open && (size = nghttp2_session_mem_send(session, &data)) > 0;)
-        open = WriteAll(socket.get(), std::as_bytes(std::span(data, static_cast<size_t>(size)))).has_value();
+        open = SendAll(socket.get(), {reinterpret_cast<const char*>(data), static_cast<size_t>(size)});
       if (!IsReadable(socket.get())) continue;
       std::array<uint8_t, 16384> buffer{};
       const ssize_t size = ::recv(socket.get(), buffer.data(), buffer.size(), 0);
