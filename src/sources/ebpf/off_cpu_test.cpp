@@ -1,16 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sources/ebpf/off_cpu.h"
 
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
 #include <gtest/gtest.h>
+#include <pthread.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <chrono>
 #include <cmath>
+#include <filesystem>
 #include <initializer_list>
 #include <map>
 #include <optional>
 #include <random>
+#include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -114,6 +121,58 @@ TEST_F(OffCpuTest, ReportsASleepWithItsStackLengthAndSystemCall) {
   EXPECT_GE(static_cast<int64_t>(end->begin_ns), before);
   EXPECT_LE(static_cast<int64_t>(end->end_ns), after);
   EXPECT_GE(static_cast<int64_t>(end->woken_ns - end->begin_ns), kSleepNs - kNanosPerMilli);
+}
+
+// This process's descriptor of the kernel program's map of threads off the CPU.
+std::optional<int> MapOfAbsences() {
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    const int fd = std::stoi(entry.path().filename());
+    bpf_map_info info{};
+    uint32_t size = sizeof info;
+    if (bpf_obj_get_info_by_fd(fd, &info, &size) == 0 && std::string_view(info.name) == "absences") return fd;
+  }
+  return std::nullopt;
+}
+
+// Some kernels hide switches. Here a thread that nothing preempts is said to be off the CPU while it runs,
+// and yields to nobody: it is scheduled without a switch.
+TEST_F(OffCpuTest, AnIntervalWhoseEndWasNotTracedEndsWhenTheThreadIsScheduled) {
+  if (libbpf_find_vmlinux_btf_id("sched_exit_tp", BPF_TRACE_RAW_TP) <= 0)
+    GTEST_SKIP() << "this kernel has no tracepoint for that (Linux 6.16)";
+  const std::optional<int> absences = MapOfAbsences();
+  ASSERT_TRUE(absences.has_value());
+  constexpr uint64_t kAwayNs = 2 * kNanosPerSecond;
+  uint64_t left_ns = 0, until_ns = 0;
+  bool alone = false;
+  std::thread([&] {
+    const sched_param priority{.sched_priority = 1};
+    alone = ::pthread_setschedparam(::pthread_self(), SCHED_FIFO, &priority) == 0;
+    const auto tid = static_cast<uint32_t>(::gettid());
+    left_ns = static_cast<uint64_t>(MonotonicNow()) - kAwayNs;
+    gpusonde_off_cpu_absence absence{.head = {.kind = GPUSONDE_OFF_CPU_BEGIN, .tid = tid}};
+    absence.head.pid = static_cast<uint32_t>(::getpid());
+    absence.head.time_ns = left_ns;
+    if (bpf_map_update_elem(*absences, &tid, &absence, BPF_ANY) != 0) left_ns = 0;
+    for (int i = 0; i < 1000; ++i) ::sched_yield();
+    until_ns = static_cast<uint64_t>(MonotonicNow());
+  }).join();
+  if (!alone) GTEST_SKIP() << "no permission for a real-time priority";
+  off_cpu_->Stop();
+  std::optional<OffCpuEnd> found;
+  size_t frames = 0;
+  ASSERT_TRUE(off_cpu_
+                  ->Drain(sources::VisitOnly(
+                      [&](const OffCpuBegin& begin) {
+                        if (begin.head.time_ns == left_ns) frames = begin.stack.user().size();
+                      },
+                      [&](const OffCpuEnd& end) {
+                        if (end.begin_ns == left_ns) found = end;
+                      }))
+                  .has_value());
+  ASSERT_TRUE(found.has_value());
+  EXPECT_GE(found->end_ns, left_ns + kAwayNs);
+  EXPECT_LT(found->end_ns, until_ns);
+  EXPECT_GT(frames, 1u);
 }
 
 // While another thread switches so often that hardly anything is sampled.

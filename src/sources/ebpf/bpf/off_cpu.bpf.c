@@ -156,24 +156,29 @@ static __always_inline void leave(void *context, bool preempted, struct task_str
   if (send_begin(context, work, now)) bpf_map_delete_elem(&absences, &tid);
 }
 
-static __always_inline void come_back(struct task_struct *task) {
-  const __u32 tid = task->pid;
+/* Ends a thread's interval off the CPU. Returns it if its stack is still to be taken, else null. */
+static __always_inline struct gpusonde_off_cpu_absence *come_back(__u32 tid) {
   struct gpusonde_off_cpu_absence *absence = bpf_map_lookup_elem(&absences, &tid);
-  if (!absence) return;
+  if (!absence) return NULL;
   const __u64 now = bpf_ktime_get_ns();
   if (!absence->head.sampled && now - absence->head.time_ns >= GPUSONDE_OFF_CPU_LONG_NS) {
     absence->end_ns = now; /* resume() completes it once the thread is current */
-    return;
+    return absence;
   }
   if (absence->head.sampled) send_end(absence, now);
   bpf_map_delete_elem(&absences, &tid);
+  return NULL;
 }
 
 /* Runs after the switch, when the thread is current and its memory can be read. */
 static __always_inline void resume(void *context) {
   const __u32 tid = bpf_get_current_task_btf()->pid;
   struct gpusonde_off_cpu_absence *absence = bpf_map_lookup_elem(&absences, &tid);
-  if (!absence || !absence->end_ns) return;
+  if (!absence) return;
+  /* sched_switch was not seen: a Linux 6.18 for virtual machines raises no tracepoints in its agent's tasks, so
+   * not when a thread preempts one of them. */
+  if (!absence->end_ns) absence = come_back(tid);
+  if (!absence) return;
   const __u32 zero = 0;
   struct work *work = bpf_map_lookup_elem(&scratch, &zero);
   if (!work) return;
@@ -198,7 +203,7 @@ int resume_by_probe(void *context) {
 
 SEC("tp_btf/sched_switch")
 int BPF_PROG(switch_threads, bool preempted, struct task_struct *from, struct task_struct *to) {
-  come_back(to);
+  come_back(to->pid);
   leave(ctx, preempted, from);
   return 0;
 }
