@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <random>
 
+#include "base/gzip.h"
 #include "model/profile.h"
 #include "server/api_json.h"
 #include "server/flame_tree.h"
-#include "server/gzip.h"
 
 namespace gpusonde::server {
 namespace {

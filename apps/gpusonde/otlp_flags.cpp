@@ -88,8 +88,8 @@ Result<std::unique_ptr<otlp::Push>> PushMetrics(const OtlpFlags& flags,
   server::ReadOwnUse();  // notes the start
   otlp::Push::Options options = OptionsOf(flags, "metrics", kMetricsPath, flags.metrics_s, totals);
   options.render = [&totals](bool /*last*/) -> Result<std::vector<otlp::Request>> {
-    ASSIGN_OR_RETURN(exporters::OtlpMetrics metrics,
-                     exporters::RenderOtlpMetrics(totals, MonotonicNow(), EpochNow(), server::ReadOwnUse()));
+    exporters::OtlpMetrics metrics =
+        exporters::RenderOtlpMetrics(totals, MonotonicNow(), EpochNow(), server::ReadOwnUse());
     return std::vector<otlp::Request>{{.body = std::move(metrics.request), .items = metrics.data_points}};
   };
   return std::make_unique<otlp::Push>(std::move(options));

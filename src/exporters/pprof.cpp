@@ -7,10 +7,10 @@
 #include <map>
 #include <unordered_map>
 
+#include "base/gzip.h"
 #include "base/time.h"
 #include "base/utf8.h"
 #include "exporters/exporter.h"
-#include "exporters/gzip.h"
 
 // pprof's profile.proto, gzip'd: https://github.com/google/pprof/tree/main/proto.
 //
@@ -197,7 +197,7 @@ Result<std::string> RenderPprof(const model::Profile& profile, const Options& /*
   if (!writer.Write().SerializeToString(&bytes))
     return Fail(ErrorCode::kUnsupported,
                 "pprof: the profile is larger than 2 GiB, which protobuf can't hold; select a shorter time");
-  return GzipFile(bytes);
+  return Gzip(bytes, kGzipNormal);
 }
 
 }  // namespace

@@ -7,8 +7,8 @@
 #include <optional>
 #include <utility>
 
+#include "server/accept_encoding.h"
 #include "server/ascii.h"
-#include "server/gzip.h"
 #include "server/sign_in.h"
 #include "server/url.h"
 

@@ -2,8 +2,8 @@
 #include "server/http_message.h"
 
 #include <nlohmann/json.hpp>
+#include "base/gzip.h"
 #include "base/json_writer.h"
-#include "server/gzip.h"
 
 namespace gpusonde::server {
 namespace {

@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "base/fd.h"
+#include "base/gzip.h"
 #include "base/id128.h"
-#include "server/gzip.h"
 
 namespace gpusonde::server {
 namespace {

@@ -13,9 +13,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/gzip.h"
 #include "base/utf8.h"
 #include "base/version.h"
-#include "exporters/gzip.h"
 #include "model/metric_catalogue.h"
 
 namespace gpusonde::exporters {
@@ -206,8 +206,8 @@ void WriteHardware(const std::vector<LiveTotals::DeviceReadings>& devices, OtlpM
 
 }  // namespace
 
-Result<OtlpMetrics> RenderOtlpMetrics(const LiveTotals& totals, int64_t now_ns, int64_t epoch_ns,
-                                      const prometheus::OwnUse& own) {
+OtlpMetrics RenderOtlpMetrics(const LiveTotals& totals, int64_t now_ns, int64_t epoch_ns,
+                              const prometheus::OwnUse& own) {
   otlp::MetricsData data;
   otlp::ResourceMetrics& of_resource = *data.add_resource_metrics();
   const std::string host = totals.host();
@@ -225,8 +225,7 @@ Result<OtlpMetrics> RenderOtlpMetrics(const LiveTotals& totals, int64_t now_ns, 
   OtlpMetricWriter writer(scope, epoch_ns, own.started_seconds);
   WriteHardware(totals.CurrentReadings(now_ns), writer);
   totals.WriteOwnFamilies(writer, now_ns, own);
-  ASSIGN_OR_RETURN(std::string request, GzipFile(data.SerializeAsString()));
-  return OtlpMetrics{.request = std::move(request), .data_points = writer.points()};
+  return OtlpMetrics{.request = Gzip(data.SerializeAsString(), kGzipNormal), .data_points = writer.points()};
 }
 
 }  // namespace gpusonde::exporters

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <string>
 
-#include "base/result.h"
 #include "exporters/prometheus/live_totals.h"
 
 namespace gpusonde::exporters {
@@ -18,8 +17,8 @@ struct OtlpMetrics {
 // The metrics of a live agent at this moment: `now_ns` is monotonic, `epoch_ns` the same moment of the wall
 // clock. What NVML reads has the names of OpenTelemetry's conventions for hardware (`hw.*`) where one has the
 // same meaning, and else that of our catalogue after "gpusonde."; the families of Prometheus have
-// their names without "_total" (docs/otlp.md). Errors: kOutOfSpace. Thread-safe.
-Result<OtlpMetrics> RenderOtlpMetrics(const prometheus::LiveTotals& totals, int64_t now_ns, int64_t epoch_ns,
-                                      const prometheus::OwnUse& own);
+// their names without "_total" (docs/otlp.md). Thread-safe.
+OtlpMetrics RenderOtlpMetrics(const prometheus::LiveTotals& totals, int64_t now_ns, int64_t epoch_ns,
+                              const prometheus::OwnUse& own);
 
 }  // namespace gpusonde::exporters

@@ -51,7 +51,7 @@ class OtlpMetricsTest : public testing::Test {
   // The metrics by name.
   std::map<std::string, otlp::Metric> Metrics(int64_t now_ns = kMonotonicNs) {
     const OtlpMetrics rendered =
-        RenderOtlpMetrics(totals_, now_ns, kEpochNs, {.cpu_seconds = 1.5, .started_seconds = 12}).value();
+        RenderOtlpMetrics(totals_, now_ns, kEpochNs, {.cpu_seconds = 1.5, .started_seconds = 12});
     EXPECT_TRUE(data_.ParseFromString(Gunzip(rendered.request)));
     std::map<std::string, otlp::Metric> metrics;
     int64_t points = 0;

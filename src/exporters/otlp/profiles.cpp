@@ -16,10 +16,10 @@
 #include <utility>
 #include <vector>
 
+#include "base/gzip.h"
 #include "base/time.h"
 #include "base/utf8.h"
 #include "base/version.h"
-#include "exporters/gzip.h"
 
 // OpenTelemetry's profiles, gzip'd: an ExportProfilesServiceRequest (src/exporters/proto/otlp.proto).
 //
@@ -328,7 +328,7 @@ Result<std::string> RenderOtlp(const model::Profile& profile, const Options& opt
   if (!writer.Write().SerializeToString(&bytes))
     return Fail(ErrorCode::kUnsupported,
                 "otlp: the profile is larger than 2 GiB, which protobuf can't hold; select a shorter time");
-  return GzipFile(bytes);
+  return Gzip(bytes, kGzipNormal);
 }
 
 }  // namespace

@@ -175,8 +175,8 @@ static __always_inline void resume(void *context) {
   const __u32 tid = bpf_get_current_task_btf()->pid;
   struct gpusonde_off_cpu_absence *absence = bpf_map_lookup_elem(&absences, &tid);
   if (!absence) return;
-  /* sched_switch was not seen: a Linux 6.18 for virtual machines raises no tracepoints in its agent's tasks, so
-   * not when a thread preempts one of them. */
+  /* sched_switch was not seen: a Linux 6.18 for virtual machines raises no tracepoints in its agent's tasks,
+   * so not when a thread preempts one of them. */
   if (!absence->end_ns) absence = come_back(tid);
   if (!absence) return;
   const __u32 zero = 0;
