@@ -6,19 +6,12 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/ip/tcp.hpp>
-#include <boost/beast/core/flat_buffer.hpp>
-#include <boost/beast/http.hpp>
 #include <chrono>
-#include <condition_variable>
-#include <deque>
-#include <functional>
 #include <map>
-#include <mutex>
 #include <string>
 #include <thread>
 
+#include "agent/testing/http_receiver.h"
 #include "base/fd.h"
 #include "base/testing/temp_folder.h"
 #include "base/time.h"
@@ -29,97 +22,28 @@
 namespace gpusonde::agent {
 namespace {
 
-namespace asio = boost::asio;
-namespace http = boost::beast::http;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-constexpr auto kPatience = std::chrono::seconds(30);
-
-// Serves one connection after the other on loopback, and keeps the requests.
-class IngestServer {
- public:
-  using Request = http::request<http::string_body>;
-  struct Answer {
-    unsigned status = 200;
-    std::string body;
-  };
-
-  explicit IngestServer(std::function<Answer(const Request&)> answer, uint16_t port = 0)
-      : answer_(std::move(answer)),
-        acceptor_(loop_, {asio::ip::address_v4::loopback(), port}),
-        thread_([this] { Serve(); }) {}
-  ~IngestServer() {
-    stop_ = true;
-    asio::io_context loop;
-    asio::ip::tcp::socket socket(loop);
-    boost::system::error_code ignored;
-    std::ignore = socket.connect(acceptor_.local_endpoint(), ignored);
-    std::ignore = socket.close(ignored);
-    thread_.join();
-  }
-  uint16_t port() const { return acceptor_.local_endpoint().port(); }
-
-  // The next request, in order.
-  Request Next() {
-    std::unique_lock lock(mutex_);
-    EXPECT_TRUE(arrived_.wait_for(lock, kPatience, [this] { return !requests_.empty(); }));
-    Request request = std::move(requests_.front());
-    requests_.pop_front();
-    return request;
-  }
-
- private:
-  void Serve() {
-    while (!stop_) {
-      boost::system::error_code error;
-      asio::ip::tcp::socket socket(loop_);
-      std::ignore = acceptor_.accept(socket, error);
-      boost::beast::flat_buffer buffer;
-      Request request;
-      http::read(socket, buffer, request, error);
-      if (error) continue;
-      const Answer answer = answer_(request);
-      {
-        const std::lock_guard lock(mutex_);
-        requests_.push_back(std::move(request));
-        arrived_.notify_all();
-      }
-      http::response<http::string_body> response(static_cast<http::status>(answer.status), 11, answer.body);
-      response.prepare_payload();
-      http::write(socket, response, error);
-    }
-  }
-
-  std::function<Answer(const Request&)> answer_;
-  asio::io_context loop_;
-  asio::ip::tcp::acceptor acceptor_;
-  std::atomic<bool> stop_ = false;
-  std::mutex mutex_;
-  std::condition_variable arrived_;
-  std::deque<Request> requests_;
-  std::thread thread_;
-};
-
 // The number after `name=` in the request's address.
-int64_t NumberIn(const IngestServer::Request& request, std::string_view name) {
+int64_t NumberIn(const HttpReceiver::Request& request, std::string_view name) {
   const std::string target(request.target());
   const size_t at = target.find(std::string(name) + "=");
   return at == std::string::npos ? -1 : std::strtoll(target.c_str() + at + name.size() + 1, nullptr, 10);
 }
 
-int64_t FramesIn(const IngestServer::Request& request) {
+int64_t FramesIn(const HttpReceiver::Request& request) {
   return std::ssize(spool::DecodeUpload(request.body()).value());
 }
 
 // As `serve` answers that everything is stored.
-IngestServer::Answer Stored(const IngestServer::Request& request) {
+HttpReceiver::Answer Stored(const HttpReceiver::Request& request) {
   return {.status = 200,
           .body = fmt::format(R"({{"committed":{},"repeat_names":0,"pause_ms":0}})",
                               NumberIn(request, "first") + FramesIn(request) - 1)};
 }
 
-IngestServer::Answer Refusal(unsigned status) {
+HttpReceiver::Answer Refusal(unsigned status) {
   return {.status = status, .body = R"({"error":{"code":"corrupt","message":"not like this"}})"};
 }
 
@@ -172,7 +96,7 @@ class UplinkTest : public testing::Test {
 };
 
 TEST_F(UplinkTest, AsksWhatTheServerHasAndSendsTheRestWithTheToken) {
-  IngestServer server([](const IngestServer::Request& request) -> IngestServer::Answer {
+  HttpReceiver server([](const HttpReceiver::Request& request) -> HttpReceiver::Answer {
     if (request.body().empty())
       return {.status = 200, .body = R"({"committed":2,"repeat_names":0,"pause_ms":0})"};
     return Stored(request);
@@ -181,10 +105,10 @@ TEST_F(UplinkTest, AsksWhatTheServerHasAndSendsTheRestWithTheToken) {
   Uplink uplink(Options(server.port()));
   Begin(uplink);
   AwaitCommitted(uplink, 5);
-  const IngestServer::Request question = server.Next();
+  const HttpReceiver::Request question = server.Next();
   EXPECT_EQ(question.body(), "");
   EXPECT_EQ(question["Authorization"], "Bearer 0123456789abcdef");
-  const IngestServer::Request rest = server.Next();
+  const HttpReceiver::Request rest = server.Next();
   EXPECT_EQ(std::string(rest.target()),
             fmt::format("/api/v1/frames?host=node-1&spool={}&day=19999&first=3", spool_.id().ToHex()));
   EXPECT_EQ(FramesIn(rest), 3);
@@ -197,14 +121,14 @@ TEST_F(UplinkTest, FramesOfAnEarlierRunAreReadFromTheSpool) {
     Write(nowhere, 4);
     EXPECT_EQ(nowhere.CommittedThrough(spool_.id()).value(), 0);
   }
-  IngestServer server(Stored);
+  HttpReceiver server(Stored);
   Uplink uplink(Options(server.port()));
   Begin(uplink);
   AwaitCommitted(uplink, 4);
 }
 
 TEST_F(UplinkTest, ARequestHasFramesOfOneDay) {
-  IngestServer server(Stored);
+  HttpReceiver server(Stored);
   Uplink uplink(Options(server.port()));
   Fill(1);
   Begin(uplink);
@@ -213,7 +137,7 @@ TEST_F(UplinkTest, ARequestHasFramesOfOneDay) {
   AwaitCommitted(uplink, 5);
   std::map<int64_t, int64_t> frames;  // by day
   while (frames[20'001] < 2) {
-    const IngestServer::Request request = server.Next();
+    const HttpReceiver::Request request = server.Next();
     frames[NumberIn(request, "day")] += FramesIn(request);
   }
   EXPECT_THAT(frames, ElementsAre(std::pair(19'999, 1), std::pair(20'000, 2), std::pair(20'001, 2)));
@@ -221,7 +145,7 @@ TEST_F(UplinkTest, ARequestHasFramesOfOneDay) {
 
 TEST_F(UplinkTest, WhateverAServerAnswersNothingIsLostBeforeItSaysStored) {
   std::atomic<int> answers = 0;
-  IngestServer server([&](const IngestServer::Request& request) -> IngestServer::Answer {
+  HttpReceiver server([&](const HttpReceiver::Request& request) -> HttpReceiver::Answer {
     switch (answers++) {
       case 0:
         return Refusal(401);
@@ -247,7 +171,7 @@ TEST_F(UplinkTest, WhateverAServerAnswersNothingIsLostBeforeItSaysStored) {
 }
 
 TEST_F(UplinkTest, AFrameThatTheServerRefusesIsDroppedAloneAndCounted) {
-  IngestServer server([](const IngestServer::Request& request) {
+  HttpReceiver server([](const HttpReceiver::Request& request) {
     const int64_t first = NumberIn(request, "first");
     const bool has_the_third = first <= 3 && first + FramesIn(request) > 3;
     return has_the_third ? Refusal(400) : Stored(request);
@@ -263,7 +187,7 @@ TEST_F(UplinkTest, AFrameThatTheServerRefusesIsDroppedAloneAndCounted) {
 }
 
 TEST_F(UplinkTest, AServerThatKnowsNothingGetsTheNamesAgain) {
-  IngestServer server([](const IngestServer::Request& request) -> IngestServer::Answer {
+  HttpReceiver server([](const HttpReceiver::Request& request) -> HttpReceiver::Answer {
     return {.status = 200,
             .body = fmt::format(R"({{"committed":{},"repeat_names":{},"pause_ms":0}})", FramesIn(request),
                                 request.body().empty() ? 0 : 1)};
@@ -278,7 +202,7 @@ TEST_F(UplinkTest, AServerThatKnowsNothingGetsTheNamesAgain) {
 }
 
 TEST_F(UplinkTest, AServerCannotAcknowledgeMoreThanItWasSent) {
-  IngestServer server([](const IngestServer::Request&) -> IngestServer::Answer {
+  HttpReceiver server([](const HttpReceiver::Request&) -> HttpReceiver::Answer {
     return {.status = 200, .body = R"({"committed":1000000,"repeat_names":0,"pause_ms":0})"};
   });
   Uplink uplink(Options(server.port()));
@@ -288,7 +212,7 @@ TEST_F(UplinkTest, AServerCannotAcknowledgeMoreThanItWasSent) {
 }
 
 TEST_F(UplinkTest, ATokenIsReadAgainForEachRequest) {
-  IngestServer server([&](const IngestServer::Request& request) {
+  HttpReceiver server([&](const HttpReceiver::Request& request) {
     return request["Authorization"] == "Bearer a-token-that-is-newer" ? Stored(request) : Refusal(401);
   });
   Uplink uplink(Options(server.port()));
@@ -302,7 +226,7 @@ TEST_F(UplinkTest, ATokenIsReadAgainForEachRequest) {
 TEST_F(UplinkTest, FlushSendsAtOnceAndDoesNotWaitForADeadServer) {
   uint16_t port = 0;
   {
-    IngestServer server([](const IngestServer::Request& request) -> IngestServer::Answer {
+    HttpReceiver server([](const HttpReceiver::Request& request) -> HttpReceiver::Answer {
       const int64_t committed = NumberIn(request, "first") + FramesIn(request) - 1;
       return {.status = 200, .body = fmt::format(R"({{"committed":{},"pause_ms":60000}})", committed)};
     });

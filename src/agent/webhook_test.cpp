@@ -72,7 +72,7 @@ class Server {
         const std::lock_guard lock(mutex_);
         requests_.push_back(request);
       }
-      (void)!::write(connection.get(), answer.data(), answer.size());
+      (void)!::send(connection.get(), answer.data(), answer.size(), MSG_NOSIGNAL);
     }
   }
 

@@ -6,13 +6,9 @@
 #include <otlp.pb.h>
 
 #include <atomic>
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/ip/tcp.hpp>
-#include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/http.hpp>
 #include <chrono>
 #include <condition_variable>
-#include <deque>
 #include <functional>
 #include <mutex>
 #include <optional>
@@ -21,95 +17,18 @@
 #include <utility>
 #include <vector>
 
+#include "agent/testing/http_receiver.h"
 #include "base/fd.h"
 #include "base/testing/temp_folder.h"
 
 namespace gpusonde::otlp {
 namespace {
 
-namespace asio = boost::asio;
 namespace http = boost::beast::http;
+using agent::HttpReceiver;
 
 constexpr auto kPatience = std::chrono::seconds(30);
 constexpr int64_t kNever = 3600 * kNanosPerSecond;
-
-// Serves one connection after the other on loopback, and keeps the requests. Without an answer it keeps the
-// connection open.
-class Receiver {
- public:
-  using Received = http::request<http::string_body>;
-  struct Answer {
-    unsigned status = 200;
-    std::string body = {};
-    std::string retry_after = {};
-  };
-
-  explicit Receiver(std::function<std::optional<Answer>(const Received&)> answer)
-      : answer_(std::move(answer)),
-        acceptor_(loop_, {asio::ip::address_v4::loopback(), 0}),
-        thread_([this] { Serve(); }) {}
-  ~Receiver() {
-    stop_ = true;
-    asio::io_context loop;
-    asio::ip::tcp::socket socket(loop);
-    boost::system::error_code ignored;
-    std::ignore = socket.connect(acceptor_.local_endpoint(), ignored);
-    std::ignore = socket.close(ignored);
-    thread_.join();
-  }
-
-  agent::HttpUrl url() const {
-    return {.host = "127.0.0.1",
-            .port = std::to_string(acceptor_.local_endpoint().port()),
-            .target = "/v1/metrics"};
-  }
-  // The next request, in order.
-  Received Next() {
-    std::unique_lock lock(mutex_);
-    EXPECT_TRUE(arrived_.wait_for(lock, kPatience, [this] { return !received_.empty(); }));
-    if (received_.empty()) return {};
-    Received request = std::move(received_.front());
-    received_.pop_front();
-    return request;
-  }
-
- private:
-  void Serve() {
-    while (!stop_) {
-      boost::system::error_code error;
-      asio::ip::tcp::socket socket(loop_);
-      std::ignore = acceptor_.accept(socket, error);
-      boost::beast::flat_buffer buffer;
-      Received request;
-      http::read(socket, buffer, request, error);
-      if (error) continue;
-      const std::optional<Answer> answer = answer_(request);
-      {
-        const std::lock_guard lock(mutex_);
-        received_.push_back(std::move(request));
-        arrived_.notify_all();
-      }
-      if (!answer.has_value()) {
-        open_.push_back(std::move(socket));
-        continue;
-      }
-      http::response<http::string_body> response(static_cast<http::status>(answer->status), 11, answer->body);
-      if (!answer->retry_after.empty()) response.set(http::field::retry_after, answer->retry_after);
-      response.prepare_payload();
-      http::write(socket, response, error);
-    }
-  }
-
-  std::function<std::optional<Answer>(const Received&)> answer_;
-  asio::io_context loop_;
-  asio::ip::tcp::acceptor acceptor_;
-  std::atomic<bool> stop_ = false;
-  std::mutex mutex_;
-  std::condition_variable arrived_;
-  std::deque<Received> received_;
-  std::vector<asio::ip::tcp::socket> open_;
-  std::thread thread_;
-};
 
 // Renders "1", "2", … with as many items.
 std::function<Result<std::vector<Request>>(bool)> Counting() {
@@ -119,9 +38,9 @@ std::function<Result<std::vector<Request>>(bool)> Counting() {
   };
 }
 
-Push::Options OptionsFor(const Receiver& receiver) {
+Push::Options OptionsFor(const HttpReceiver& receiver) {
   return {.signal = "metrics",
-          .url = receiver.url(),
+          .url = {.host = "127.0.0.1", .port = std::to_string(receiver.port()), .target = "/v1/metrics"},
           .interval_ns = 10 * kNanosPerMilli,
           .render = Counting(),
           .first_pause_ns = kNanosPerMilli,
@@ -133,12 +52,12 @@ TEST(Push, SendsEachRequestInOrderWithTheHeadersOfTheFile) {
   TempFolder folder;
   ASSERT_TRUE(
       WriteFileAtomically(folder / "headers", "Authorization: Bearer abc\nX-Tenant: 7\n").has_value());
-  Receiver receiver([](const Receiver::Received&) { return Receiver::Answer{}; });
+  HttpReceiver receiver([](const HttpReceiver::Request&) { return HttpReceiver::Answer{}; });
   Push::Options options = OptionsFor(receiver);
   options.headers_file = folder / "headers";
   Push push(options);
   for (int number = 1; number <= 3; ++number) {
-    const Receiver::Received request = receiver.Next();
+    const HttpReceiver::Request request = receiver.Next();
     EXPECT_EQ(request.body(), std::to_string(number));
     EXPECT_EQ(request.target(), "/v1/metrics");
     EXPECT_EQ(request[http::field::content_type], "application/x-protobuf");
@@ -151,9 +70,9 @@ TEST(Push, SendsEachRequestInOrderWithTheHeadersOfTheFile) {
 TEST(Push, RepeatsWhatIsNotTakenAndLosesNothing) {
   std::atomic<int> answered = 0;
   static constexpr unsigned kStatuses[] = {503, 200, 429, 502, 504, 200};
-  Receiver receiver([&answered](const Receiver::Received&) {
+  HttpReceiver receiver([&answered](const HttpReceiver::Request&) {
     const int number = answered++;
-    return Receiver::Answer{.status = number < 6 ? kStatuses[number] : 200};
+    return HttpReceiver::Answer{.status = number < 6 ? kStatuses[number] : 200};
   });
   std::vector<std::string> bodies;
   {
@@ -172,11 +91,11 @@ TEST(Push, RepeatsWhatIsNotTakenAndLosesNothing) {
 
 TEST(Push, WaitsAsLongAsTheReceiverAsks) {
   std::atomic<int64_t> first_ns = 0;
-  Receiver receiver([&first_ns](const Receiver::Received&) {
+  HttpReceiver receiver([&first_ns](const HttpReceiver::Request&) {
     int64_t none = 0;
     return first_ns.compare_exchange_strong(none, MonotonicNow())
-               ? Receiver::Answer{.status = 503, .retry_after = "1"}
-               : Receiver::Answer{};
+               ? HttpReceiver::Answer{.status = 503, .retry_after = "1"}
+               : HttpReceiver::Answer{};
   });
   Push push(OptionsFor(receiver));
   EXPECT_EQ(receiver.Next().body(), "1");
@@ -185,8 +104,8 @@ TEST(Push, WaitsAsLongAsTheReceiverAsks) {
 }
 
 TEST(Push, DropsAndCountsWhatIsRefused) {
-  Receiver receiver([](const Receiver::Received& request) {
-    return Receiver::Answer{.status = request.body() == "2" ? 400U : 200U};
+  HttpReceiver receiver([](const HttpReceiver::Request& request) {
+    return HttpReceiver::Answer{.status = request.body() == "2" ? 400U : 200U};
   });
   Push push(OptionsFor(receiver));
   for (const char* body : {"1", "2", "3"}) EXPECT_EQ(receiver.Next().body(), body);
@@ -199,8 +118,8 @@ TEST(Push, CountsWhatIsRejectedOfARequest) {
   exporters::otlp::ExportResponse partial;
   partial.mutable_partial_success()->set_rejected(2);
   partial.mutable_partial_success()->set_error_message("out of order");
-  Receiver receiver([body = partial.SerializeAsString()](const Receiver::Received& request) {
-    return Receiver::Answer{.body = request.body() == "3" ? body : ""};
+  HttpReceiver receiver([body = partial.SerializeAsString()](const HttpReceiver::Request& request) {
+    return HttpReceiver::Answer{.body = request.body() == "3" ? body : ""};
   });
   Push push(OptionsFor(receiver));
   for (const char* body : {"1", "2", "3"}) EXPECT_EQ(receiver.Next().body(), body);
@@ -210,8 +129,8 @@ TEST(Push, CountsWhatIsRejectedOfARequest) {
 }
 
 TEST(Push, DropsTheOldestAboveTheBoundAndCountsThem) {
-  Receiver receiver(
-      [](const Receiver::Received&) { return Receiver::Answer{.status = 503, .retry_after = "600"}; });
+  HttpReceiver receiver(
+      [](const HttpReceiver::Request&) { return HttpReceiver::Answer{.status = 503, .retry_after = "600"}; });
   std::mutex mutex;
   std::condition_variable changed;
   Push::Counts last;
@@ -237,8 +156,8 @@ TEST(Push, DropsTheOldestAboveTheBoundAndCountsThem) {
 
 TEST(Push, GivesUpAReceiverThatHangsAndAsksItAgain) {
   std::atomic<int> asked = 0;
-  Receiver receiver([&asked](const Receiver::Received&) {
-    return asked++ == 0 ? std::nullopt : std::optional(Receiver::Answer{});
+  HttpReceiver receiver([&asked](const HttpReceiver::Request&) {
+    return asked++ == 0 ? std::nullopt : std::optional(HttpReceiver::Answer{});
   });
   Push::Options options = OptionsFor(receiver);
   options.timeout_ns = 50 * kNanosPerMilli;
@@ -250,7 +169,7 @@ TEST(Push, GivesUpAReceiverThatHangsAndAsksItAgain) {
 }
 
 TEST(Push, FinishSendsWhatIsNewAndOneThatIsDestroyedDoesNot) {
-  Receiver receiver([](const Receiver::Received&) { return Receiver::Answer{}; });
+  HttpReceiver receiver([](const HttpReceiver::Request&) { return HttpReceiver::Answer{}; });
   Push::Options options = OptionsFor(receiver);
   options.interval_ns = kNever;
   std::vector<int> last_ones;
@@ -271,7 +190,7 @@ TEST(Push, FinishSendsWhatIsNewAndOneThatIsDestroyedDoesNot) {
 }
 
 TEST(Push, RendersAgainAfterAnError) {
-  Receiver receiver([](const Receiver::Received&) { return Receiver::Answer{}; });
+  HttpReceiver receiver([](const HttpReceiver::Request&) { return HttpReceiver::Answer{}; });
   Push::Options options = OptionsFor(receiver);
   options.render = [calls = 0](bool /*last*/) mutable -> Result<std::vector<Request>> {
     if (calls++ == 0) return Fail(ErrorCode::kIo, "the store is busy");
