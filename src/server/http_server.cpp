@@ -4,22 +4,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
-#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
-#include <boost/asio/ssl/context.hpp>
-#include <boost/asio/ssl/stream.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/thread_pool.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <boost/beast/core/detect_ssl.hpp>
-#include <boost/beast/core/flat_buffer.hpp>
-#include <boost/beast/core/tcp_stream.hpp>
 #include <boost/beast/http.hpp>
 #include <limits>
 #include <list>
@@ -28,78 +21,23 @@
 #include <utility>
 
 #include "base/log.h"
-#include "base/time.h"
 #include "server/admission.h"
+#include "server/beast_messages.h"
+#include "server/connection.h"
 
 namespace gpusonde::server {
 namespace {
 
 namespace asio = boost::asio;
-namespace beast = boost::beast;
 namespace http = boost::beast::http;
 using asio::ip::tcp;
 using boost::system::error_code;
-using std::chrono::seconds;
 
-// Completion of an asynchronous call as (error, values…) instead of an exception.
-constexpr auto kAsTuple = asio::as_tuple(asio::use_awaitable);
-
-constexpr uint32_t kMaxHeaderBytes = 16 << 10;
-// Further requests of a pipelining client wait in its socket.
-constexpr size_t kMaxBufferedBytes = size_t{2} * kMaxHeaderBytes;
 // The most API requests that may wait for a worker; beyond that, 503.
 constexpr size_t kMaxQueued = 256;
 // The most bytes of bodies that clients haven't fetched yet; beyond that, 503. A million nodes are about 27
 // MB.
 constexpr size_t kMaxHeldBytes = size_t{256} << 20;
-// The time a client may take to read a response: this, and a second more for each of these bytes.
-constexpr auto kWriteTimeout = seconds(30);
-constexpr size_t kMinBytesPerSecond = 64 << 10;
-// After a response that ends a connection, the client's remaining data is read for this long: closing with
-// unread data would reset the connection, and the response might be lost.
-constexpr auto kLinger = seconds(2);
-constexpr size_t kMaxLingerBytes = 1 << 20;
-
-// Pages may load resources from here only and may not be framed.
-constexpr std::string_view kContentSecurityPolicy =
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
-    "connect-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
-
-// The bytes of a connection, through TLS once that is set: one of Beast's AsyncStreams.
-class Channel {
- public:
-  using executor_type = beast::tcp_stream::executor_type;
-  using Tls = asio::ssl::stream<beast::tcp_stream&>;
-
-  explicit Channel(tcp::socket socket) : tcp_(std::move(socket)) {}
-
-  executor_type get_executor() { return tcp_.get_executor(); }
-  template <class Buffers, class Token>
-  auto async_read_some(const Buffers& buffers, Token&& token) {
-    if (tls_.has_value()) return tls_->async_read_some(buffers, std::forward<Token>(token));
-    return tcp_.async_read_some(buffers, std::forward<Token>(token));
-  }
-  template <class Buffers, class Token>
-  auto async_write_some(const Buffers& buffers, Token&& token) {
-    if (tls_.has_value()) return tls_->async_write_some(buffers, std::forward<Token>(token));
-    return tcp_.async_write_some(buffers, std::forward<Token>(token));
-  }
-
-  beast::tcp_stream& bare() { return tcp_; }
-  std::optional<Tls>& tls() { return tls_; }
-
- private:
-  beast::tcp_stream tcp_;
-  std::optional<Tls> tls_;
-};
-
-struct Connection {
-  explicit Connection(tcp::socket socket) : stream(std::move(socket)) {}
-  std::shared_ptr<asio::ssl::context> context;  // of its TLS
-  Channel stream;
-  beast::flat_buffer buffer{kMaxBufferedBytes};
-  bool waiting = false;  // for a handshake or a request
-};
 
 // Counts something for as long as it lives.
 template <class Counter>
@@ -114,46 +52,6 @@ class Counted {
   Counter& counter_;
   size_t amount_;
 };
-
-// How to send a response, from the request's header.
-struct Framing {
-  unsigned version = 11;
-  bool keep_alive = false;
-  bool head = false;
-};
-
-std::string_view View(beast::string_view text) { return {text.data(), text.size()}; }
-
-RequestHeader HeaderOf(const http::request<http::empty_body>& request) {
-  return {.method = View(request.method_string()),
-          .target = View(request.target()),
-          .hosts = request.count(http::field::host),
-          .host = View(request[http::field::host]),
-          .fetch_site = View(request["Sec-Fetch-Site"]),
-          .if_none_match = View(request[http::field::if_none_match]),
-          .accept = View(request[http::field::accept]),
-          .accept_encoding = View(request[http::field::accept_encoding]),
-          .authorization = View(request[http::field::authorization]),
-          .origin = View(request[http::field::origin]),
-          .mcp_protocol_version = View(request["MCP-Protocol-Version"]),
-          .content_type = View(request[http::field::content_type]),
-          .cookie = View(request[http::field::cookie])};
-}
-
-// The response to bytes that are no request; empty if the client is gone.
-std::optional<HttpResponse> RefusalOf(error_code error) {
-  if (error == http::error::header_limit || error == http::error::buffer_overflow)
-    return ErrorResponse(431, {ErrorCode::kInvalidArgument,
-                               fmt::format("the request's header has more than {} bytes", kMaxHeaderBytes)});
-  if (error == http::error::body_limit)
-    return ErrorResponse(413, {ErrorCode::kInvalidArgument, "a request must not have a body"});
-  static const auto& http_errors = error_code(http::error::bad_method).category();
-  if (error.category() != http_errors || error == http::error::end_of_stream ||
-      error == http::error::partial_message)
-    return std::nullopt;
-  return ErrorResponse(400,
-                       {ErrorCode::kInvalidArgument, fmt::format("malformed HTTP: {}", error.message())});
-}
 
 HttpResponse Busy(std::string_view why) {
   return ErrorResponse(503, {ErrorCode::kUnavailable, fmt::format("{}; try again in a moment", why)});
@@ -198,15 +96,12 @@ struct HttpServer::State {
   bool MakeRoom();
   asio::awaitable<void> Converse(tcp::socket socket);
   asio::awaitable<bool> Handshake(Connection& connection);
-  void NoteFailedHandshake(Connection& connection, error_code error);
   asio::awaitable<bool> ServeOne(Connection& connection);
   asio::awaitable<HttpResponse> Respond(const RequestHeader& header);
   asio::awaitable<std::optional<HttpResponse>> RespondToPost(Connection& connection,
                                                              http::request_parser<http::empty_body>& header);
   asio::awaitable<HttpResponse> RespondFromWorker(const HttpHandler& handler, HttpRequest request);
   HttpResponse Call(const HttpHandler& handler, const HttpRequest& request);
-  asio::awaitable<bool> Send(Connection& connection, const HttpResponse& response, Framing framing);
-  asio::awaitable<void> CloseGently(Connection& connection);
 
   const HttpServerOptions options;
   const HttpRoutes routes;
@@ -249,7 +144,7 @@ void HttpServer::State::Close() {
   stopping = true;
   error_code ignored;
   std::ignore = acceptor.close(ignored);
-  for (Connection* connection : connections) connection->stream.bare().close();
+  for (Connection* connection : connections) connection->Close();
 }
 
 asio::awaitable<void> HttpServer::State::Accept() {
@@ -278,7 +173,7 @@ bool HttpServer::State::MakeRoom() {
   const auto oldest = std::ranges::find(connections, true, &Connection::waiting);
   if (oldest == connections.end()) return false;
   (*oldest)->waiting = false;
-  (*oldest)->stream.bare().close();
+  (*oldest)->Close();
   return true;
 }
 
@@ -301,66 +196,40 @@ asio::awaitable<void> HttpServer::State::Converse(tcp::socket socket) {
 
 // Returns false when the connection must be closed.
 asio::awaitable<bool> HttpServer::State::Handshake(Connection& connection) {
-  beast::tcp_stream& bare = connection.stream.bare();
-  bare.expires_after(options.handshake_timeout);
   connection.waiting = true;
-  auto [error, is_tls] = co_await beast::async_detect_ssl(bare, connection.buffer, kAsTuple);
-  if (!error && is_tls) {
-    connection.context = options.guard.tls->Current();
-    auto& tls = connection.stream.tls().emplace(bare, *connection.context);
-    auto [failed, bytes] =
-        co_await tls.async_handshake(asio::ssl::stream_base::server, connection.buffer.data(), kAsTuple);
-    connection.buffer.consume(bytes);
-    error = failed;
-  }
+  const Connection::Handshake outcome =
+      co_await connection.AcceptTls(options.guard.tls->Current(), options.handshake_timeout);
   connection.waiting = false;
-  bare.expires_never();
-  // What came before the handshake's end and isn't part of it must not be read as a request.
-  if (!error && is_tls) co_return connection.buffer.size() == 0;
-  connection.buffer.clear();
-  if (error) {
-    NoteFailedHandshake(connection, error);
-    connection.stream.tls().reset();
-  } else {
-    ++counts.not_tls;
-    const HttpResponse response = ErrorResponse(
-        400, {ErrorCode::kInvalidArgument,
-              fmt::format("this address speaks TLS only: use https://{}", gate.listening.ToText())});
-    if (!co_await Send(connection, response, {})) co_return false;
+  switch (outcome.result) {
+    case Connection::Handshake::kDone:
+      co_return true;
+    case Connection::Handshake::kExcessData:
+      co_return false;
+    case Connection::Handshake::kFailed:
+      ++counts.handshakes_failed;
+      break;
+    case Connection::Handshake::kCertificateRefused:
+      ++counts.certificates_refused;
+      LogWarn("refused the certificate of a client at {}: {}", connection.client(), outcome.reason);
+      break;
+    case Connection::Handshake::kNotTls:
+      ++counts.not_tls;
+      const HttpResponse response = ErrorResponse(
+          400, {ErrorCode::kInvalidArgument,
+                fmt::format("this address speaks TLS only: use https://{}", gate.listening.ToText())});
+      if (!co_await connection.Send(MessageOf(response, {}, gate), false)) co_return false;
+      break;
   }
-  co_await CloseGently(connection);
+  co_await connection.CloseGently();
   co_return false;
-}
-
-void HttpServer::State::NoteFailedHandshake(Connection& connection, error_code error) {
-  const long verdict = connection.stream.tls().has_value()
-                           ? SSL_get_verify_result(connection.stream.tls()->native_handle())
-                           : X509_V_OK;
-  const bool lacks_certificate =
-      error.category() == asio::error::get_ssl_category() &&
-      ERR_GET_REASON(static_cast<unsigned long>(error.value())) == SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE;
-  if (verdict == X509_V_OK && !lacks_certificate) {
-    ++counts.handshakes_failed;
-    return;
-  }
-  ++counts.certificates_refused;
-  error_code unknown;
-  const auto client = connection.stream.bare().socket().remote_endpoint(unknown);
-  LogWarn("refused the certificate of a client at {}: {}",
-          unknown ? "an unknown address" : client.address().to_string(),
-          lacks_certificate ? "there is none" : X509_verify_cert_error_string(verdict));
 }
 
 // Returns false when the connection must be closed.
 asio::awaitable<bool> HttpServer::State::ServeOne(Connection& connection) {
   http::request_parser<http::empty_body> parser;
-  parser.header_limit(kMaxHeaderBytes);
-  connection.stream.bare().expires_after(options.header_timeout);
   connection.waiting = true;
-  auto [error, bytes] =
-      co_await http::async_read_header(connection.stream, connection.buffer, parser, kAsTuple);
+  const error_code error = co_await connection.ReadHeader(parser, options.header_timeout);
   connection.waiting = false;
-  connection.stream.bare().expires_never();
 
   Framing framing;
   std::optional<HttpResponse> response;
@@ -384,8 +253,9 @@ asio::awaitable<bool> HttpServer::State::ServeOne(Connection& connection) {
 
   if (response->status == 401 || response->status == 403) ++counts.denied;
   const Counted held(held_bytes, response->body ? response->body->size() : 0);
-  const bool sent = co_await Send(connection, *response, framing);
-  if (sent && !framing.keep_alive) co_await CloseGently(connection);
+  const bool bodyless = framing.head || response->status == 304;
+  const bool sent = co_await connection.Send(MessageOf(*response, framing, gate), bodyless);
+  if (sent && !framing.keep_alive) co_await connection.CloseGently();
   co_return (sent && framing.keep_alive);
 }
 
@@ -415,9 +285,7 @@ asio::awaitable<std::optional<HttpResponse>> HttpServer::State::RespondToPost(
   const Counted receiving(bodies_bytes, bytes);
   http::request_parser<http::string_body> parser(std::move(header));
   parser.body_limit(options.max_body_bytes);
-  connection.stream.bare().expires_after(kWriteTimeout + seconds(bytes / kMinBytesPerSecond));
-  auto [error, read] = co_await http::async_read(connection.stream, connection.buffer, parser, kAsTuple);
-  connection.stream.bare().expires_never();
+  const error_code error = co_await connection.ReadBody(parser, bytes);
   if (error == http::error::body_limit)
     co_return ErrorResponse(
         413, {ErrorCode::kInvalidArgument,
@@ -445,64 +313,6 @@ HttpResponse HttpServer::State::Call(const HttpHandler& handler, const HttpReque
     LogError("{}: {}", request.path, exception.what());
     return ErrorResponse(
         {ErrorCode::kInternal, fmt::format("{} failed: {}", request.path, exception.what())});
-  }
-}
-
-// Returns false when the client is gone or too slow.
-asio::awaitable<bool> HttpServer::State::Send(Connection& connection, const HttpResponse& response,
-                                              Framing framing) {
-  const std::string_view body = response.body ? *response.body : std::string_view();
-  http::response<http::span_body<const char>> message(static_cast<http::status>(response.status),
-                                                      framing.version);
-  message.body() = {body.data(), body.size()};
-  message.keep_alive(framing.keep_alive);
-  message.set(http::field::cache_control, response.cache_control);
-  message.set("Content-Security-Policy", kContentSecurityPolicy);
-  message.set("X-Content-Type-Options", "nosniff");
-  message.set("X-Frame-Options", "DENY");
-  message.set("Referrer-Policy", "no-referrer");
-  message.set("Cross-Origin-Opener-Policy", "same-origin");
-  message.set("Cross-Origin-Resource-Policy", "same-origin");
-  message.set(http::field::vary, "Accept-Encoding");
-  if (!response.content_type.empty()) message.set(http::field::content_type, response.content_type);
-  if (!response.etag.empty()) message.set(http::field::etag, response.etag);
-  if (response.gzipped) message.set(http::field::content_encoding, "gzip");
-  if (response.session.has_value())
-    message.set(
-        http::field::set_cookie,
-        fmt::format("{}={}; Path=/; HttpOnly; SameSite=Strict; Max-Age={}{}", CookieName(gate),
-                    *response.session, response.session->empty() ? 0 : Access::kSessionNs / kNanosPerSecond,
-                    gate.tls ? "; Secure" : ""));
-  if (response.status == 401) message.set(http::field::www_authenticate, "Bearer");
-  if (response.status == 405)
-    message.set(http::field::allow, routes.uploads ? "GET, HEAD, POST" : "GET, HEAD");
-  if (response.status != 304) message.content_length(body.size());
-
-  connection.stream.bare().expires_after(kWriteTimeout + seconds(body.size() / kMinBytesPerSecond));
-  http::response_serializer<http::span_body<const char>> serializer(message);
-  if (framing.head || response.status == 304) {
-    auto [error, bytes] = co_await http::async_write_header(connection.stream, serializer, kAsTuple);
-    co_return !error;
-  }
-  auto [error, bytes] = co_await http::async_write(connection.stream, serializer, kAsTuple);
-  co_return !error;
-}
-
-// Closes the connection so that the last response still arrives.
-asio::awaitable<void> HttpServer::State::CloseGently(Connection& connection) {
-  beast::tcp_stream& bare = connection.stream.bare();
-  bare.expires_after(kLinger);
-  if (auto& tls = connection.stream.tls(); tls.has_value()) {
-    co_await tls->async_shutdown(kAsTuple);
-    tls.reset();
-  }
-  error_code ignored;
-  std::ignore = bare.socket().shutdown(asio::socket_base::shutdown_send, ignored);
-  std::array<char, 4096> unread;
-  for (size_t total = 0; total < kMaxLingerBytes;) {
-    auto [error, bytes] = co_await bare.async_read_some(asio::buffer(unread), kAsTuple);
-    if (error) co_return;
-    total += bytes;
   }
 }
 

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/ssl/context.hpp>
+#include <boost/asio/ssl/stream.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/core/tcp_stream.hpp>
+#include <boost/beast/http.hpp>
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "server/beast_messages.h"
+
+namespace gpusonde::server {
+
+// Completion of an asynchronous call as (error, values…) instead of an exception.
+inline constexpr auto kAsTuple = boost::asio::as_tuple(boost::asio::use_awaitable);
+
+// The bytes of a connection, through TLS once that is set: one of Beast's AsyncStreams.
+class Channel {
+ public:
+  using executor_type = boost::beast::tcp_stream::executor_type;
+  using Tls = boost::asio::ssl::stream<boost::beast::tcp_stream&>;
+
+  explicit Channel(boost::asio::ip::tcp::socket socket) : tcp_(std::move(socket)) {}
+
+  executor_type get_executor() { return tcp_.get_executor(); }
+  template <class Buffers, class Token>
+  auto async_read_some(const Buffers& buffers, Token&& token) {
+    if (tls_.has_value()) return tls_->async_read_some(buffers, std::forward<Token>(token));
+    return tcp_.async_read_some(buffers, std::forward<Token>(token));
+  }
+  template <class Buffers, class Token>
+  auto async_write_some(const Buffers& buffers, Token&& token) {
+    if (tls_.has_value()) return tls_->async_write_some(buffers, std::forward<Token>(token));
+    return tcp_.async_write_some(buffers, std::forward<Token>(token));
+  }
+
+  boost::beast::tcp_stream& bare() { return tcp_; }
+  std::optional<Tls>& tls() { return tls_; }
+
+ private:
+  boost::beast::tcp_stream tcp_;
+  std::optional<Tls> tls_;
+};
+
+// A client of an HttpServer. All that waits for the client has a limit in time. Used by the network's thread
+// only.
+class Connection {
+ public:
+  struct Handshake {
+    enum Result { kDone, kNotTls, kFailed, kCertificateRefused, kExcessData };
+    Result result = kDone;
+    std::string reason = {};  // of kCertificateRefused
+  };
+
+  explicit Connection(boost::asio::ip::tcp::socket socket);
+
+  // Speaks TLS from here on, if the client does.
+  boost::asio::awaitable<Handshake> AcceptTls(std::shared_ptr<boost::asio::ssl::context> context,
+                                              std::chrono::milliseconds timeout);
+
+  boost::asio::awaitable<boost::system::error_code> ReadHeader(
+      boost::beast::http::request_parser<boost::beast::http::empty_body>& parser,
+      std::chrono::milliseconds timeout);
+  // `bytes`: the body's length, or the most that it may have.
+  boost::asio::awaitable<boost::system::error_code> ReadBody(
+      boost::beast::http::request_parser<boost::beast::http::string_body>& parser, size_t bytes);
+
+  // Returns false when the client is gone or too slow. `bodyless`: sends only the header.
+  boost::asio::awaitable<bool> Send(BeastResponse message, bool bodyless);
+
+  // Closes the connection so that the last response still arrives.
+  boost::asio::awaitable<void> CloseGently();
+  void Close() { stream_.bare().close(); }
+
+  // The client's address, for a log.
+  std::string client();
+
+  bool waiting = false;  // for a handshake or a request
+
+ private:
+  std::shared_ptr<boost::asio::ssl::context> context_;  // of its TLS
+  Channel stream_;
+  boost::beast::flat_buffer buffer_;
+};
+
+}  // namespace gpusonde::server
