@@ -5,9 +5,11 @@
 A layer is a folder of src/, or a folder inside one that has its own line here. It may include itself, the layers listed
 for it, and what those may include; its tests may also include the layers of TESTS. The program, tests, benchmarks, tools
 and examples may include anything. Headers of heavy libraries (6-11 s of compile time each, measured with g++ 12) stay in
-.cpp files, so that including one of our headers doesn't cost that time.
+.cpp files, so that including one of our headers doesn't cost that time. A header that only .cpp files of its own folder,
+or tests, include may need them: it is those files' own.
 """
 
+import collections
 import re
 import sys
 
@@ -107,8 +109,29 @@ def drawn(page):
     return PICTURE.sub(lambda _: f"<!-- layers -->\n```\n{picture()}```\n", page)
 
 
+def includers(files):
+    """The files that include each header of the tree."""
+    found = collections.defaultdict(set)
+    for path, text in files.items():
+        if path.endswith(CODE):
+            for _, line in tree.numbered(text):
+                include = INCLUDE.match(line)
+                if include:
+                    found[f"src/{include[2]}"].add(path)
+    return found
+
+
+def is_own(header, included_by):
+    """Whether only .cpp files of the header's folder and tests include it, directly or through headers like it."""
+    folder = header.rsplit("/", 1)[0]
+    return bool(included_by[header]) and all(
+        TEST.search(path) if path.rsplit("/", 1)[0] != folder else path.endswith(".cpp") or is_own(path, included_by)
+        for path in included_by[header])
+
+
 def check(files):
     findings = []
+    included_by = includers(files)
     if PAGE in files and files[PAGE] != drawn(files[PAGE]):
         findings.append(f"{PAGE}:1: its picture is not that of tests/check/layering.py; run `make docs`")
     unused = {(table, layer, other) for table, rule in (("ALLOWED", ALLOWED), ("TESTS", TESTS))
@@ -128,8 +151,9 @@ def check(files):
             if not include:
                 continue
             quote, target = include.groups()
-            if path.endswith(".h") and target.startswith(HEAVY):
-                findings.append(f"{path}:{number}: <{target}> is heavy; include it in a .cpp behind a plain header")
+            if path.endswith(".h") and target.startswith(HEAVY) and not is_own(path, included_by):
+                findings.append(f"{path}:{number}: <{target}> is heavy; include it in a .cpp behind a plain header, or "
+                                "include this header only in .cpp files beside it")
             if quote != '"' or target.endswith(GENERATED):
                 continue
             apart = APART.get(path.split("/")[0])
