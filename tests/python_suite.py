@@ -4,14 +4,19 @@
 
     tests/python_suite.py FOLDER|FILE…
 
-Each file is a separate process, as many at a time as there are CPUs. Files with `ALONE = "WHY"` at the top run after
-the others and one at a time: they measure, or use the whole machine.
+Each file is a separate process. Constants at the top of a file say how it runs:
+
+    ALONE = "WHY"        after the others, and nothing runs meanwhile: it measures time, or takes the CPUs from others
+    OWN_MACHINE = "WHY"  beside others, on a machine of its own (tests/own_machine.py): what programs of other tests do
+                         would be observed. Where no namespaces can be made, it runs alone instead
+    TAKES_S = SECONDS    it starts before those that take less; worth saying from a minute on
 
 Prints a line per test, for each skip `skipped NAME: REASON`, and the files that took longest; closes with `N passed, N failed,
 N skipped`.
 """
 
 import concurrent.futures
+import dataclasses
 import importlib.util
 import os
 import pathlib
@@ -21,8 +26,13 @@ import sys
 import time
 import unittest
 
+import own_machine
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-ALONE = re.compile(r'^ALONE = "', re.MULTILINE)
+TAKES_S = re.compile(r"^TAKES_S = (\d+)$", re.MULTILINE)
+# Tests wait for periods and flushes: those on machines of their own use a CPU for 0.4 of their time. With two more than CPUs,
+# and a load of 14 from others, programs got too little CPU for the least number of samples that tests expect.
+EXTRA_WORKERS = 1
 SLOWEST = 12  # files whose time is printed
 CLOSING = re.compile(r"(\d+) passed, (\d+) failed, (\d+) skipped\n\Z")
 
@@ -62,13 +72,33 @@ def run_here(path):
     return 1 if failed else 0
 
 
-def run_apart(path):
+@dataclasses.dataclass(frozen=True)
+class File:
+    """A file of tests, and what it says of how it runs."""
+
+    path: pathlib.Path
+    alone: bool
+    own_machine: bool
+    takes_s: int
+
+    @staticmethod
+    def read(path):
+        text = path.read_text(encoding="utf-8")
+        takes = TAKES_S.search(text)
+        return File(path, *(re.search(rf'^{name} = "', text, re.MULTILINE) is not None for name in ("ALONE", "OWN_MACHINE")),
+                    int(takes[1]) if takes else 0)
+
+
+def run_apart(file):
     """Runs the tests of one file in a separate process. Returns its sums, the text for failures, and the seconds it took."""
     begun = time.monotonic()
-    done = subprocess.run([sys.executable, __file__, path], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, text=True, errors="replace", check=False)
+    command = [sys.executable, __file__, file.path]
+    if file.own_machine and not file.alone:
+        command = [sys.executable, own_machine.__file__, *command]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          errors="replace", check=False)
     closing, seconds = CLOSING.search(done.stdout), time.monotonic() - begun
-    title = f"{path.relative_to(ROOT)}, {seconds:.1f} s"
+    title = f"{file.path.relative_to(ROOT)}, {seconds:.1f} s"
     if closing is None or (done.returncode != 0) != (closing[2] != "0"):
         return (0, 1, 0), f"{title}\n{done.stdout}ended with status {done.returncode} and no sums to match\n", seconds
     report = f"{title}\n{done.stdout[:closing.start()]}"
@@ -78,15 +108,23 @@ def run_apart(path):
     return tuple(int(number) for number in closing.groups()), report, seconds
 
 
+def schedule(files, machines_allowed):
+    """The files in the order in which they start: (those that run beside others, those that run alone)."""
+    if not machines_allowed:
+        files = [dataclasses.replace(file, alone=file.alone or file.own_machine) for file in files]
+    longest_first = sorted(files, key=lambda file: -file.takes_s)
+    return [file for file in longest_first if not file.alone], [file for file in longest_first if file.alone]
+
+
 def run_all(paths):
-    alone = [path for path in paths if ALONE.search(path.read_text())]
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        outcomes = list(pool.map(run_apart, [path for path in paths if path not in alone]))
+    files = [File.read(path) for path in paths]
+    beside, alone = schedule(files, machines_allowed=any(file.own_machine for file in files) and own_machine.allowed())
+    with concurrent.futures.ThreadPoolExecutor((os.cpu_count() or 1) + EXTRA_WORKERS) as pool:
+        outcomes = list(pool.map(run_apart, beside))
     outcomes += map(run_apart, alone)
     for _, failure, _ in outcomes:  # last, where they are looked for
         print(failure, end="")
-    tests = [path for path in paths if path not in alone] + alone
-    slowest = sorted(zip((seconds for _, _, seconds in outcomes), tests), reverse=True)[:SLOWEST]
+    slowest = sorted(zip((seconds for _, _, seconds in outcomes), (file.path for file in beside + alone)), reverse=True)[:SLOWEST]
     print("slowest: " + ", ".join(f"{path.stem.removesuffix('_test')} {seconds:.0f} s" for seconds, path in slowest))
     passed, failed, skipped = (sum(column) for column in zip(*(sums for sums, _, _ in outcomes)))
     print(f"{passed} passed, {failed} failed, {skipped} skipped")

@@ -12,6 +12,8 @@ import unittest
 import program
 from program import BUILD, ROOT
 
+TAKES_S = 120
+
 
 def run(*command, **options):
     return subprocess.run(command, capture_output=True, text=True, timeout=300, stdin=subprocess.DEVNULL, check=False, **options)

@@ -9,7 +9,7 @@ import unittest
 
 import program
 
-ALONE = "up listens to every GPU program of the machine"
+ALONE = "up listens to every GPU program of the machine, and a listener that gets no CPU loses records"
 LAUNCHES = program.ROOT / "tests/programs/gpu_launches.py"
 SIMGPU = program.BUILD / "bin/simgpu"
 LIBRARY = program.BUILD / "lib/libgpusonde-inject.so"

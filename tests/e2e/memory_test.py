@@ -11,9 +11,9 @@ import tempfile
 import unittest
 
 import program
-
-ALONE = "the GPU work of other programs would count"
 from view_test import get, view
+
+OWN_MACHINE = "the GPU work of other programs would count"
 
 HOURS = float(os.environ.get("GPUSONDE_TEST_HOURS", "0.25"))
 RATE = 10_000  # kernels per second

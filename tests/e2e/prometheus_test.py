@@ -16,7 +16,7 @@ import urllib.request
 
 import program
 
-ALONE = "up listens to every GPU program of the machine"
+OWN_MACHINE = "up listens to every GPU program of the machine"
 SIMGPU = program.BUILD / "bin/simgpu"
 LIBRARY = program.BUILD / "lib/libgpusonde-inject.so"
 DASHBOARD = program.ROOT / "deploy/grafana/gpusonde.json"

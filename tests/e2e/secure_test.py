@@ -19,7 +19,7 @@ import urllib.request
 
 import program
 
-ALONE = "agents listen to every GPU program of the machine"
+OWN_MACHINE = "agents listen to every GPU program of the machine"
 
 
 class Authority:

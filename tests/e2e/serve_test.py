@@ -16,7 +16,8 @@ import urllib.request
 
 import program
 
-ALONE = "agents listen to every GPU program of the machine"
+OWN_MACHINE = "agents listen to every GPU program of the machine"
+TAKES_S = 70
 SIMGPU = program.BUILD / "bin/simgpu"
 LIBRARY = program.BUILD / "lib/libgpusonde-inject.so"
 LAUNCHES = program.ROOT / "tests/programs/gpu_launches.py"

@@ -15,7 +15,7 @@ import unittest
 
 import program
 
-ALONE = "up listens to every GPU program of the machine"
+OWN_MACHINE = "up listens to every GPU program of the machine"
 SIMGPU = program.BUILD / "bin/simgpu"
 LIBRARY = program.BUILD / "lib/libgpusonde-inject.so"
 ENTER, LEAVE = b"\x1b[?1049h\x1b[?25l", b"\x1b[?25h\x1b[?1049l"

@@ -7,7 +7,7 @@ import urllib.error
 
 import program
 
-ALONE = "it samples the whole machine"
+OWN_MACHINE = "it samples the whole machine"
 DISK_MB = 96
 
 

@@ -5,7 +5,7 @@ import unittest
 
 import program
 
-ALONE = "it samples the whole machine"
+OWN_MACHINE = "it samples the whole machine"
 
 
 class Up(program.UpTestCase):

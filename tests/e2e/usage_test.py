@@ -9,8 +9,8 @@ import unittest
 
 import program
 
-ALONE = "other tests' GPU programs would hold the simulated device, too"
-CGROUPS = pathlib.Path("/sys/fs/cgroup/cpu")
+OWN_MACHINE = "other tests' GPU programs would hold the simulated device, too"
+CGROUPS = pathlib.Path("/sys/fs/cgroup/cpu/gpusonde-usage-test")  # as with kubelet's --cgroup-root
 POD = "kubepods/burstable/pod0f8ac1f2-5d3b-4c1e-9f5a-1b2c3d4e5f60"
 WORKER, OTHER = "a" * 64, "b" * 64
 SIMGPU = program.BUILD / "bin/simgpu"
@@ -31,14 +31,14 @@ BUSY = """SELECT sum(greatest(end_ns - greatest(start_ns, coalesce(until_ns, 0))
 
 
 @unittest.skipUnless(program.can_record(), "needs root and a kernel that lets gpusonde record")
-@unittest.skipUnless((CGROUPS / "cgroup.procs").exists(), "needs cgroup v1 with its controller cpu")
+@unittest.skipUnless((CGROUPS.parent / "cgroup.procs").exists(), "needs cgroup v1 with its controller cpu")
 class UsageTest(program.TestCase):
     def setUp(self):
         super().setUp()
         for folder in (f"{POD}/{WORKER}", f"docker/{OTHER}"):
             made = CGROUPS / folder
             for parent in reversed([made, *made.parents]):
-                if CGROUPS in parent.parents and not parent.exists():
+                if CGROUPS.parent in parent.parents and not parent.exists():
                     parent.mkdir()
                     self.addCleanup(parent.rmdir)
 
