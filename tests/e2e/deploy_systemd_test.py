@@ -136,28 +136,30 @@ class Units(program.TestCase):
     def logs(self):
         return "\n".join(f"{log.name}:\n{log.read_text()}" for log in self.folder.glob("*.log"))
 
-    def overview(self, unit, host=""):
-        """/api/v1/overview of a unit's pages; None before there are any."""
+    def ask(self, unit, path):
+        """/api/v1/PATH of a unit's pages; None before there are any."""
         log = self.folder / f"{unit}.log"
         found = re.search(r"UI is at (http://\S+/)", log.read_text() if log.exists() else "")
         try:
-            request = urllib.request.Request(f"{found[1]}api/v1/overview{host}",
-                                             headers={"Authorization": "Bearer " + self.read_token})
+            request = urllib.request.Request(f"{found[1]}api/v1/{path}", headers={"Authorization": "Bearer " + self.read_token})
             with urllib.request.urlopen(request, timeout=30) as answer:
                 return json.load(answer)
         except (TypeError, urllib.error.URLError):
             return None
 
-    def await_work(self, unit, host=""):
+    def await_work(self, unit, host=()):
+        """Waits until the unit has kernels, and samples of the other user's program with names."""
         deadline = time.monotonic() + 90
-        while not ((seen := self.overview(unit, host)) and seen["samples"] > 100 and seen["kernels"] > 0):
+        while not ((seen := self.ask(unit, "?".join(("overview", *host)))) and seen["samples"] > 100 and seen["kernels"] > 0 and
+                   (tree := self.ask(unit, "&".join(("flamegraph?type=cpu", *host)))) and
+                   any("hotpaths::hash_block" in text for text in tree["strings"])):
             self.assertLess(time.monotonic(), deadline, f"{unit}: {seen}\n{self.logs()}")
             time.sleep(0.5)
 
     def test_without_root_they_see_all_that_root_sees(self):
         systemd = self.boot()
         self.await_work("gpusonde-up")
-        self.await_work("gpusonde-serve", "?host=node")
+        self.await_work("gpusonde-serve", ("host=node",))
         services = {}
         for status in pathlib.Path("/proc").glob("[0-9]*/status"):
             text = status.read_text()

@@ -213,14 +213,15 @@ class UpTestCase(TestCase):
         with urllib.request.urlopen(up.url + "api/v1/" + path, timeout=30) as answer:
             return json.load(answer)
 
-    def wait_for_samples(self, up, more_than=0):
+    def wait_for_samples(self, up, more_than=0, agents=0):
+        """The overview once it has more samples than these, and data of at least so many runs of an agent."""
         deadline = time.monotonic() + 120  # the first round compiles the unwind tables of all running programs
         while time.monotonic() < deadline:
             overview = self.get(up, "overview")
-            if overview["samples"] > more_than:
+            if overview["samples"] > more_than and sum(source["kind"] == "agent" for source in overview["sources"]) >= agents:
                 return overview
             time.sleep(0.2)
-        self.fail(f"no more than {more_than} samples after 120 s")
+        self.fail(f"no more than {more_than} samples, or not of {agents} agents, after 120 s: {overview}")
 
     def burn(self, seconds=30):
         burner = subprocess.Popen([HOTPATHS, "--seconds", str(seconds)], stdout=subprocess.DEVNULL)

@@ -35,9 +35,10 @@ class Up(program.UpTestCase):
     def test_killed_repeatedly_it_keeps_what_it_had_acknowledged(self):
         self.burn(60)
         acknowledged = 0
-        for _ in range(5):
+        for run in range(1, 6):
             up = self.start()
-            acknowledged = self.wait_for_samples(up, more_than=acknowledged)["samples"]
+            # Data of its own, too, not only what the one before it had left in the spool.
+            acknowledged = self.wait_for_samples(up, more_than=acknowledged, agents=run)["samples"]
             up.kill()
             up.communicate()
         up = self.start()
