@@ -8,6 +8,7 @@ import unittest
 
 import program
 
+SHAPES = program.ROOT / "tests/programs/py_shapes.py"
 VERSIONS = ("3.9", "3.10", "3.11", "3.12", "3.13")
 
 
@@ -32,3 +33,7 @@ class TestCase(program.TestCase):
         cls.interpreters = interpreters()
         if not cls.interpreters:
             raise unittest.SkipTest("this machine has no CPython from 3.9 to 3.13")
+
+    def record_shapes(self, interpreter, seconds):
+        done = self.record(interpreter, SHAPES, seconds, options=("--hz", "499"))
+        self.assertEqual(done.returncode, 0, done.stderr)
