@@ -31,20 +31,21 @@ TEST(Driver, NamesAndUuidsContainSimulated) {
   });
 }
 
+// Work takes long here, so that a busy host delays nothing by a large part of it.
 TEST(Driver, LaunchesReturnBeforeTheirKernelsEnd) {
   const TestMachine machine;
   InChild({}, [] {
     Client client;
     client.Load();
     const int64_t begin_ns = MonotonicNs();
-    for (int i = 0; i < 10; ++i) EXPECT_EQ(client.Launch(10 * kMs, client.stream), 0);
-    EXPECT_LT(MonotonicNs() - begin_ns, 50 * kMs);
+    for (int i = 0; i < 10; ++i) EXPECT_EQ(client.Launch(50 * kMs, client.stream), 0);
+    EXPECT_LT(MonotonicNs() - begin_ns, 250 * kMs);
     EXPECT_EQ(client.cuStreamQuery(client.stream), GPUSONDE_CU_ERROR_NOT_READY);
     EXPECT_EQ(client.cuStreamSynchronize(client.stream), 0);
-    EXPECT_GE(MonotonicNs() - begin_ns, 100 * kMs);
+    EXPECT_GE(MonotonicNs() - begin_ns, 500 * kMs);
     EXPECT_EQ(client.cuStreamQuery(client.stream), 0);
     EXPECT_EQ(client.Account().kernels, 10);
-    EXPECT_EQ(client.Account().kernel_ns, 100 * kMs);
+    EXPECT_EQ(client.Account().kernel_ns, 500 * kMs);
   });
 }
 
@@ -79,14 +80,14 @@ TEST(Driver, AStreamWaitsForTheEventOfAnother) {
     client.cuStreamCreate(&other, GPUSONDE_CU_STREAM_NON_BLOCKING);
     client.cuEventCreate(&event, 0);
     const int64_t begin_ns = MonotonicNs();
-    client.Launch(40 * kMs, client.stream, 1);
+    client.Launch(200 * kMs, client.stream, 1);
     client.cuEventRecord(event, client.stream);
-    client.Launch(40 * kMs, other, 1);  // beside it
+    client.Launch(200 * kMs, other, 1);  // beside it
     client.cuStreamWaitEvent(other, event, 0);
-    client.Launch(20 * kMs, other, 1);  // after both
+    client.Launch(100 * kMs, other, 1);  // after both
     client.cuStreamSynchronize(other);
-    EXPECT_GE(MonotonicNs() - begin_ns, 60 * kMs);
-    EXPECT_LT(MonotonicNs() - begin_ns, 95 * kMs);
+    EXPECT_GE(MonotonicNs() - begin_ns, 300 * kMs);
+    EXPECT_LT(MonotonicNs() - begin_ns, 475 * kMs);
   });
 }
 
@@ -98,13 +99,13 @@ TEST(Driver, TheLegacyStreamWaitsForBlockingOnesAndTheyForIt) {
     void* blocking = nullptr;
     client.cuStreamCreate(&blocking, 0);
     const int64_t begin_ns = MonotonicNs();
-    client.Launch(30 * kMs, blocking, 1);
-    client.Launch(30 * kMs, nullptr, 1);
-    client.Launch(30 * kMs, blocking, 1);
-    client.Launch(30 * kMs, client.stream, 1);  // non-blocking: beside the others
+    client.Launch(150 * kMs, blocking, 1);
+    client.Launch(150 * kMs, nullptr, 1);
+    client.Launch(150 * kMs, blocking, 1);
+    client.Launch(150 * kMs, client.stream, 1);  // non-blocking: beside the others
     client.cuCtxSynchronize();
-    EXPECT_GE(MonotonicNs() - begin_ns, 90 * kMs);
-    EXPECT_LT(MonotonicNs() - begin_ns, 118 * kMs);
+    EXPECT_GE(MonotonicNs() - begin_ns, 450 * kMs);
+    EXPECT_LT(MonotonicNs() - begin_ns, 590 * kMs);
   });
 }
 
@@ -112,7 +113,7 @@ TEST(Driver, CopiesShareTheLinkAndPageableOnesWait) {
   const TestMachine machine;
   InChild({}, [] {
     Client client;
-    constexpr size_t kBytes = 520 * kMs;  // 10 ms at the H100's 52 bytes/ns
+    constexpr size_t kBytes = 2600 * kMs;  // 50 ms at the H100's 52 bytes/ns
     uint64_t memory = 0;
     void* pinned = nullptr;
     void* other = nullptr;
@@ -123,14 +124,14 @@ TEST(Driver, CopiesShareTheLinkAndPageableOnesWait) {
     client.cuMemcpyHtoDAsync_v2(memory, pinned, kBytes, client.stream);
     client.cuMemcpyHtoDAsync_v2(memory, pinned, kBytes, other);
     client.cuMemcpyDtoHAsync_v2(pinned, memory, kBytes, other);
-    EXPECT_LT(MonotonicNs() - begin_ns, 9 * kMs) << "pinned memory doesn't wait";
+    EXPECT_LT(MonotonicNs() - begin_ns, 45 * kMs) << "pinned memory doesn't wait";
     client.cuCtxSynchronize();
-    EXPECT_GE(MonotonicNs() - begin_ns, 30 * kMs);
-    EXPECT_LT(MonotonicNs() - begin_ns, 50 * kMs);
+    EXPECT_GE(MonotonicNs() - begin_ns, 150 * kMs);
+    EXPECT_LT(MonotonicNs() - begin_ns, 250 * kMs);
     const std::array<char, 1> pageable{};
     const int64_t again_ns = MonotonicNs();
     client.cuMemcpyHtoDAsync_v2(memory, pageable.data(), kBytes / 4, client.stream);  // nothing is read
-    EXPECT_GE(MonotonicNs() - again_ns, 5 * kMs);
+    EXPECT_GE(MonotonicNs() - again_ns, 25 * kMs);
     EXPECT_EQ(client.Account().copies, 4);
     EXPECT_EQ(client.Account().copy_bytes, static_cast<int64_t>(3 * kBytes + kBytes / 4));
   });
