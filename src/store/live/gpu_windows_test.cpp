@@ -152,22 +152,19 @@ class GpuWindowsTest : public testing::Test {
   }
 
   using Key = std::tuple<std::string, size_t, int32_t, int32_t, int64_t, bool, bool>;
-  static std::map<Key, std::pair<int64_t, int64_t>> Lines(Store& store, const model::Selection& selection) {
-    const auto profile = ReadGpuProfile(store, selection);
-    EXPECT_TRUE(profile.has_value()) << profile.error().message;
+  static std::map<Key, std::pair<int64_t, int64_t>> Lines(const model::Profile& profile) {
     std::map<Key, std::pair<int64_t, int64_t>> lines;
-    for (const auto& sample : profile->samples) {
-      const auto& stack = profile->stacks[static_cast<size_t>(sample.stack)];
-      auto& line = lines[{model::FrameName(*profile, stack.front()), stack.size(),
-                          profile->threads[static_cast<size_t>(sample.thread)].tid, sample.device,
+    for (const auto& sample : profile.samples) {
+      const auto& stack = profile.stacks[static_cast<size_t>(sample.stack)];
+      auto& line = lines[{model::FrameName(profile, stack.front()), stack.size(),
+                          profile.threads[static_cast<size_t>(sample.thread)].tid, sample.device,
                           sample.stream.value_or(-1), sample.graph, sample.launch_group >= 0}];
       line.first += sample.count;
       line.second += sample.weight_ns;
     }
     return lines;
   }
-  static double Uncertainty(Store& store, const model::Selection& selection) {
-    const model::Profile profile = ReadGpuProfile(store, selection).value();
+  static double Uncertainty(const model::Profile& profile) {
     double sum = 0;
     for (const auto& sample : profile.samples)
       if (sample.launch_group >= 0)
@@ -193,9 +190,13 @@ class GpuWindowsTest : public testing::Test {
 
   void ExpectAlike(const model::Selection& selection) {
     SCOPED_TRACE(fmt::format("{} to {}", selection.from_ns, selection.to_ns));
-    EXPECT_EQ(Lines(Summed(), selection), Lines(*plain_, selection));
-    const double uncertainty = Uncertainty(*plain_, selection);
-    EXPECT_NEAR(Uncertainty(Summed(), selection), uncertainty, 1e-6 * uncertainty);
+    const auto live_profile = ReadGpuProfile(Summed(), selection);
+    const auto plain_profile = ReadGpuProfile(*plain_, selection);
+    ASSERT_TRUE(live_profile.has_value()) << live_profile.error().message;
+    ASSERT_TRUE(plain_profile.has_value()) << plain_profile.error().message;
+    EXPECT_EQ(Lines(*live_profile), Lines(*plain_profile));
+    const double uncertainty = Uncertainty(*plain_profile);
+    EXPECT_NEAR(Uncertainty(*live_profile), uncertainty, 1e-6 * uncertainty);
     const auto live = ReadDeviceUse(Summed(), selection).value();
     const auto plain = ReadDeviceUse(*plain_, selection).value();
     ASSERT_EQ(live.size(), plain.size());
