@@ -36,16 +36,17 @@ function(gpusonde_library name)
 endfunction()
 
 # gpusonde_test(base SOURCES a_test.cpp … DEPENDS gpusonde::base): program gpusonde_base_test, one ctest entry per
-# TEST. EXCLUSIVE: its tests run alone, because they measure shares of CPU or of time; they are a separate
-# program, e.g. gpusonde_test(sources/ebpf/shares … EXCLUSIVE).
+# TEST. EXCLUSIVE: its tests run alone, because they measure shares of CPU or of time, except those that match BESIDE
+# (patterns as for --gtest_filter); they are a separate program, e.g. gpusonde_test(sources/ebpf/shares … EXCLUSIVE).
+# LONG: its tests start before those of other programs, so that no long one is left for the end.
 function(gpusonde_test name)
   if(NOT GPUSONDE_TESTS)
     return()
   endif()
-  cmake_parse_arguments(arg "EXCLUSIVE" "" "SOURCES;DEPENDS" ${ARGN})
-  set(exclusive)
-  if(arg_EXCLUSIVE)
-    set(exclusive RUN_SERIAL TRUE LABELS exclusive)
+  cmake_parse_arguments(arg "EXCLUSIVE;LONG" "" "SOURCES;DEPENDS;BESIDE" ${ARGN})
+  set(cost)
+  if(arg_LONG)
+    set(cost COST 1)
   endif()
   set(environment)
   set(timeout_s 300)
@@ -64,6 +65,16 @@ function(gpusonde_test name)
   # The code under test is optimised; the tests' own code, half of all code to compile, is not.
   target_compile_options(${target} PRIVATE $<$<CONFIG:RelWithDebInfo>:-O0>)
   set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
-  gtest_discover_tests(${target} TEST_PREFIX "${name}/" DISCOVERY_TIMEOUT 60
-    WORKING_DIRECTORY ${CMAKE_SOURCE_DIR} PROPERTIES TIMEOUT ${timeout_s} ${exclusive} ${environment})
+  set(discovery TEST_PREFIX "${name}/" DISCOVERY_TIMEOUT 60 WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  set(properties TIMEOUT ${timeout_s} ${cost} ${environment})
+  if(NOT arg_EXCLUSIVE)
+    gtest_discover_tests(${target} ${discovery} PROPERTIES ${properties})
+    return()
+  endif()
+  list(JOIN arg_BESIDE ":" beside)
+  gtest_discover_tests(${target} ${discovery} TEST_FILTER "*-${beside}" TEST_LIST ${target}_ALONE
+    PROPERTIES ${properties} RUN_SERIAL TRUE LABELS exclusive)
+  if(arg_BESIDE)
+    gtest_discover_tests(${target} ${discovery} TEST_FILTER "${beside}" TEST_LIST ${target}_BESIDE PROPERTIES ${properties})
+  endif()
 endfunction()
