@@ -135,7 +135,9 @@ mount -t tmpfs tmpfs /run && mkdir -p /run/crio && mount --bind {self.folder}/ru
         kubelet, _ = self.doctor()
         self.assertTrue(kubelet["works"], kubelet)
         self.assertIn("4096 devices", kubelet["why"])
+        self.end_double("kubelet")
         self.tell("kubelet", List={"pods": 40_000})
+        self.start_double("kubelet")
         self.assertIn("the reply has more than 16 MiB", self.doctor()[0]["why"])
 
     def test_a_user_who_may_not_ask(self):

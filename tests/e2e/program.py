@@ -2,6 +2,7 @@
 """The program under test, for the end-to-end tests in this folder."""
 
 import contextlib
+import errno
 import functools
 import json
 import os
@@ -171,10 +172,20 @@ class SmallDisk:
         test.addCleanup(subprocess.run, ["umount", "-l", folder], check=False)
 
     def fill(self, leave_bytes):
-        """Fills it with a file, except for about `leave_bytes`."""
-        space = os.statvfs(self.folder)
+        """Fills it with a file, except for about `leave_bytes`, while others write to it."""
+        def wanted():
+            space = os.statvfs(self.folder)
+            return space.f_bavail * space.f_frsize - leave_bytes
+
         with (self.folder / "ballast").open("wb") as file:
-            os.posix_fallocate(file.fileno(), 0, max(1, space.f_bavail * space.f_frsize - leave_bytes))
+            while (size := wanted()) > 0:
+                try:
+                    os.posix_fallocate(file.fileno(), 0, size)
+                    return
+                except OSError as error:
+                    if error.errno != errno.ENOSPC:
+                        raise
+                    file.truncate(0)
 
     def make_room(self):
         (self.folder / "ballast").unlink()

@@ -16,6 +16,14 @@ from program import GPUSONDE, HOTPATHS, PROGRAMS
 TAKES_S = 60
 
 
+def await_start(test):
+    """Waits until the test's recorder has begun its recording."""
+    deadline = time.monotonic() + 30
+    while not pathlib.Path(f"{test.recording}.spool").exists():
+        test.assertLess(time.monotonic(), deadline, "it doesn't record")
+        time.sleep(0.05)
+
+
 class ProgramsOfEveryKind(program.TestCase):
     def test_jit_code_is_named_by_its_perf_map(self):
         self.assertEqual(self.record(PROGRAMS / "jitmap", "2").returncode, 0)
@@ -122,6 +130,7 @@ class Attaching(program.TestCase):
         self.addCleanup(victim.kill)
         recorder = subprocess.Popen([GPUSONDE, "record", "-o", self.recording, "-p", str(victim.pid)],
                                     stderr=subprocess.PIPE, text=True)
+        await_start(self)
         time.sleep(2)
         recorder.send_signal(signal.SIGINT)
         _, errors = recorder.communicate(timeout=30)
@@ -162,6 +171,7 @@ class BadDays(program.TestCase):
     def test_two_recorders_at_one_file_and_at_two(self):
         first = subprocess.Popen([GPUSONDE, "record", "-o", self.recording, "--", HOTPATHS, "--seconds", "3"],
                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        await_start(self)
         time.sleep(1)
         self.assert_fails(self.record("true"), "another recorder", "run.sonde")
         other = self.folder / "other.sonde"

@@ -2,7 +2,8 @@
 // A simulated kubelet and container runtime for tests/e2e/pods_test.py, on gRPC's own server for Node:
 //   node double.mjs SOCKET STATE.json
 // STATE.json is read at each call: {"List": {"reply": {…}}, "ListContainers": {…}, "ListPodSandbox": {…}}. A call that it
-// lacks is unimplemented; instead of a reply it may have "hang": true, or "pods": N, as many with one GPU each.
+// lacks is unimplemented; instead of a reply it may have "hang": true, or "pods": N, as many with one GPU each. N is that
+// of the start: so many take a second to make, and the client waits for three.
 import { chmodSync, readFileSync } from 'node:fs';
 import { Server, ServerCredentials, loadPackageDefinition, status } from '@grpc/grpc-js';
 import { loadSync } from '@grpc/proto-loader';
@@ -19,15 +20,23 @@ const manyPods = (count) => ({
   })),
 });
 
+const state = () => JSON.parse(readFileSync(stateFile, 'utf8'));
+const service = definition.v1.PodResourcesLister.service;
+const serialize = service.List.responseSerialize;
+const madeCount = state().List?.pods;
+const made = madeCount && serialize(manyPods(madeCount));
+const List = { ...service.List, responseSerialize: (reply) => (Buffer.isBuffer(reply) ? reply : serialize(reply)) };
+
 const answer = (name) => (call, callback) => {
-  const state = JSON.parse(readFileSync(stateFile, 'utf8'))[name];
-  if (state === undefined) callback({ code: status.UNIMPLEMENTED, details: `unknown method ${name}` });
-  else if (state.pods !== undefined) callback(null, manyPods(state.pods));
-  else if (!state.hang) callback(null, state.reply);
+  const told = state()[name];
+  if (told === undefined) callback({ code: status.UNIMPLEMENTED, details: `unknown method ${name}` });
+  else if (told.pods !== undefined && told.pods === madeCount) callback(null, made);
+  else if (told.pods !== undefined) callback({ code: status.INTERNAL, details: `started with ${madeCount} pods, not ${told.pods}` });
+  else if (!told.hang) callback(null, told.reply);
 };
 
 const server = new Server({ 'grpc.max_send_message_length': -1 });
-server.addService(definition.v1.PodResourcesLister.service, { List: answer('List') });
+server.addService({ ...service, List }, { List: answer('List') });
 server.addService(definition.runtime.v1.RuntimeService.service,
   { ListContainers: answer('ListContainers'), ListPodSandbox: answer('ListPodSandbox') });
 server.bindAsync(`unix:${socket}`, ServerCredentials.createInsecure(), (error) => {
