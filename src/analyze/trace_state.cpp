@@ -88,7 +88,7 @@ void TraceState::Gpu(std::span<const importers::GpuEvent> events) {
 
 void TraceState::Group(const importers::ProcessGroup& group) {
   const auto [known, is_new] = groups_.try_emplace(group.Number(), group);
-  if (!is_new && known->second.group != group) known->second.group = {};
+  if (!is_new) known->second.Merge(group);
 }
 
 void TraceState::Api(std::span<const importers::ApiCall> calls) {
@@ -165,7 +165,7 @@ std::vector<uint32_t> TraceState::MergeSums(const TraceState& other) {
   JoinDropped();
   for (const auto& [number, known] : other.groups_) {
     const auto [mine, is_new] = groups_.try_emplace(number, known);
-    if (!is_new && mine->second.group != known.group) mine->second.group = {};
+    if (!is_new) mine->second.Merge(known.group);
   }
   for (const auto& [key, copies] : other.copies_) copies_[key].Merge(copies);
   for (const auto& [key, sets] : other.sets_) sets_[key].Merge(sets);
@@ -176,6 +176,7 @@ Renumbering TraceState::Adopt(const TraceState& other) {
   Renumbering change{.names = MergeSums(other), .ranks = {}};
   if (!other.status_.has_value()) status_ = other.status_;
   steps_.Merge(other.steps_);
+  communication_.Merge(other.communication_);
   for (const RankKey& rank : other.ranks_.ranks()) {
     const std::optional<uint16_t> id = ranks_.Add(rank);
     if (!id.has_value()) RefuseRanks();
@@ -223,6 +224,7 @@ void TraceState::JoinDropped() {
 Status TraceState::Finish() {
   names_.Finish();
   steps_.Finish();
+  communication_.Finish();
   JoinDropped();
   TRY(status_);
   for (ProcessRecords& one : processes_) {

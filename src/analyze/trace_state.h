@@ -11,6 +11,7 @@
 #include <span>
 #include <vector>
 
+#include "analyze/communication_calls.h"
 #include "analyze/extent.h"
 #include "analyze/metric_table.h"
 #include "analyze/name_table.h"
@@ -90,6 +91,13 @@ struct TransferKey {
 struct KnownGroup {
   importers::ProcessGroup group;
 
+  // Adds what is said of a group with the number elsewhere.
+  void Merge(const importers::ProcessGroup& other) {
+    if (group.identity != other.identity || group.numbered != other.numbered)
+      group = {};
+    else
+      group.size = std::max(group.size, other.size);
+  }
   template <class Archive>
   void Transfer(Archive& archive) {
     archive(group.identity);
@@ -152,6 +160,9 @@ class TraceState final : public importers::EventSink {
   void Gpu(std::span<const importers::GpuEvent> events) override;
   void Api(std::span<const importers::ApiCall> calls) override;
   void Ranges(std::span<const importers::Range> ranges) override;
+  void Communication(std::span<const importers::CommunicationCall> calls) override {
+    if (keep_records_) communication_.Add(calls);
+  }
   void Launch(const importers::MeasuredLaunch& launch,
               std::span<const importers::MetricValue> metrics) override;
   void MetricTexts(int64_t count) override { totals_.metric_texts += count; }
@@ -192,6 +203,7 @@ class TraceState final : public importers::EventSink {
   const std::map<TransferKey, Transfers>& sets() const { return sets_; }
   const KnownGroups& groups() const { return groups_; }
   const StepCandidates& steps() const { return steps_; }
+  const CommunicationCalls& communication() const { return communication_; }
   const RankTable& ranks() const { return ranks_; }
   // Of each rank's GPU events, by its number in ranks(), which may have more that have no events.
   std::span<const Extent> extents() const { return extents_; }
@@ -216,6 +228,7 @@ class TraceState final : public importers::EventSink {
     archive(sets_);
     archive(groups_);
     steps_.Transfer(archive);
+    archive(communication_);
     ranks_.Transfer(archive);
     archive(extents_);
     archive(metrics_);
@@ -244,6 +257,7 @@ class TraceState final : public importers::EventSink {
   std::map<TransferKey, Transfers> sets_;
   KnownGroups groups_;
   StepCandidates steps_;
+  CommunicationCalls communication_;
   RankTable ranks_;
   std::vector<Extent> extents_;
   MetricTable metrics_;

@@ -25,10 +25,12 @@ void EventBatch::Flush(EventSink& sink) {
     sink.Gpu(gpu);
   if (!calls.empty()) sink.Api(calls);
   if (!ranges.empty()) sink.Ranges(ranges);
+  if (!communication.empty()) sink.Communication(communication);
   if (others != 0) sink.Other(others);
   gpu.clear();
   calls.clear();
   ranges.clear();
+  communication.clear();
   gpu_details.clear();
   spans.clear();
   syncs.clear();

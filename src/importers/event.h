@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <compare>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -42,7 +43,7 @@ inline constexpr int64_t kNoCorrelation = -1;
 // A process group of a distributed job, whose ranks run collectives together.
 struct ProcessGroup {
   uint64_t identity = 0;  // a hash of its name and ranks, equal in the traces of all its ranks
-  int64_t size = 0;       // in ranks; 0 if the trace doesn't say
+  int64_t size = 0;       // in ranks; 0 if the trace doesn't say; of several sizes the largest counts
   bool numbered = false;  // its collectives have sequence numbers
 
   bool operator==(const ProcessGroup&) const = default;
@@ -84,7 +85,7 @@ struct ApiCall {
   int64_t process = 0;
   int64_t correlation = kNoCorrelation;
   uint32_t name = 0;
-  uint32_t thread = 0;  // a number that whoever reads in detail gave; importers leave it 0
+  uint32_t thread = 0;  // within the process; 0 if unknown
 };
 
 // An annotated range of a thread (NVTX, user annotations).
@@ -95,6 +96,21 @@ struct Range {
   int64_t end_ns = 0;
   int64_t process = 0;
   uint32_t label = kNoLabel;  // id that EventSink::Label gave
+};
+
+// A call of NCCL by a thread. Operations in a group of calls are launched when the outermost group ends.
+struct CommunicationCall {
+  enum class Kind : uint8_t { kOperation, kGroupStart, kGroupEnd };
+
+  int64_t start_ns = 0;
+  int64_t end_ns = 0;
+  int64_t process = 0;
+  uint32_t thread = 0;  // as ApiCall::thread
+  uint16_t group = 0;   // of operations: ProcessGroup::Number of the communicator; 0 if the trace doesn't say
+  Kind kind = Kind::kOperation;
+  uint8_t unused = 0;
+
+  auto operator<=>(const CommunicationCall&) const = default;
 };
 
 // What is read of events only in detail (OpenOptions::detail), for recordings made from traces.
@@ -201,6 +217,7 @@ class EventSink {
   virtual void Gpu(std::span<const GpuEvent> events) = 0;
   virtual void Api(std::span<const ApiCall> calls) = 0;
   virtual void Ranges(std::span<const Range> ranges) = 0;
+  virtual void Communication(std::span<const CommunicationCall> /*calls*/) {}
   virtual void Launch(const MeasuredLaunch& launch, std::span<const MetricValue> metrics) = 0;
   // Counts text values of metrics, which the results don't include.
   virtual void MetricTexts(int64_t count) = 0;
@@ -219,6 +236,7 @@ struct EventBatch {
   std::vector<GpuEvent> gpu;
   std::vector<ApiCall> calls;
   std::vector<Range> ranges;
+  std::vector<CommunicationCall> communication;
   int64_t others = 0;  // only counted
   // In detail; then there are neither calls nor ranges.
   std::vector<GpuDetail> gpu_details;

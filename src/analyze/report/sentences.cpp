@@ -287,6 +287,14 @@ std::string SentenceOf(const Note& note) {
   if (note.kind == "names_beyond_bound")
     return fmt::format("{} with names beyond the first 50,000 {} together in {}", events, are,
                        NameTable::kOther);
+  if (note.kind == "communicators_unknown")
+    return fmt::format(
+        "it doesn't have the communicators of {} of NCCL, so their collectives are matched by name; it has "
+        "them if exported with --include-blobs=true",
+        Counted(note.count, "call"));
+  if (note.kind == "communicators_beyond_bound")
+    return fmt::format("the communicators of {} of NCCL beyond the first 524,288 of a process {} left out",
+                       Counted(note.count, "call"), are);
   if (note.kind == "no_operators")
     return "no GPU work of it was launched within an operator, module or range, as far as it says";
   if (note.kind == "no_critical_paths")

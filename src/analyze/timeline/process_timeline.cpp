@@ -45,6 +45,7 @@ struct Names {
 struct HostTimes {
   Steps steps;
   std::vector<TimeRange> loader;  // when it waited for its data loader
+  CommunicatorLaunches communicators;
 };
 
 // Builds the timeline of one rank.
@@ -57,7 +58,8 @@ class RankFollower {
         busy_(extent.first_ns, extent.last_ns),
         kernels_(names.hashes, names.durations, extent.first_ns, extent.last_ns),
         steps_(host.steps, gpu_ahead_ns),
-        loader_(host.loader, gpu_ahead_ns) {}
+        loader_(host.loader, gpu_ahead_ns),
+        communicators_(host.communicators) {}
 
   void Add(const LaunchedRecord& record) {
     const GpuRecord& event = record.gpu;
@@ -79,7 +81,7 @@ class RankFollower {
     else
       kernels_.Other(event);
     if (is_communication && result_.collectives.size() < kMaxCollectives)
-      result_.collectives.push_back({event.name, event.start_ns, event.end_ns, event.bytes});
+      result_.collectives.push_back({event.name, event.start_ns, event.end_ns, CollectiveOf(record)});
   }
   void Join(int64_t time_ns) { result_.queue.Join(time_ns); }
 
@@ -93,12 +95,20 @@ class RankFollower {
   }
 
  private:
+  // Of a communication kernel, from its trace's events or from what its thread called.
+  uint32_t CollectiveOf(const LaunchedRecord& record) const {
+    if (record.gpu.bytes != 0 || record.has_call == 0) return record.gpu.bytes;
+    const uint16_t group = communicators_.GroupAt(record.thread, record.call_start_ns - result_.gpu_ahead_ns);
+    return group != 0 ? importers::PackCollective(group, 0) : 0;
+  }
+
   const Names& names_;
   RankResult result_;
   BusyWindows busy_;
   KernelStrata kernels_;
   StepFollower steps_;
   LoaderFollower loader_;
+  const CommunicatorLaunches& communicators_;
 };
 
 // The ranks of one process, by number.
@@ -212,7 +222,8 @@ Result<std::vector<RankResult>> FollowProcess(const TraceState& state, size_t pr
                                               std::string_view step_prefix) {
   const ProcessRecords& records = state.processes()[process];
   const int64_t owner = state.ranks().processes()[process];
-  const HostTimes host{state.steps().StepsOf(owner, step_prefix), state.steps().TimesOf(owner, kLoaderWait)};
+  const HostTimes host{state.steps().StepsOf(owner, step_prefix), state.steps().TimesOf(owner, kLoaderWait),
+                       state.communication().LaunchesOf(owner)};
   int64_t gpu_ahead_ns = 0;
   if (state.separate_gpu_clock()) {
     ASSIGN_OR_RETURN(gpu_ahead_ns, EstimateGpuClock(records));

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "importers/activities/nccl_payloads.h"
 #include "importers/activities/row_reader.h"
 
 namespace gpusonde::importers::activities {
@@ -24,6 +25,9 @@ class ActivityTrace final : public Trace {
     if (trace->strings_.has_value()) {
       const std::optional<size_t> id = trace->strings_->Find(layout.string_id);
       if (!id.has_value() || !trace->strings_->columns()[*id].is_rowid) trace->strings_.reset();
+    }
+    if (!options.detail && !options.kernels_only) {
+      ASSIGN_OR_RETURN(trace->nccl_, NcclPayloads::Read(*trace->database_));
     }
     for (const TableKind& kind : options.kernels_only ? layout.kernel_times : layout.tables) {
       if (kind.only_in_detail && !options.detail) continue;
@@ -48,7 +52,7 @@ class ActivityTrace final : public Trace {
   }
 
   Result<std::unique_ptr<ShardReader>> MakeReader(EventSink& sink) const override {
-    return std::make_unique<RowReader>(layout_, tables_, strings_, detail_, sink);
+    return std::make_unique<RowReader>(layout_, tables_, strings_, nccl_, detail_, sink);
   }
 
  private:
@@ -60,6 +64,7 @@ class ActivityTrace final : public Trace {
   TraceInfo info_;
   bool detail_;
   std::optional<sqlite::Table> strings_;
+  NcclPayloads nccl_;
   std::vector<OpenTable> tables_;
   size_t table_ = 0;
   size_t part_ = 0;

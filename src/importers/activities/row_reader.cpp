@@ -81,8 +81,10 @@ Status RowReader::Begin(size_t index) {
   reading.labels = !detail_ && table.kind.kind == Kind::kNvtx;
   std::vector<size_t> columns;
   std::array<std::optional<size_t>, kMaxColumns> places;
-  const bool all = detail_ || table.kind.kind == Kind::kNvtx;  // names of ranges tell steps
-  for (size_t i = 0; i < (all ? kMaxColumns : kFirstDetail); ++i) {
+  const bool is_nvtx = table.kind.kind == Kind::kNvtx;
+  const size_t nvtx_columns = nccl_.empty() ? size_t{kFirstPayload} : kMaxColumns;
+  const size_t count = is_nvtx ? nvtx_columns : detail_ ? kMaxColumns : kFirstDetail;
+  for (size_t i = 0; i < count; ++i) {
     if (table.kind.columns[i].empty()) continue;
     const std::optional<size_t> column = table.table.Find(table.kind.columns[i]);
     if (!column.has_value()) continue;
@@ -174,11 +176,57 @@ Status RowReader::AddNamedRange(Reading& reading, const sqlite::Row& row) {
   } else {
     span.name = IdOf(reading, kNoName);
   }
-  if (detail_)
+  if (detail_) {
     batch_.spans.push_back(span);
-  else
-    batch_.ranges.push_back(
-        {.start_ns = span.start_ns, .end_ns = span.end_ns, .process = span.process, .label = span.name});
+    return {};
+  }
+  batch_.ranges.push_back(
+      {.start_ns = span.start_ns, .end_ns = span.end_ns, .process = span.process, .label = span.name});
+  if (!nccl_.empty() && cell(kDomain).is_integer() && nccl_.IsNccl(cell(kDomain).integer))
+    return AddCommunication(reading, row, span);
+  return {};
+}
+
+Result<CommunicationCall::Kind> RowReader::KindOfNccl(int64_t text_id) {
+  using enum CommunicationCall::Kind;
+  if (const auto known = calls_.find(text_id); known != calls_.end()) return known->second;
+  ASSIGN_OR_RETURN(const std::string_view name, LookUpString(text_id));
+  const CommunicationCall::Kind kind = name == "ncclGroupStart" ? kGroupStart
+                                       : name == "ncclGroupEnd" ? kGroupEnd
+                                                                : kOperation;
+  if (calls_.size() == kMaxCachedNames) calls_.clear();
+  calls_.emplace(text_id, kind);
+  return kind;
+}
+
+Status RowReader::AddCommunication(Reading& reading, const sqlite::Row& row, const Span& span) {
+  const auto cell = [&](size_t column) -> const sqlite::Cell& { return row.cells[reading.places[column]]; };
+  CommunicationCall call{.start_ns = span.start_ns,
+                         .end_ns = span.end_ns,
+                         .process = span.process,
+                         .thread = static_cast<uint32_t>(span.tid)};
+  if (cell(kTextId).is_integer()) {
+    ASSIGN_OR_RETURN(call.kind, KindOfNccl(cell(kTextId).integer));
+  }
+  if (call.kind == CommunicationCall::Kind::kOperation) {
+    std::optional<NcclPayload> payload;
+    if (IsText(cell(kPayload))) {
+      payload = nccl_.DecodeBytes(cell(kPayload).bytes);
+    } else if (IsText(cell(kJson))) {
+      payload = NcclPayloads::DecodeJson(cell(kJson).bytes);
+    } else if (cell(kJsonId).is_integer()) {
+      ASSIGN_OR_RETURN(const std::string_view text, LookUpString(cell(kJsonId).integer));
+      payload = NcclPayloads::DecodeJson(text);
+    }
+    if (payload.has_value()) {
+      const ProcessGroup group = GroupOfCommunicator(*payload);
+      // Only the calls that create a communicator know its size.
+      if (communicators_.insert(group.identity).second || group.size > 0) sink_.Group(group);
+      if (!payload->is_operation) return {};
+      call.group = group.Number();
+    }
+  }
+  batch_.communication.push_back(call);
   return {};
 }
 
@@ -326,6 +374,7 @@ Status RowReader::AddCall(Reading& reading, const Cells& cells) {
   ApiCall call;
   if (!Times(cells, call.start_ns, call.end_ns)) return {};
   call.process = cells[kGlobalTid] >> kThreadBits;
+  call.thread = static_cast<uint32_t>(cells[kGlobalTid] & kThreadMask);
   call.correlation = CorrelationOf(cells.Or(kCallCorrelation, kNoCorrelation));
   ASSIGN_OR_RETURN(call.name, NameOf(reading, cells, kNameId));
   batch_.calls.push_back(call);

@@ -3,11 +3,13 @@
 
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
+#include "importers/activities/nccl_payloads.h"
 #include "importers/activities/tables.h"
 #include "importers/sqlite/table.h"
 #include "importers/trace.h"
@@ -24,9 +26,11 @@ class RowReader final : public ShardReader {
  public:
   // All arguments but the sink belong to the trace.
   RowReader(const Layout& layout, std::span<const OpenTable> tables,
-            const std::optional<sqlite::Table>& strings, bool detail, EventSink& sink)
+            const std::optional<sqlite::Table>& strings, const NcclPayloads& nccl, bool detail,
+            EventSink& sink)
       : layout_(layout),
         tables_(tables),
+        nccl_(nccl),
         detail_(detail),
         readers_(tables.size()),
         strings_(strings),
@@ -89,6 +93,10 @@ class RowReader final : public ShardReader {
   // Reads rows whose names may be texts in them.
   Status ReadTexts(Reading& reading, Kind kind);
   Status AddNamedRange(Reading& reading, const sqlite::Row& row);
+  // A range of NCCL's, with what its payload says.
+  Status AddCommunication(Reading& reading, const sqlite::Row& row, const Span& span);
+  // The kind of call that is named so.
+  Result<CommunicationCall::Kind> KindOfNccl(int64_t text_id);
   void AddProcessName(const Reading& reading, const sqlite::Row& row);
   Status AddThreadName(const Reading& reading, const sqlite::Row& row);
   void AddMarker(const Cells& cells);
@@ -105,6 +113,9 @@ class RowReader final : public ShardReader {
 
   const Layout& layout_;
   std::span<const OpenTable> tables_;
+  const NcclPayloads& nccl_;
+  std::set<uint64_t> communicators_;                            // whose groups the sink knows
+  std::unordered_map<int64_t, CommunicationCall::Kind> calls_;  // by the number of their names
   bool detail_;
   std::vector<Reading> readers_;  // as tables_
   const std::optional<sqlite::Table>& strings_;

@@ -28,7 +28,7 @@ enum class Kind : uint8_t {
 };
 
 // Columns of a table in the order of the kind's own enum below; "": none.
-constexpr size_t kMaxColumns = 20;
+constexpr size_t kMaxColumns = 21;
 
 struct TableKind {
   Kind kind;
@@ -54,7 +54,16 @@ enum Marker : uint8_t { kMarkerFlags = kEnd };
 constexpr size_t kFirstDetail = 14;
 enum GpuDetails : uint8_t { kContext = kFirstDetail, kGraphNode, kRegisters, kStaticShared, kDynamicShared };
 enum RuntimeDetails : uint8_t { kResult = kFirstDetail, kThreadId };
-enum NvtxDetails : uint8_t { kRangeThread = kFirstDetail, kText, kTextId };
+enum NvtxDetails : uint8_t {
+  kRangeThread = kFirstDetail,
+  kText,
+  kTextId,
+  kFirstPayload,  // these only of traces with payloads of NCCL
+  kDomain = kFirstPayload,
+  kPayload,
+  kJson,
+  kJsonId
+};
 enum SyncDetails : uint8_t {
   kSyncDevice = kFirstDetail,
   kSyncStream,

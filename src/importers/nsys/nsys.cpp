@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "importers/activities/activity_trace.h"
+#include "importers/sqlite/for_each_row.h"
 
 namespace gpusonde::importers::nsys {
 namespace {
@@ -45,8 +46,9 @@ constexpr std::array kTables = {
     TableKind{Kind::kThreadNames, "ThreadNames", {"globalTid", "nameId"}, {}, /*only_in_detail=*/true},
     TableKind{Kind::kNvtx,
               "NVTX_EVENTS",
-              {"start", "end", "eventType", "", "", "", "", "", "", "", "", "", "", "", "globalTid", "text",
-               "textId"}},
+              {"start",     "end",  "eventType", "",         "",           "",         "",
+               "",          "",     "",          "",         "",           "",         "",
+               "globalTid", "text", "textId",    "domainId", "binaryData", "jsonText", "jsonTextId"}},
     TableKind{Kind::kSync,
               "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",
               {"start",
@@ -123,38 +125,6 @@ Result<int64_t> ReadSessionStart(const sqlite::Database& database) {
   return found && row.cells[0].is_integer() ? row.cells[0].integer : 0;
 }
 
-// Calls visit(row) for each row of a small table, with the columns in order; those that the table lacks are
-// null.
-template <class Visit>
-Status ForEachRow(const sqlite::Database& database, std::string_view name,
-                  std::span<const std::string_view> columns, Visit&& visit) {
-  ASSIGN_OR_RETURN(const std::optional<sqlite::Table> table, database.FindTable(name));
-  if (!table.has_value()) return {};
-  std::vector<size_t> wanted, places;
-  for (const std::string_view column : columns) {
-    const std::optional<size_t> index = table->Find(column);
-    places.push_back(wanted.size());
-    if (index.has_value())
-      wanted.push_back(*index);
-    else
-      places.back() = std::string_view::npos;
-  }
-  ASSIGN_OR_RETURN(const auto reader, table->Read(wanted));
-  for (size_t part = 0; part < table->parts(); ++part) {
-    TRY(reader->Seek(part));
-    sqlite::Row row;
-    while (true) {
-      ASSIGN_OR_RETURN(const bool more, reader->Next(row));
-      if (!more) break;
-      std::vector<sqlite::Cell> cells;
-      for (const size_t place : places)
-        cells.push_back(place < wanted.size() ? row.cells[place] : sqlite::Cell());
-      visit(cells);
-    }
-  }
-  return {};
-}
-
 // The GPUs by the numbers that events have: TARGET_INFO_CUDA_DEVICE maps those of each process to GPUs; older
 // exports have one number for all.
 Result<std::vector<TracedDevice>> ReadDevices(const sqlite::Database& database) {
@@ -163,9 +133,10 @@ Result<std::vector<TracedDevice>> ReadDevices(const sqlite::Database& database) 
   };
   std::vector<Mapped> mapped;
   constexpr std::array<std::string_view, 3> kMapColumns = {"gpuId", "cudaId", "pid"};
-  TRY(ForEachRow(database, "TARGET_INFO_CUDA_DEVICE", kMapColumns, [&](std::span<const sqlite::Cell> cells) {
-    mapped.push_back({cells[0].integer, cells[1].integer, cells[2].integer});
-  }));
+  TRY(sqlite::ForEachRow(database, "TARGET_INFO_CUDA_DEVICE", kMapColumns,
+                         [&](std::span<const sqlite::Cell> cells) {
+                           mapped.push_back({cells[0].integer, cells[1].integer, cells[2].integer});
+                         }));
   std::vector<TracedDevice> devices;
   constexpr std::array<std::string_view, 14> kColumns = {"id",
                                                          "name",
@@ -181,7 +152,7 @@ Result<std::vector<TracedDevice>> ReadDevices(const sqlite::Database& database) 
                                                          "maxShmemPerSm",
                                                          "computeMajor",
                                                          "computeMinor"};
-  TRY(ForEachRow(database, "TARGET_INFO_GPU", kColumns, [&](std::span<const sqlite::Cell> cells) {
+  TRY(sqlite::ForEachRow(database, "TARGET_INFO_GPU", kColumns, [&](std::span<const sqlite::Cell> cells) {
     const auto number = [&](size_t column) {
       return cells[column].is_integer() ? std::optional(cells[column].integer) : std::nullopt;
     };
