@@ -63,6 +63,10 @@ LoaderLine MakeLoaderLine(const LoaderWaits& loader, int64_t first_ns) {
           .longest = Since(first_ns, loader.longest)};
 }
 
+FullQueueLine MakeFullQueueLine(const FullQueue& queue, int64_t first_ns) {
+  return {.count = queue.count, .blocked_ns = queue.blocked_ns, .longest = Since(first_ns, queue.longest)};
+}
+
 }  // namespace
 
 int64_t CountOutliers(const model::Sketch& sketch) {
@@ -254,6 +258,7 @@ RankLine MakeRankLine(const JobRank& rank) {
           .gaps = MakeIdleLine(timeline.stream_gaps()),
           .host_gaps = MakeHostGapsLine(result.host_gaps, result.extent.first_ns),
           .loader = MakeLoaderLine(result.loader, result.extent.first_ns),
+          .full_queue = MakeFullQueueLine(result.full_queue, result.extent.first_ns),
           .busy_windows_ns = result.busy_windows_ns,
           .launch_latency = MakeDurationLine({}, timeline.launch_latency()),
           .queue_delay = MakeDurationLine({}, timeline.queue_delay()),

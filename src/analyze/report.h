@@ -91,6 +91,13 @@ struct LoaderLine {
   std::vector<HostGapsLine::Gap> longest;  // stretches of that, at most 3, longest first
 };
 
+// Launch calls that were blocked as the queue of their stream was full (timeline/full_queue.h).
+struct FullQueueLine {
+  int64_t count = 0;
+  int64_t blocked_ns = 0;
+  std::vector<HostGapsLine::Gap> longest;  // at most 3, longest first
+};
+
 // A process on a device: what the device did over time.
 struct RankLine {
   int64_t rank = 0;  // in the job: from the trace, else the index in this list
@@ -115,6 +122,7 @@ struct RankLine {
   IdleLine gaps;         // of each stream, summed
   HostGapsLine host_gaps;
   LoaderLine loader;
+  FullQueueLine full_queue;
   std::vector<int64_t> busy_windows_ns;  // of each 128th of the span; empty if there were no events
   DurationLine launch_latency;
   DurationLine queue_delay;
@@ -284,6 +292,21 @@ struct StepParts {
   int64_t idle_ns = 0;
 };
 
+// The clock of a rank's device, where its trace has samples (findings/clocks.cpp).
+struct ClockLine {
+  int64_t rank = 0;
+  size_t trace = 0;
+  int64_t samples = 0;                     // within the rank's span
+  int64_t usual_mhz = 0;                   // that nine tenths of the time with samples have at most
+  int64_t lowest_mhz = 0;                  // while low and slow
+  int64_t slow_ns = 0;                     // of slow steps on the device, and of unusual windows
+  int64_t slow_low_ns = 0;                 // of that, with a low clock
+  int64_t other_low_ns = 0;                // of the rest of the span, with a low clock
+  int64_t lost_ns = 0;                     // of slow_low_ns, if speed follows the clock
+  uint64_t throttle_reasons = 0;           // of samples while low and slow: bits of model/metric_catalogue.h
+  std::vector<HostGapsLine::Gap> longest;  // low and slow, at most 3, longest first
+};
+
 // The steps of a rank: the ranges that its program repeats (steps/).
 struct StepsLine {
   struct Kernel {
@@ -363,6 +386,7 @@ struct Report {
   std::vector<CommunicationLine> communication;
   std::vector<KernelMetricLine> kernel_metrics;
   std::vector<StepsLine> steps;
+  std::vector<ClockLine> clocks;
   std::vector<OperatorLine> operators;           // with Options::operators
   std::vector<CriticalPathLine> critical_paths;  // with Options::critical_path
   std::vector<WavesLine> waves;                  // with Options::waves

@@ -46,6 +46,10 @@ void ReportBuilder::AddDetail(const DetailResult& detail) {
   if (detail.without_spans) report_.notes.push_back({trace, "no_operators", 1});
   if (detail.without_paths) report_.notes.push_back({trace, "no_critical_paths", 1});
   operators_.Merge(detail.operators);
+  if (!detail.clocks.empty())
+    for (JobRank& rank : ranks_)
+      if (rank.trace == trace)
+        rank.clock = detail.clocks.TrackOf(rank.result.key.process, rank.result.key.device);
   for (const RankWaves& rank : detail.waves) waves_.emplace_back(trace, rank);
   for (const CriticalPath& path : detail.paths) paths_.emplace_back(trace, path);
 }
@@ -219,6 +223,7 @@ Result<Report> ReportBuilder::Finish() && {
   report_.slow_ranks = FindSlowRanks(job);
   report_.kernel_metrics = CompareKernelMetrics(job);
   report_.steps = SumSteps(job);
+  report_.clocks = CompareClocks(job, report_.windows);
   operators_.Finish();
   report_.operators = MakeOperatorLines(operators_);
   AddPaths(job, compared.waits);

@@ -12,16 +12,9 @@ namespace gpusonde::analyze {
 namespace {
 
 constexpr std::optional<AdviceLine> (*kRules[])(const Report&) = {
-    AdviseExposedCommunication,
-    AdviseHostStalls,
-    AdviseLaunchBound,
-    AdviseLoaderBound,
-    AdvisePageableMemory,
-    AdviseSlowPeriods,
-    AdviseSlowRank,
-    AdviseSmallKernels,
-    AdviseStraggler,
-    AdviseSynchronousCopies,
+    AdviseClockThrottling, AdviseExposedCommunication, AdviseFullQueue,      AdviseHostStalls,
+    AdviseLaunchBound,     AdviseLoaderBound,          AdvisePageableMemory, AdviseSlowPeriods,
+    AdviseSlowRank,        AdviseSmallKernels,         AdviseStraggler,      AdviseSynchronousCopies,
     AdviseTailEffect,
 };
 

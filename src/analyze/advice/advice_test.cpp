@@ -82,6 +82,68 @@ TEST(Advice, LoaderBoundFromATwentiethWithinItsWaitsOn) {
   EXPECT_EQ(advice[0].places[0].begin_ns, 5'100 * kMs);
 }
 
+TEST(Advice, FullQueueFromATenthInBlockedLaunchesOnIfTheGpuIsBusy) {
+  Report report = Busy();
+  report.ranks[1].full_queue = {.count = 90, .blocked_ns = 100 * kMs - 1};
+  EXPECT_EQ(RulesOf(Advise(report)), Rules());
+  report.ranks[1].full_queue = {.count = 90, .blocked_ns = 100 * kMs, .longest = {{100 * kMs, 130 * kMs}}};
+  const std::vector<AdviceLine> advice = Advise(report);
+  ASSERT_EQ(RulesOf(advice), Rules{"full_queue"});
+  EXPECT_EQ(advice[0].rank, 1);
+  EXPECT_EQ(advice[0].gain_ns, 0);
+  EXPECT_NE(advice[0].finding.find("90 launch calls took 100.000 ms"), std::string::npos);
+  ASSERT_EQ(advice[0].places.size(), 1u);
+  EXPECT_EQ(advice[0].places[0].begin_ns, 5'100 * kMs);
+  // A GPU that is idle although launches wait has another trouble.
+  report.ranks[1].idle_ns = 201 * kMs;
+  EXPECT_EQ(RulesOf(Advise(report)), Rules());
+}
+
+TEST(Advice, ClockThrottlingIfTheClockIsLowInMostSlowTimeAndSeldomElse) {
+  Report report = Busy();
+  report.clocks = {{.rank = 1,
+                    .samples = 1'000,
+                    .usual_mhz = 1'980,
+                    .lowest_mhz = 990,
+                    .slow_ns = 40 * kMs,
+                    .slow_low_ns = 20 * kMs,
+                    .other_low_ns = 200 * kMs,
+                    .lost_ns = 10 * kMs,
+                    .throttle_reasons = 0x4,
+                    .longest = {{100 * kMs, 110 * kMs}}}};
+  const std::vector<AdviceLine> advice = Advise(report);
+  ASSERT_EQ(RulesOf(advice), Rules{"clock_throttling"});
+  EXPECT_EQ(advice[0].rank, 1);
+  EXPECT_EQ(advice[0].gain_ns, 10 * kMs);
+  EXPECT_NE(advice[0].finding.find("in 50.0 % of the device's time of slow steps"), std::string::npos);
+  EXPECT_NE(advice[0].finding.find("990 MHz where lowest, while it is 1980 MHz usually"), std::string::npos);
+  EXPECT_NE(advice[0].finding.find("reasons: power cap"), std::string::npos);
+  ASSERT_EQ(advice[0].places.size(), 1u);
+  EXPECT_EQ(advice[0].places[0].begin_ns, 5'100 * kMs);
+  // Not if it explains less than half, is as low elsewhere, or costs little.
+  Report less = report;
+  less.clocks[0].slow_low_ns = 20 * kMs - 1;
+  EXPECT_EQ(RulesOf(Advise(less)), Rules());
+  Report elsewhere = report;
+  elsewhere.clocks[0].other_low_ns = 250 * kMs;
+  EXPECT_EQ(RulesOf(Advise(elsewhere)), Rules());
+  Report cheap = report;
+  cheap.clocks[0].lost_ns = 10 * kMs - 1;
+  EXPECT_EQ(RulesOf(Advise(cheap)), Rules());
+}
+
+TEST(Advice, SlowPeriodsSayWhatTheClockWas) {
+  Report report = Busy();
+  report.windows = {
+      {.rank = 1, .begin_ns = 0, .end_ns = 100 * kMs, .kernels = 10, .kernel_ns = 60 * kMs, .ratio = 2}};
+  ASSERT_EQ(RulesOf(Advise(report)), Rules{"slow_periods"});
+  EXPECT_NE(Advise(report)[0].action.find("the report doesn't have them"), std::string::npos);
+  report.clocks = {{.rank = 1, .usual_mhz = 1'980, .slow_ns = 100 * kMs}};
+  EXPECT_NE(Advise(report)[0].action.find("The clock wasn't low"), std::string::npos);
+  report.clocks[0].slow_low_ns = 60 * kMs;
+  EXPECT_NE(Advise(report)[0].action.find("see clock_throttling"), std::string::npos);
+}
+
 TEST(Advice, HostStallsFromATwentiethInLongGapsOn) {
   Report report = Busy();
   report.ranks[0].host_gaps = {.long_ns = 50 * kMs - 1, .long_count = 3};

@@ -16,7 +16,9 @@
 // most by it.
 namespace gpusonde::analyze {
 
+std::optional<AdviceLine> AdviseClockThrottling(const Report& report);
 std::optional<AdviceLine> AdviseExposedCommunication(const Report& report);
+std::optional<AdviceLine> AdviseFullQueue(const Report& report);
 std::optional<AdviceLine> AdviseHostStalls(const Report& report);
 std::optional<AdviceLine> AdviseLaunchBound(const Report& report);
 std::optional<AdviceLine> AdviseLoaderBound(const Report& report);
@@ -51,6 +53,11 @@ WorstRank FindWorstRank(const Report& report, double share, Loss loss) {
   }
   return worst;
 }
+
+// The clock of a rank; null without samples.
+const ClockLine* ClockOf(const Report& report, const RankLine& rank);
+// Whether the clock was low in most of the slow time, and more often than in the rest.
+bool IsThrottled(const ClockLine& clock, int64_t span_ns);
 
 // What kernels took beyond as many at a ratio of 1.
 int64_t ExcessOf(int64_t taken_ns, double ratio);

@@ -32,10 +32,20 @@ std::optional<AdviceLine> AdviseSlowPeriods(const Report& report) {
   advice.finding =
       fmt::format("in {} its kernels took longer than the same kernels at other times ({} where most)",
                   Counted(static_cast<int64_t>(windows.size()), "period"), Longer(most));
-  advice.action =
-      "A lower clock looks like this; so do another program on the GPU and data that needs more work. Watch "
-      "the "
-      "clocks, power and temperature (nvidia-smi -q -d CLOCK,PERFORMANCE): the report doesn't have them.";
+  const ClockLine* const clock = ClockOf(report, *worst.rank);
+  if (clock == nullptr)
+    advice.action =
+        "A lower clock looks like this; so do another program on the GPU and data that needs more work. "
+        "Watch "
+        "the clocks, power and temperature (nvidia-smi -q -d CLOCK,PERFORMANCE): the report doesn't have "
+        "them.";
+  else if (IsThrottled(*clock, worst.rank->span_ns))
+    advice.action = "The clock was low then, too: see clock_throttling.";
+  else
+    advice.action =
+        "The clock wasn't low for most of that time: look for another program on the GPU, and for data that "
+        "needs "
+        "more work.";
   advice.gain_basis =
       "the time of the kernels in these periods beyond what the same kernels take at other times";
   for (size_t i = 0; i < std::min(windows.size(), kMaxEvidence); ++i)

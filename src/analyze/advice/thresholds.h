@@ -17,6 +17,11 @@ inline constexpr double kHostStalls = 0.05;
 // Share within waits for the data loader: as for long gaps, of which they are the reason.
 inline constexpr double kLoaderBound = 0.05;
 
+// Share in launches that a full queue blocks: as for short gaps, of which they are the opposite.
+inline constexpr double kFullQueue = 0.10;
+// Share in which a GPU with a full queue may be idle, at most; if it is more, its work waits for something.
+inline constexpr double kIdleBehindQueue = 0.20;
+
 // ns. An empty kernel takes 2 to 3 µs on a GPU, and a launch costs the host about as much again: below 10 µs
 // much of a kernel's time is overhead.
 inline constexpr int64_t kSmallKernel = 10'000;
@@ -40,6 +45,11 @@ inline constexpr double kExposedCommunication = 0.10;
 
 // Share that last waves lose: the bound is generous, as a last wave's blocks run faster, alone.
 inline constexpr double kLastWaves = 0.05;
+
+// Share of the slow time that has a low clock: at least half of what is to be explained.
+inline constexpr double kLowClock = 0.5;
+// How many times more often the clock is low in slow time than in the rest.
+inline constexpr double kLowClockOftener = 2;
 
 // Share that a straggler, a slow rank or slow periods cost. They are significant already (docs/analyze.md);
 // less is lost in the variation between runs.

@@ -8,14 +8,19 @@
 
 namespace gpusonde::analyze {
 
-Result<DetailResult> ReadDetail(const std::string& path, const Options& options) {
+Result<DetailResult> ReadDetail(const std::string& path, importers::TraceFormat format,
+                                const Options& options) {
   using importers::TraceFormat;
   DetailResult result{.without_spans = options.operators, .without_paths = options.critical_path};
+  if (!options.kernel_summary) {
+    ASSIGN_OR_RETURN(
+        result.clocks,
+        importers::ReadClocks(path, format, {.partial = options.partial, .temp_limit = options.temp_limit}));
+  }
   if (!options.operators && !options.critical_path && !options.waves) return result;
   ASSIGN_OR_RETURN(const auto trace,
                    importers::OpenTrace(
                        path, {.partial = options.partial, .detail = true, .temp_limit = options.temp_limit}));
-  const TraceFormat format = trace->info().format;
   if (format == TraceFormat::kSonde || format == TraceFormat::kNcuCsv) return result;
   DetailState state(/*one_process=*/format != TraceFormat::kNsysSqlite,
                     {.calls = options.critical_path, .waves = options.waves});

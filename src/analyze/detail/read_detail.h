@@ -9,14 +9,17 @@
 #include "analyze/detail/operators.h"
 #include "analyze/detail/waves.h"
 #include "base/result.h"
+#include "importers/clocks.h"
+#include "importers/trace.h"
 
 namespace gpusonde::analyze {
 
-// What a second pass over a trace, in detail, found.
+// What further passes over a trace found: for its clocks, and in detail.
 struct DetailResult {
   OperatorTable operators;
   std::vector<CriticalPath> paths;
   std::vector<RankWaves> waves;
+  importers::Clocks clocks;
   bool without_spans = false;  // operators were asked for, but no work was launched in any
   bool without_paths = false;  // so critical paths
 
@@ -25,6 +28,7 @@ struct DetailResult {
     archive(operators);
     archive(paths);
     archive(waves);
+    archive(clocks);
     archive(without_spans);
     archive(without_paths);
   }
@@ -32,6 +36,7 @@ struct DetailResult {
 
 // Reads a whole trace in detail as far as options ask for it; nothing of formats without details (recordings,
 // Nsight Compute's files). Errors: those of importers::OpenTrace and of reading.
-Result<DetailResult> ReadDetail(const std::string& path, const Options& options);
+Result<DetailResult> ReadDetail(const std::string& path, importers::TraceFormat format,
+                                const Options& options);
 
 }  // namespace gpusonde::analyze

@@ -14,6 +14,7 @@
 #include "analyze/name_table.h"
 #include "analyze/report.h"
 #include "analyze/timeline/process_timeline.h"
+#include "importers/clocks.h"
 
 // Findings across all ranks. Each function adds its lines to a report; all are pure.
 namespace gpusonde::analyze {
@@ -25,6 +26,7 @@ struct JobRank {
   bool numbered = false;        // by its trace or the user; else the number is its place
   int64_t epoch_offset_ns = 0;  // added to its times, they are ns since the Unix epoch
   KnownGroups groups;           // of its trace
+  importers::ClockTrack clock;  // of its device
   RankResult result;            // names are numbered as in Job::names
 };
 
@@ -56,6 +58,9 @@ std::vector<CopyEffectLine> FindCopyEffects(const Job& job);
 std::vector<SlowRankLine> FindSlowRanks(const Job& job);
 // Of each rank with steps, in the order of ranks.
 std::vector<StepsLine> SumSteps(const Job& job);
+// Of each rank with samples of its clock within its span, in the order of ranks; with the unusual windows of
+// all.
+std::vector<ClockLine> CompareClocks(const Job& job, std::span<const WindowLine> windows);
 
 // How long a rank waited in a collective for the one that came last.
 struct CollectiveWait {

@@ -65,6 +65,12 @@ void Write(JsonWriter& json, const LoaderLine& line) {
   json.EndObject();
 }
 
+void Write(JsonWriter& json, const FullQueueLine& line) {
+  json.Key("full_queue").BeginObject().Field("count", line.count).Field("blocked_ns", line.blocked_ns);
+  Write(json, line.longest);
+  json.EndObject();
+}
+
 void Write(JsonWriter& json, const DistributionLine& line) {
   json.BeginObject().Field("name", line.name).Key("bins").BeginArray();
   for (const DistributionLine::Bin& bin : line.bins) {
@@ -101,6 +107,7 @@ void Write(JsonWriter& json, const RankLine& line) {
   Write(json, line.host_gaps);
   json.Column("busy_windows_ns", line.busy_windows_ns);
   Write(json, line.loader);
+  Write(json, line.full_queue);
   json.EndObject();
 }
 
@@ -224,6 +231,16 @@ void Write(JsonWriter& json, const WavesLine& line) {
   json.EndArray().EndObject();
 }
 
+void Write(JsonWriter& json, const ClockLine& line) {
+  json.BeginObject().Field("rank", line.rank).Field("trace", static_cast<int64_t>(line.trace));
+  json.Field("samples", line.samples).Field("usual_mhz", line.usual_mhz).Field("lowest_mhz", line.lowest_mhz);
+  json.Field("slow_ns", line.slow_ns).Field("slow_low_ns", line.slow_low_ns);
+  json.Field("other_low_ns", line.other_low_ns).Field("lost_ns", line.lost_ns);
+  json.Field("throttle_reasons", static_cast<int64_t>(line.throttle_reasons));
+  Write(json, line.longest);
+  json.EndObject();
+}
+
 void Write(JsonWriter& json, const AdviceLine& line) {
   json.BeginObject().Field("rule", line.rule).Field("rank", line.rank).Field("ranks", line.ranks);
   json.Field("gain_ns", line.gain_ns).Field("span_ns", line.span_ns).Field("finding", line.finding);
@@ -270,6 +287,7 @@ std::string ToJson(const Report& report) {
   WriteLines(json, "kernel_metrics", report.kernel_metrics);
   WriteLines(json, "distributions", report.distributions);
   WriteLines(json, "steps", report.steps);
+  WriteLines(json, "clocks", report.clocks);
   WriteLines(json, "operators", report.operators);
   WriteLines(json, "critical_paths", report.critical_paths);
   WriteLines(json, "waves", report.waves);

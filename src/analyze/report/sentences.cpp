@@ -249,8 +249,11 @@ AdviceSentences SentencesOf(const AdviceLine& advice, const Report& report, cons
     if (advice.ranks > 1) ranks += fmt::format(", the worst of {}", Counted(advice.ranks, "such rank"));
   }
   text.finding = fmt::format("{} ({}): {}. {}", advice.rule, ranks, advice.finding, advice.action);
-  text.gain = fmt::format("at most {}, {} of the span: {}", Time(advice.gain_ns),
-                          Percent(advice.gain_ns, advice.span_ns), advice.gain_basis);
+  if (advice.gain_ns == 0)
+    text.gain = fmt::format("none: {}", advice.gain_basis);
+  else
+    text.gain = fmt::format("at most {}, {} of the span: {}", Time(advice.gain_ns),
+                            Percent(advice.gain_ns, advice.span_ns), advice.gain_basis);
   for (const std::string& name : advice.names)
     text.evidence += (text.evidence.empty() ? "" : "; ") + shown(name);
   for (const AdviceLine::Place& place : advice.places)

@@ -141,7 +141,7 @@ Result<TracePart> ReadPart(const std::string& path, const std::optional<Share>& 
     part.state.DropRecords();
   }
   if (detail) {
-    ASSIGN_OR_RETURN(part.detail, ReadDetail(path, options));
+    ASSIGN_OR_RETURN(part.detail, ReadDetail(path, trace->info().format, options));
   }
   return part;
 }

@@ -72,6 +72,7 @@ class RankFollower {
     }
     busy_.Add(event.start_ns, event.end_ns);
     steps_.Add(record, timeline);
+    full_queue_.Add(record);
     result_.timeline.Add(record, is_communication);
     if (record.has_call != 0) result_.queue.Leave(event.start_ns);
     if (is_kernel)
@@ -91,6 +92,7 @@ class RankFollower {
     result_.kernels = kernels_.Finish();
     result_.steps = steps_.Finish(result_.timeline);
     result_.loader = std::move(loader_).Finish();
+    result_.full_queue = std::move(full_queue_).Finish();
     return std::move(result_);
   }
 
@@ -108,6 +110,7 @@ class RankFollower {
   KernelStrata kernels_;
   StepFollower steps_;
   LoaderFollower loader_;
+  FullQueueFollower full_queue_;
   const CommunicatorLaunches& communicators_;
 };
 

@@ -10,6 +10,7 @@
 #include "analyze/extent.h"
 #include "analyze/steps/step_times.h"
 #include "analyze/timeline/busy_windows.h"
+#include "analyze/timeline/full_queue.h"
 #include "analyze/timeline/host_gaps.h"
 #include "analyze/timeline/kernel_strata.h"
 #include "analyze/timeline/loader_waits.h"
@@ -44,6 +45,7 @@ struct RankResult {
   std::vector<int64_t> busy_windows_ns;  // BusyWindows; kWindows of them
   HostGaps host_gaps;
   LoaderWaits loader;
+  FullQueue full_queue;
   QueueLength queue;
   KernelResult kernels;
   // By their starts, the first kMaxCollectives.
@@ -60,6 +62,7 @@ struct RankResult {
     archive.Require(busy_windows_ns.size() == kWindows);
     archive(host_gaps);
     archive(loader);
+    archive(full_queue);
     archive(queue);
     archive(kernels);
     archive(collectives);

@@ -15,10 +15,10 @@ class Trace:
         self.events, self.now, self.count = [], 1000, 0
 
     def launch(self, name, duration, gap=0, late=False, category="kernel", call="cudaLaunchKernel", call_duration=1,
-               args=()):
-        """`late`: the host launches only after the work before has ended."""
+               ahead=50, args=()):
+        """`late`: the host launches only after the work before has ended; else `ahead` of the end."""
         start = self.now + gap
-        called = start - 1 if late else self.now - 50
+        called = start - 1 if late else self.now - ahead
         self.count += 1
         args = {"correlation": self.count, "stream": 7, "device": 0, **dict(args)}
         self.events.append({"ph": "X", "cat": "cuda_runtime", "name": call, "pid": 9, "tid": 9, "ts": called,
@@ -74,9 +74,17 @@ def exposed_communication(nearly):  # 10.7 %, or 9.1 %
     return trace
 
 
+def full_queue(nearly):  # 1,009 launches wait, or 899
+    trace = Trace()
+    trace.now = 1_000_000
+    for _ in range(3000):
+        trace.launch("gemm", 100, ahead=89_950 if nearly else 100_950, call_duration=90)
+    return trace
+
+
 folder = pathlib.Path(sys.argv[1])
 folder.mkdir()
-for rule in (launch_bound, host_stalls, small_kernels, pageable_memory, synchronous_copies, exposed_communication):
+for rule in (full_queue, launch_bound, host_stalls, small_kernels, pageable_memory, synchronous_copies, exposed_communication):
     for nearly in (False, True):
         path = folder / f"{rule.__name__}{'.nearly' if nearly else ''}.json"
         path.write_text(json.dumps({"traceEvents": rule(nearly).events}))
