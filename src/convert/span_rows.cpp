@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "convert/span_rows.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -34,7 +36,7 @@ std::string_view RangeKindOf(SpanKind kind) {
 }
 
 // "cuLaunchKernel" but not "cudaLaunchKernel"; nvprof's calls only have numbers.
-std::string_view DomainOf(const Span& span, std::string_view name) {
+std::string_view DomainOfCall(const Span& span, std::string_view name) {
   if (span.kind == SpanKind::kOsCall) return "os";
   const bool of_driver = name.starts_with("driver") ||
                          (name.size() > 2 && name.starts_with("cu") && name[2] >= 'A' && name[2] <= 'Z');
@@ -189,7 +191,7 @@ void SpanRows::WriteCall(const Span& span, const Id128& stack) {
        .correlation = span.correlation == importers::kNoCorrelation ? -2 : span.correlation,
        .start_ns = span.start_ns + epoch_offset_ns_,
        .end_ns = span.end_ns + epoch_offset_ns_,
-       .domain = std::string(DomainOf(span, name)),
+       .domain = std::string(DomainOfCall(span, name)),
        .name = ToUtf8(name),
        .result = span.has_result != 0 ? std::optional(span.result) : std::nullopt,
        .stack = stack,
@@ -203,8 +205,15 @@ void SpanRows::WriteRange(const Span& span) {
        .start_ns = span.start_ns + epoch_offset_ns_,
        .end_ns = span.has_end != 0 ? std::optional(span.end_ns + epoch_offset_ns_) : std::nullopt,
        .kind = std::string(RangeKindOf(span.kind)),
-       .domain = "",
+       .domain = DomainOf(span),
        .name = ToUtf8(names_.Get(span.name))});
+}
+
+std::string SpanRows::DomainOf(const Span& span) const {
+  const bool is_nvtx = span.kind == SpanKind::kNvtxPushPop || span.kind == SpanKind::kNvtxStartEnd;
+  if (!is_nvtx || span.result == 0) return "";
+  const auto known = domains_.find({span.process, span.result});
+  return known != domains_.end() ? known->second : fmt::format("domain {}", span.result);
 }
 
 // True the first time, as far as it is remembered.

@@ -30,12 +30,15 @@ using SpanRuns = analyze::SpanRuns;
 // Python functions have no rows of their own. Not thread-safe.
 class SpanRows {
  public:
+  // The names of NVTX domains by process and number.
+  using DomainNames = std::map<std::pair<int64_t, int32_t>, std::string>;
   // Where a span's process is found.
   using ProcessId = std::function<Id128(int64_t process)>;
   // All must outlive it. Times of rows are those of spans plus `epoch_offset_ns`.
-  SpanRows(NameStore& names, ProcessId process_id, int64_t epoch_offset_ns, Rows& rows,
-           model::DropCounts& drops)
+  SpanRows(NameStore& names, const DomainNames& domains, ProcessId process_id, int64_t epoch_offset_ns,
+           Rows& rows, model::DropCounts& drops)
       : names_(names),
+        domains_(domains),
         process_id_(std::move(process_id)),
         epoch_offset_ns_(epoch_offset_ns),
         rows_(rows),
@@ -74,9 +77,12 @@ class SpanRows {
   Id128 WriteLocation(importers::SpanKind kind, std::string_view name);
   void WriteCall(const importers::Span& span, const Id128& stack);
   void WriteRange(const importers::Span& span);
+  // "" without one; "domain 7" if the trace doesn't name it.
+  std::string DomainOf(const importers::Span& span) const;
   bool Remember(const Id128& id);
 
   NameStore& names_;
+  const DomainNames& domains_;
   ProcessId process_id_;
   int64_t epoch_offset_ns_;
   Rows& rows_;

@@ -63,13 +63,14 @@ class SpanRowsTest : public testing::Test {
       return {};
     });
     EXPECT_TRUE(spans_.Finish().has_value());
-    SpanRows writer(names_, [](int64_t) { return Id128{}; }, 0, rows, drops_);
+    SpanRows writer(names_, domains_, [](int64_t) { return Id128{}; }, 0, rows, drops_);
     EXPECT_TRUE(writer.Write(spans_).has_value());
     EXPECT_TRUE(rows.PassAll().has_value());
     return depths;
   }
 
   NameStore names_;
+  SpanRows::DomainNames domains_;
   SpanRuns spans_{std::make_shared<analyze::TemporaryFile>()};
   model::DropCounts drops_;
 };
@@ -81,6 +82,31 @@ TEST_F(SpanRowsTest, ACallIsInWhatIsOpenOnItsThreadInAnyOrderOfTheFile) {
   Add(0, 90, SpanKind::kOperator, "elsewhere", 2);
   Add(0, 90, SpanKind::kPython, "f");
   EXPECT_THAT(Depths(), ElementsAre(3));
+}
+
+TEST_F(SpanRowsTest, RangesKeepTheDomainOfTheirProcess) {
+  domains_ = {{{7, 1}, "NCCL"}, {{8, 1}, "other"}};
+  for (const auto& [process, domain, kind] :
+       {std::tuple(7, 1, SpanKind::kNvtxPushPop), std::tuple(8, 1, SpanKind::kNvtxStartEnd),
+        std::tuple(7, 2, SpanKind::kNvtxPushPop), std::tuple(7, 0, SpanKind::kNvtxPushPop),
+        std::tuple(7, 1, SpanKind::kAnnotation)})
+    spans_.Add({.start_ns = 10,
+                .end_ns = 20,
+                .process = process,
+                .result = domain,
+                .name = names_.Add("a"),
+                .kind = kind});
+  std::vector<std::string> found;
+  Rows rows([&](const model::Batch& batch) -> Status {
+    if (batch.table == "ranges")
+      for (const model::Range& range : model::RowsOf(model::kRanges, batch)) found.push_back(range.domain);
+    return {};
+  });
+  EXPECT_TRUE(spans_.Finish().has_value());
+  SpanRows writer(names_, domains_, [](int64_t) { return Id128{}; }, 0, rows, drops_);
+  EXPECT_TRUE(writer.Write(spans_).has_value());
+  EXPECT_TRUE(rows.PassAll().has_value());
+  EXPECT_THAT(found, testing::UnorderedElementsAre("NCCL", "other", "domain 2", "", ""));
 }
 
 TEST_F(SpanRowsTest, AChildThatEndsAfterItsParentEndsWithIt) {

@@ -65,6 +65,10 @@ void TraceRows::NameThread(int64_t process, int32_t tid, std::string_view name) 
         ToUtf8(name.starts_with(kThread) ? name.substr(kThread.size()) : name);
 }
 
+void TraceRows::NameDomain(int64_t process, int32_t domain, std::string_view name) {
+  if (domain_names_.size() < kMaxThreads) domain_names_[{KeyOf(process), domain}] = ToUtf8(name);
+}
+
 TraceRows::Process& TraceRows::ProcessOf(int64_t key) {
   const auto [entry, is_new] = processes_.try_emplace(key);
   if (is_new) {
@@ -213,7 +217,8 @@ Status TraceRows::Finish() {
   WriteProcesses();
   TRY(spans_.Finish());
   model::DropCounts drops;
-  SpanRows spans(names_, [this](int64_t key) { return IdOf(key); }, info_.epoch_offset_ns, rows_, drops);
+  SpanRows spans(
+      names_, domain_names_, [this](int64_t key) { return IdOf(key); }, info_.epoch_offset_ns, rows_, drops);
   TRY(spans.Write(spans_));
   WriteDrops(drops);
   TRY(status());

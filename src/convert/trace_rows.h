@@ -50,6 +50,7 @@ class TraceRows final : public importers::EventSink {
   void Detailed(const importers::EventBatch& batch) override;
   void NameProcess(int64_t process, std::string_view name) override;
   void NameThread(int64_t process, int32_t tid, std::string_view name) override;
+  void NameDomain(int64_t process, int32_t domain, std::string_view name) override;
 
   // The first error so far: of the rows' sink or of temporary files; kUnsupported for too many processes.
   Status status() const;
@@ -62,7 +63,7 @@ class TraceRows final : public importers::EventSink {
 
  private:
   static constexpr size_t kMaxProcesses = 65'536;
-  // Named processes and threads; of more, names are forgotten.
+  // Named processes, threads and domains; of more, names are forgotten.
   static constexpr size_t kMaxThreads = 262'144;
 
   struct Process {
@@ -97,6 +98,7 @@ class TraceRows final : public importers::EventSink {
   std::map<int64_t, Process> processes_;
   std::map<int64_t, std::string> process_names_;
   std::map<std::pair<int64_t, int32_t>, std::string> thread_names_;
+  SpanRows::DomainNames domain_names_;             // by key
   std::set<std::pair<int64_t, int32_t>> threads_;  // by key
   std::map<std::pair<int64_t, int32_t>, Id128> devices_;
   std::optional<int64_t> pid_;       // of the one process

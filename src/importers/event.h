@@ -142,7 +142,9 @@ struct Span {
   int64_t process = 0;
   int64_t correlation = kNoCorrelation;  // of calls
   int32_t tid = 0;
-  int32_t result = 0;  // of calls, where the trace has it
+  // Of calls, where the trace has it; of NVTX ranges the number of their domain in the process, 0 without
+  // one.
+  int32_t result = 0;
   uint32_t name = 0;
   SpanKind kind = SpanKind::kCall;
   uint8_t has_end = 1;     // else the range was still open when the trace ended, and end_ns is its start
@@ -229,6 +231,7 @@ class EventSink {
   virtual void Detailed(const EventBatch& /*batch*/) {}
   virtual void NameProcess(int64_t /*process*/, std::string_view /*name*/) {}
   virtual void NameThread(int64_t /*process*/, int32_t /*tid*/, std::string_view /*name*/) {}
+  virtual void NameDomain(int64_t /*process*/, int32_t /*domain*/, std::string_view /*name*/) {}
 };
 
 // Batches events for a sink: a virtual call for each would cost more than reading it.

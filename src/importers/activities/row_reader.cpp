@@ -19,9 +19,10 @@ constexpr size_t kMaxCachedNames = 65'536;
 
 constexpr std::string_view kNoName = "[unnamed]";
 
-// ENUM_NSYS_EVENT_TYPE: the two that are ranges.
+// ENUM_NSYS_EVENT_TYPE: the two that are ranges, and what names a domain.
 constexpr int64_t kPushPopRange = 59;
 constexpr int64_t kStartEndRange = 60;
+constexpr int64_t kDomainCreation = 75;
 
 // CUpti_ActivityFlag.
 constexpr int64_t kMarkerStart = 1 << 1;
@@ -33,6 +34,13 @@ constexpr int64_t kThreadMask = (int64_t{1} << kThreadBits) - 1;
 
 bool IsText(const sqlite::Cell& cell) {
   return cell.type == sqlite::CellType::kText || cell.type == sqlite::CellType::kBlob;
+}
+
+// The number of an NVTX domain; 0 for the default one and for what is no number.
+int32_t DomainOf(const sqlite::Cell& cell) {
+  const bool valid =
+      cell.is_integer() && cell.integer > 0 && cell.integer <= std::numeric_limits<int32_t>::max();
+  return valid ? static_cast<int32_t>(cell.integer) : 0;
 }
 
 int64_t CorrelationOf(int64_t number) {
@@ -82,7 +90,7 @@ Status RowReader::Begin(size_t index) {
   std::vector<size_t> columns;
   std::array<std::optional<size_t>, kMaxColumns> places;
   const bool is_nvtx = table.kind.kind == Kind::kNvtx;
-  const size_t nvtx_columns = nccl_.empty() ? size_t{kFirstPayload} : kMaxColumns;
+  const size_t nvtx_columns = detail_ ? size_t{kDomain} + 1 : nccl_.empty() ? size_t{kDomain} : kMaxColumns;
   const size_t count = is_nvtx ? nvtx_columns : detail_ ? kMaxColumns : kFirstDetail;
   for (size_t i = 0; i < count; ++i) {
     if (table.kind.columns[i].empty()) continue;
@@ -154,7 +162,7 @@ Status RowReader::AddNamedRange(Reading& reading, const sqlite::Row& row) {
   const int64_t type = cell(kEventType).integer;
   if (type != kPushPopRange && type != kStartEndRange) {
     ++batch_.others;
-    return {};
+    return detail_ && type == kDomainCreation ? AddDomain(reading, row) : Status();
   }
   if (!cell(kStart).is_integer()) {
     sink_.Drop(Dropped::kBadTime, 1);
@@ -177,6 +185,7 @@ Status RowReader::AddNamedRange(Reading& reading, const sqlite::Row& row) {
     span.name = IdOf(reading, kNoName);
   }
   if (detail_) {
+    span.result = DomainOf(cell(kDomain));
     batch_.spans.push_back(span);
     return {};
   }
@@ -184,6 +193,20 @@ Status RowReader::AddNamedRange(Reading& reading, const sqlite::Row& row) {
       {.start_ns = span.start_ns, .end_ns = span.end_ns, .process = span.process, .label = span.name});
   if (!nccl_.empty() && cell(kDomain).is_integer() && nccl_.IsNccl(cell(kDomain).integer))
     return AddCommunication(reading, row, span);
+  return {};
+}
+
+Status RowReader::AddDomain(Reading& reading, const sqlite::Row& row) {
+  const auto cell = [&](size_t column) -> const sqlite::Cell& { return row.cells[reading.places[column]]; };
+  const int32_t domain = DomainOf(cell(kDomain));
+  const int64_t process = cell(kRangeThread).is_integer() ? cell(kRangeThread).integer >> kThreadBits : 0;
+  if (domain == 0) return {};
+  if (IsText(cell(kText))) {
+    sink_.NameDomain(process, domain, cell(kText).bytes);
+  } else if (cell(kTextId).is_integer()) {
+    ASSIGN_OR_RETURN(const std::string_view name, LookUpString(cell(kTextId).integer));
+    sink_.NameDomain(process, domain, name);
+  }
   return {};
 }
 

@@ -93,6 +93,8 @@ class RowReader final : public ShardReader {
   // Reads rows whose names may be texts in them.
   Status ReadTexts(Reading& reading, Kind kind);
   Status AddNamedRange(Reading& reading, const sqlite::Row& row);
+  // The name of a domain.
+  Status AddDomain(Reading& reading, const sqlite::Row& row);
   // A range of NCCL's, with what its payload says.
   Status AddCommunication(Reading& reading, const sqlite::Row& row, const Span& span);
   // The kind of call that is named so.

@@ -58,8 +58,7 @@ enum NvtxDetails : uint8_t {
   kRangeThread = kFirstDetail,
   kText,
   kTextId,
-  kFirstPayload,  // these only of traces with payloads of NCCL
-  kDomain = kFirstPayload,
+  kDomain,  // in detail and of traces with payloads of NCCL, like those below
   kPayload,
   kJson,
   kJsonId
