@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nvprof_db.py FILE [serial] [uncollected] [clock=NS]: a database with nvprof's documented tables, with two kernels (in the table of serialised
+"""nvprof_db.py FILE [serial] [uncollected] [ranges] [clock=NS]: a database with nvprof's documented tables, with two kernels (in the table of serialised
 kernels, if `serial`), copies, a set, calls, a range, and empty tables, as nvprof writes them. `uncollected` adds a kernel and a call whose times nvprof could
-not collect; `clock` is added to the times of the GPU."""
+not collect; `ranges` adds two ranges and a mark; `clock` is added to the times of the GPU."""
 
 import sqlite3
 import sys
@@ -52,4 +52,7 @@ for table, cbid, start, end, correlation in (("RUNTIME", 211, 100, 200, 7), ("RU
         (cbid, SECOND + start, SECOND + end, correlation))
 for flags, time, name in ((2, 50, 3), (4, 9500, 0)):
     run("INSERT INTO CUPTI_ACTIVITY_KIND_MARKER VALUES (NULL, ?, ?, 1, 2, x'00', ?, 0)", (flags, SECOND + time, name))
+if "ranges" in sys.argv[2:]:  # one in another, and a mark, which is no range
+    for flags, time, number in ((2, 1000, 2), (2, 2000, 3), (1, 2500, 4), (4, 3000, 3), (4, 4000, 2)):
+        run("INSERT INTO CUPTI_ACTIVITY_KIND_MARKER VALUES (NULL, ?, ?, ?, 2, x'00', 3, 0)", (flags, SECOND + time, number))
 database.commit()
