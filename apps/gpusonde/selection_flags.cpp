@@ -99,10 +99,11 @@ Result<Id128> TheOne(const std::vector<Process>& processes, const Matches& match
 Status SelectProcess(store::Store& store, const SelectionFlags& flags, model::Selection& selection) {
   if (flags.pid == 0 && flags.tid == 0) return {};
   ASSIGN_OR_RETURN(const std::vector<store::ProcessUse> processes, store::ReadProcesses(store, selection));
-  ASSIGN_OR_RETURN(selection.process,
+  ASSIGN_OR_RETURN(const Id128 one,
                    TheOne(
                        processes, [&](const store::ProcessUse& process) { return Matches(process, flags); },
                        flags, "no samples of {} in this time; processes with samples: {}"));
+  selection.processes = {one};
   if (flags.tid != 0) selection.tid = flags.tid;
   return {};
 }
@@ -115,10 +116,11 @@ Status SelectAnyProcess(store::Store& store, const SelectionFlags& flags, model:
       store::ReadTable(store, model::kProcesses,
                        "WHERE started_ns < ? AND coalesce(exited_ns >= ?, true) ORDER BY pid, started_ns",
                        {{selection.to_ns, selection.from_ns}}));
-  ASSIGN_OR_RETURN(selection.process,
+  ASSIGN_OR_RETURN(const Id128 one,
                    TheOne(
                        processes, [&](const model::Process& process) { return process.pid == flags.pid; },
                        flags, "no {} in this time; processes: {}"));
+  selection.processes = {one};
   return {};
 }
 

@@ -5,6 +5,7 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/id128.h"
 #include "model/enums.h"
@@ -16,8 +17,9 @@ struct Selection {
   // Half-open, ns since the epoch.
   int64_t from_ns = std::numeric_limits<int64_t>::min();
   int64_t to_ns = std::numeric_limits<int64_t>::max();
-  std::optional<Id128> process;
-  // Only with `process`.
+  // Only of these; empty: of all.
+  std::vector<Id128> processes;
+  // Only with one process.
   std::optional<int32_t> tid;
   // Only stacks with a frame whose name contains this, ASCII case-insensitive; empty: all.
   std::string filter;
@@ -30,8 +32,8 @@ struct Selection {
   // Only waits of this kind. Only with `off_cpu`.
   std::optional<ThreadState> wait;
   // Only CPU time while the devices were idle: no kernel, copy or set of any program ran on the devices that
-  // the process used. Without `process`, or for a process that used none (it may load data for one that did),
-  // all used devices count. Time in which devices were not observed is left out.
+  // the processes used. Without `processes`, or if these used none (they may load data for one that
+  // did), all used devices count. Time in which devices were not observed is left out.
   bool while_gpu_idle = false;
 };
 

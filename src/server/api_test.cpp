@@ -408,7 +408,7 @@ TEST_F(ApiTest, TheFlameGraphIsTheTreeOfTheSelection) {
     "functions":{"name":[1,2],"binary":[-1,0],"kind":["kernel","native"],"file":[0,3],"line":[0,3]},
     "nodes":{"function":[-1,1,0],"parent":[-1,0,1],"self":[0,300,100],"total":[400,400,100]},
     "omitted":{"nodes":0,"total":0},"hidden":{"threads":0,"total":0}})"));
-  EXPECT_EQ(data_.selection.process, kId);
+  EXPECT_EQ(data_.selection.processes, std::vector{kId});
   EXPECT_EQ(data_.selection.filter, "ma");
 
   const json pruned = Get("flamegraph", {{"min_total", "101"}});

@@ -20,6 +20,9 @@ constexpr int64_t kMaxMicros = kMaxExact;
 // Longer than any useful name; bounds the database's work.
 constexpr size_t kMaxFilterBytes = 1000;
 
+// Two lists of so many, as a comparison has, fit into the 8 kB of an address (server/admission.h).
+constexpr size_t kMaxProcesses = 100;
+
 }  // namespace
 
 Result<QueryParameters> QueryParameters::Create(
@@ -76,6 +79,29 @@ Result<std::optional<Id128>> QueryParameters::TakeId(std::string_view name) {
   return id;
 }
 
+Result<std::vector<Id128>> QueryParameters::TakeProcesses() {
+  std::vector<Id128> processes;
+  const std::optional<std::string_view> text = TakeText("process");
+  if (!text.has_value()) return processes;
+  for (size_t begin = 0; begin <= text->size();) {
+    const size_t end = std::min(text->find(',', begin), text->size());
+    const std::string_view part = text->substr(begin, end - begin);
+    const std::optional<Id128> id = Id128::FromHex(part);
+    if (!id.has_value())
+      return Fail(
+          ErrorCode::kInvalidArgument,
+          fmt::format("parameter 'process' takes the 32 hex digits of a process's id, or several with "
+                      "commas between them, not '{}'",
+                      part));
+    if (std::ranges::find(processes, *id) == processes.end()) processes.push_back(*id);
+    if (processes.size() > kMaxProcesses)
+      return Fail(ErrorCode::kInvalidArgument,
+                  fmt::format("parameter 'process' takes at most {} processes", kMaxProcesses));
+    begin = end + 1;
+  }
+  return processes;
+}
+
 Result<bool> QueryParameters::TakeFlag(std::string_view name) {
   ASSIGN_OR_RETURN(const std::optional<int64_t> value, TakeInteger(name, 0, 1));
   return value.value_or(0) == 1;
@@ -83,13 +109,13 @@ Result<bool> QueryParameters::TakeFlag(std::string_view name) {
 
 Result<model::Selection> QueryParameters::TakeSelection() {
   ASSIGN_OR_RETURN(model::Selection selection, TakeTimeRange());
-  ASSIGN_OR_RETURN(selection.process, TakeId("process"));
+  ASSIGN_OR_RETURN(selection.processes, TakeProcesses());
   ASSIGN_OR_RETURN(const std::optional<int64_t> tid,
                    TakeInteger("tid", 0, std::numeric_limits<int32_t>::max()));
   if (tid.has_value()) {
-    if (!selection.process.has_value())
+    if (selection.processes.size() != 1)
       return Fail(ErrorCode::kInvalidArgument,
-                  "parameter 'tid' needs 'process': a thread is one of a process");
+                  "parameter 'tid' needs 'process' with one id: a thread is one of a process");
     selection.tid = static_cast<int32_t>(*tid);
   }
   if (const auto text = TakeText("filter"); text.has_value()) {

@@ -27,6 +27,8 @@ class QueryParameters {
   Result<std::optional<int64_t>> TakeInteger(std::string_view name, int64_t low, int64_t high);
   // The 32 hex digits of an id.
   Result<std::optional<Id128>> TakeId(std::string_view name);
+  // Parameter 'process': ids with commas between them, each once; empty when absent.
+  Result<std::vector<Id128>> TakeProcesses();
   // 0 or 1; false when absent.
   Result<bool> TakeFlag(std::string_view name);
 

@@ -32,7 +32,7 @@ TEST(QueryParameters, NoParametersSelectEverything) {
   const model::Selection selection = Parse({}).value();
   EXPECT_EQ(selection.from_ns, std::numeric_limits<int64_t>::min());
   EXPECT_EQ(selection.to_ns, std::numeric_limits<int64_t>::max());
-  EXPECT_FALSE(selection.process.has_value());
+  EXPECT_TRUE(selection.processes.empty());
   EXPECT_EQ(selection.filter, "");
 }
 
@@ -45,7 +45,7 @@ TEST(QueryParameters, ASelectionIsRead) {
                                          .value();
   EXPECT_EQ(selection.from_ns, 1763687000000000'000);
   EXPECT_EQ(selection.to_ns, 9007199254740991'000);
-  EXPECT_EQ(selection.process, Id128::FromHex(kProcess));
+  EXPECT_EQ(selection.processes, std::vector{Id128::FromHex(kProcess).value()});
   EXPECT_EQ(selection.tid, 412);
   EXPECT_EQ(selection.filter, "mat mul");
   EXPECT_FALSE(selection.while_gpu_idle);
@@ -80,8 +80,26 @@ TEST(QueryParameters, AProcessHas32HexDigits) {
     EXPECT_THAT(MessageOf({{"process", value}}), HasSubstr("32 hex digits")) << value;
 }
 
+TEST(QueryParameters, SeveralProcessesAreReadOnceEach) {
+  const std::string first(kProcess), second = Id128{4, 11}.ToHex();
+  EXPECT_EQ(Parse({{"process", first + "," + second + "," + first}}).value().processes,
+            (std::vector{Id128::FromHex(first).value(), Id128{4, 11}}));
+  for (const std::string& value : {first + ",", "," + first, first + ",," + second, first + " " + second})
+    EXPECT_THAT(MessageOf({{"process", value}}), HasSubstr("with commas between them, not '")) << value;
+}
+
+TEST(QueryParameters, TheNumberOfProcessesIsBounded) {
+  std::string processes = Id128{1, 0}.ToHex();
+  for (uint64_t i = 1; i < 100; ++i) processes += "," + Id128{1, i}.ToHex();
+  EXPECT_EQ(Parse({{"process", processes}}).value().processes.size(), 100u);
+  EXPECT_THAT(MessageOf({{"process", processes + "," + Id128{2, 0}.ToHex()}}),
+              HasSubstr("at most 100 processes"));
+}
+
 TEST(QueryParameters, AThreadNeedsItsProcess) {
   EXPECT_THAT(MessageOf({{"tid", "412"}}), HasSubstr("needs 'process'"));
+  EXPECT_THAT(MessageOf({{"tid", "412"}, {"process", Id128{1, 1}.ToHex() + "," + Id128{1, 2}.ToHex()}}),
+              HasSubstr("with one id"));
 }
 
 TEST(QueryParameters, AFilterIsBounded) {

@@ -11,12 +11,13 @@ import { useKeys } from "./state/keys";
 import { useTheme, type Theme } from "./state/theme";
 import { useResource, type Asked } from "./state/use-resource";
 import { useView } from "./state/use-view";
-import { formatView, isSettled, lastOf, stackSelection, timeSelection, windowOf, type ProfileType, type Range, type View } from "./state/view";
+import { formatView, isSettled, lastOf, processSelection, stackSelection, timeSelection, windowOf, type ProfileType, type Range, type View } from "./state/view";
 import { Answer } from "./views/answer";
 import { Header, labelOf } from "./views/header";
 import { Help } from "./views/help";
 import { HostsPage } from "./views/hosts";
 import { IncidentsPage } from "./views/incidents";
+import { titleOf } from "./views/process-picker";
 import { ProfilePage } from "./views/profile";
 import { SignedIn, SignIn } from "./views/sign-in";
 import { SourcePage } from "./views/source";
@@ -122,7 +123,8 @@ function HostPages({ host, onHost, theme, account, onEnded }: HostPagesProps) {
   const strips = useResource<Strips, Strips>(ask("strips", windowed, stacks, { buckets: STRIP_BUCKETS, ...(view.metrics && { metrics: 1 }) }), revision, same);
   // Also when the first GPU appears.
   const choicesRevision = `${slowSpanRevision} ${seen?.kernels ? 1 : 0}`;
-  const processes = useResource<Processes, Processes>(ask("processes", slowSpan), choicesRevision, same);
+  // A trace has no CPU samples, only GPU work, which is read row by row.
+  const processes = useResource<Processes, Processes>(ask("processes", slowSpan, {}, seen?.samples === 0 ? { gpus: 1 } : {}), choicesRevision, same);
   const devices = useResource<Devices, Devices>(ask("devices", slowSpan), choicesRevision, same);
   // All programs in the whole window: incidents are chosen from this list, and a brush doesn't filter it. Fetched on
   // every page, because the navigation shows their number.
@@ -132,7 +134,7 @@ function HostPages({ host, onHost, theme, account, onEnded }: HostPagesProps) {
   const wait = view.type === "off_cpu" && view.wait;
   const profileAsked = onProfile && !view.source ? ask("flamegraph", span, stacks, { type: view.type, roots: 1, ...(wait && { wait }), ...(view.helpers && { helper_threads: 1 }) }) : null;
   const profile = useResource<FlamegraphJson, Profile>(profileAsked, spanRevision, parseProfile);
-  const whose = { ...(view.process && { process: view.process }), ...(view.device && { device: view.device }) };
+  const whose = { ...processSelection(view), ...(view.device && { device: view.device }) };
   const summary = useResource<Summary, Summary>(onProfile && seen?.kernels ? ask("summary", brushed ?? spanOf(last, summaryWindow), whose) : null, settled || `${summaryTick} ${retries}`, same);
   const sourceAsked = onProfile && view.source ? ask("source", span, stacks, { file: view.source }) : null;
   const source = useResource<SourceJson, SourceFile>(sourceAsked, spanRevision, parseSource);
@@ -169,14 +171,12 @@ function HostPages({ host, onHost, theme, account, onEnded }: HostPagesProps) {
     );
   }
 
-  const known = processes.data?.processes.find(({ id }) => id === view.process);
   const device = devices.data?.devices.find((d) => d.device === view.device);
   const deviceName = device ? labelOf(device) : "device";
-  const processName = known ? `process ${known.name} ${known.pid}` : "process";
   const cleared = [
     view.brush && { label: formatRange(view.brush.from, view.brush.to), clear: () => nav.step({ brush: null }) },
     last !== null && { label: `last ${formatDuration(last * 1e9)}`, clear: () => nav.step({ last: seen.live ? "all" : null }) },
-    view.process && { label: processName, clear: () => nav.step({ process: null, tid: null }) },
+    view.processes.length > 0 && { label: `process ${titleOf(view.processes, processes.data?.processes ?? [])}`, clear: () => nav.step({ processes: [], tid: null }) },
     view.tid !== null && { label: `thread ${view.tid}`, clear: () => nav.step({ tid: null }) },
     view.device && { label: deviceName, clear: () => nav.step({ device: null, stream: null }) },
     view.stream !== null && { label: `stream ${view.stream}`, clear: () => nav.step({ stream: null }) },

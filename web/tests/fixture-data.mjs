@@ -129,7 +129,7 @@ function inSelection({ from_us = -Infinity, to_us = Infinity, process, tid, filt
     const thread = PROCESSES[p].threads[t];
     return (
       at >= from_us && at < Math.min(to_us, until) &&
-      (!process || PROCESSES[p].id === process) &&
+      (!process || process.split(",").includes(PROCESSES[p].id)) &&
       (tid === undefined || thread.tid === tid) &&
       (!needle || thread.stacks[s][1].split(";").some((frame) => frame.split("!")[1].split("@")[0].toLowerCase().includes(needle)))
     );
@@ -225,6 +225,22 @@ export function realisticProcesses(selection, until) {
     return { ...process, cpu_ns: listed.reduce((sum, { cpu_ns }) => sum + cpu_ns, 0), started_us: START_US - 5e6, exited_us: null, threads: listed };
   });
   return { processes: processes.filter(({ cpu_ns }) => cpu_ns > 0).sort((a, b) => b.cpu_ns - a.cpu_ns) };
+}
+
+// As many processes as a job of 200 ranks has, after the others; they have hardly any time.
+export function rankProcesses(selection, until) {
+  const ranks = Array.from({ length: 200 }, (_, rank) => ({
+    id: id(0xc000 + rank), pid: 5000 + rank, name: "rank", cpu_ns: 200 - rank, started_us: START_US, exited_us: null, threads: [],
+    command: `rank --index ${rank} --of 200 --checkpoint /mnt/checkpoints/a-name-long-enough-for-every-list/${rank}`,
+    container: `ml/a-job-with-a-long-name-${rank}/worker`,
+  }));
+  return { processes: [...realisticProcesses(selection, until).processes, ...ranks] };
+}
+
+// Of a trace: processes with GPU work and without CPU samples.
+export function traceProcesses() {
+  const gpus = (busy_ns) => ({ cpu_ns: 0, started_us: null, exited_us: null, threads: [], gpu_observed_ns: 9e9, gpus: [{ device: DEVICES[0].device, kernels: 5, busy_ns, memory_bytes: null }] });
+  return { processes: [0, 1].map((rank) => ({ id: id(0xd000 + rank), pid: 70 + rank, name: `trace rank ${rank}`, command: "", container: "", ...gpus(4e9 - rank * 1e9) })) };
 }
 
 export function sampleCount(until) {

@@ -10,7 +10,8 @@ import * as data from "./fixture-data.mjs";
 //
 //   node tests/fixture-server.mjs [--scenario NAME] [--nodes N] [--port P]
 //
-// Scenarios: realistic, gpu, large, empty, error, partial, live, slow, simulated, hosts, tokens.
+// Scenarios: realistic, gpu, large, empty, error, partial, live, slow, simulated, hosts, tokens, ranks,
+// trace.
 
 const DIST = join(fileURLToPath(import.meta.url), "../../dist");
 const TYPES = { ".html": "text/html", ".js": "text/javascript", ".css": "text/css" };
@@ -35,8 +36,8 @@ function readSelection(params, allowed) {
       selection[key] = value;
     }
   }
-  if (selection.process !== undefined && !/^[0-9a-f]{32}$/.test(selection.process)) throw new Refusal("process is not 32 hex digits");
-  if (selection.tid !== undefined && !selection.process) throw new Refusal("tid needs process");
+  if (selection.process !== undefined && !/^[0-9a-f]{32}(,[0-9a-f]{32}){0,99}$/.test(selection.process)) throw new Refusal("process is not 32 hex digits, or up to 100 of them with commas between them");
+  if (selection.tid !== undefined && selection.process?.length !== 32) throw new Refusal("tid needs process");
   if (selection.stream !== undefined && !selection.device) throw new Refusal("stream needs device");
   if (selection.wait !== undefined && selection.type !== "off_cpu") throw new Refusal("wait is for type=off_cpu");
   if (["gpu", "off_cpu"].includes(selection.type) && selection.while_gpu_idle) throw new Refusal("while_gpu_idle is for type=cpu");
@@ -68,8 +69,8 @@ export async function startFixture({ scenario = "realistic", nodes = 200_000, po
       version: "0.1.0", mode: serve ? "serve" : live ? "up" : "view", live, title: host ?? "train-07", simulated: ["gpu", "simulated", "partial"].includes(state.scenario),
       from_us: empty ? null : data.START_US, to_us: empty ? null : until, cpus: 2,
       sources: [{ id: "0".repeat(32), host: host ?? "train-07", kind: "agent", hz: 19 }],
-      samples: empty ? 0 : data.sampleCount(until),
-      kernels: state.scenario === "gpu" ? 9000 * 900 : 0,
+      samples: empty || state.scenario === "trace" ? 0 : data.sampleCount(until),
+      kernels: ["gpu", "trace"].includes(state.scenario) ? 9000 * 900 : 0,
       drops: partial ? [{ reason: "ring_full", meaning: "the ring between the kernel and gpusonde was full for 0.6 s around 01:14:02.", lost: true, count: 1204 }] : [],
       notices: partial ? ["The recording ends in the middle of a write: gpusonde was stopped without warning. Everything up to 01:21:37 was recovered."] : [],
     };
@@ -88,6 +89,12 @@ export async function startFixture({ scenario = "realistic", nodes = 200_000, po
     if (state.scenario === "gpu" && !selection.helper_threads) json.hidden = { threads: 2, total: 41e6 };
     if (state.scenario === "partial") json.omitted = { nodes: 12031, total: Math.round(json.total * 0.0123) };
     return json;
+  };
+
+  const processes = (selection) => {
+    if (state.scenario === "trace") return selection.gpus ? data.traceProcesses() : { processes: [] };
+    if (state.scenario === "ranks") return data.rankProcesses(selection, until);
+    return data.realisticProcesses(selection, until);
   };
 
   const api = (path, params) => {
@@ -121,7 +128,7 @@ export async function startFixture({ scenario = "realistic", nodes = 200_000, po
         return data.usage(by, state.scenario === "gpu" || (state.scenario === "hosts" && host === null));
       }
       case "processes":
-        return data.realisticProcesses(readSelection(params, ["from_us", "to_us"]), until);
+        return processes(readSelection(params, ["from_us", "to_us", "gpus"]));
       case "summary":
         readSelection(params, SELECTION);
         return data.summary(state.scenario === "gpu");

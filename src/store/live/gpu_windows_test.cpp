@@ -262,9 +262,9 @@ TEST_P(GpuWindowsOf, SayTheSameAsTheRowsWhateverComesLate) {
     const int64_t from_ns = kMidnightNs + 21 * kHourNs + below(8 * kHourNs);
     ExpectAlike({.from_ns = from_ns, .to_ns = from_ns + below(6 * kHourNs)});
   }
-  ExpectAlike({.process = Id128{5, 1}});
+  ExpectAlike({.processes = {{5, 1}}});
   ExpectAlike({.device = Id128{6, 0}, .stream = 1});
-  ExpectAlike({.process = Id128{5, 2}, .tid = 0});
+  ExpectAlike({.processes = {{5, 2}}, .tid = 0});
 
   CloseAndOpenFiles();
   ASSERT_NE(recorded_, nullptr);

@@ -33,7 +33,7 @@ constexpr int64_t kSliceRows = 1'000'000;
 
 // Where the selection's work may be looked up in windows of devices: those are of everybody's work.
 bool IsWholeDevices(const model::Selection& selection) {
-  return !selection.process.has_value() && !selection.stream.has_value();
+  return selection.processes.empty() && !selection.stream.has_value();
 }
 
 // A statement with rows of device and process: who ran work in the range, which isn't empty.
@@ -337,7 +337,7 @@ Result<std::vector<GpuUser>> ReadGpuUsers(Store& store, const model::Selection& 
   ASSIGN_OR_RETURN(const std::vector<TimeRange> runs, ReadRuns(store));
   for (auto& [process, user] : users) {
     model::Selection own = selection;
-    own.process = process;
+    own.processes = {process};
     std::map<Id128, DeviceUse> uses;
     TRY(ForEachBusyTime(store, own, range, {}, [&](Id128 device, const TimeRange& time, double) {
       uses[device].busy_ns += time.to_ns - time.from_ns;

@@ -301,10 +301,11 @@ TEST_F(GpuQuery, SelectsByTimeProcessThreadDeviceStreamAndName) {
   };
   EXPECT_EQ(total({}), 857);
   EXPECT_EQ(total({.from_ns = kSecond, .to_ns = kSecond + 1}), 600) << "what starts there counts whole";
-  EXPECT_EQ(total({.process = kOther}), 7);
+  EXPECT_EQ(total({.processes = {kOther}}), 7);
+  EXPECT_EQ(total({.processes = {kOther, kTrainer}}), total({}));
   EXPECT_EQ(total({.device = kGpu0}), 850);
   EXPECT_EQ(total({.device = kGpu0, .stream = 9}), 50);
-  EXPECT_EQ(total({.process = kTrainer, .tid = 101}), 250);
+  EXPECT_EQ(total({.processes = {kTrainer}, .tid = 101}), 250);
   EXPECT_EQ(total({.filter = "RELU"}), 50);
   EXPECT_EQ(total({.filter = "forward"}), 600);
   EXPECT_EQ(total({.filter = "not sampled"}), 7);
@@ -482,18 +483,19 @@ TEST_F(GpuQuery, WhileIdleMeansThatNoProcessUsedTheDevices) {
     CpuSample(second * kSecond + kSecond / 2);
     CpuSample(second * kSecond + kSecond / 2, kOther);
   }
-  EXPECT_EQ(IdleSamples({.process = kTrainer}), 7) << "not at 2, 3 and 8 s";
-  EXPECT_EQ(IdleSamples({.process = kTrainer, .device = kGpu1}), 8) << "that one is busy at 6 and 7 s";
+  EXPECT_EQ(IdleSamples({.processes = {kTrainer}}), 7) << "not at 2, 3 and 8 s";
+  EXPECT_EQ(IdleSamples({.processes = {kTrainer}, .device = kGpu1}), 8) << "that one is busy at 6 and 7 s";
   EXPECT_EQ(IdleSamples({}), 2 * 5) << "all devices are idle";
-  EXPECT_EQ(IdleSamples({.process = kTrainer, .filter = "nowhere"}), 0);
-  const auto strip = ReadCpuStrip(*store_, {.process = kTrainer, .while_gpu_idle = true}, 10);
+  EXPECT_EQ(IdleSamples({.processes = {kTrainer}, .filter = "nowhere"}), 0);
+  const auto strip = ReadCpuStrip(*store_, {.processes = {kTrainer}, .while_gpu_idle = true}, 10);
   ASSERT_TRUE(strip.has_value()) << strip.error().message;
   EXPECT_GT(strip->values[1].value_or(0), 0);
   EXPECT_EQ(strip->values[2].value_or(-1), 0);
   EXPECT_THAT(*ReadProcesses(*store_, {.while_gpu_idle = true}), SizeIs(2));
   CpuSample(5 * kSecond, {5, 3});
   CpuSample(6 * kSecond, {5, 3});
-  EXPECT_EQ(IdleSamples({.process = {{5, 3}}}), 1) << "a process without GPU work: the devices of the others";
+  EXPECT_EQ(IdleSamples({.processes = {{5, 3}}}), 1)
+      << "a process without GPU work: the devices of the others";
 }
 
 TEST(GpuQueryOfAnEmptyStore, AnswersWithNothing) {

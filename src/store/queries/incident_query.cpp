@@ -10,6 +10,7 @@
 
 #include "base/time.h"
 #include "model/metric_catalogue.h"
+#include "store/sql/process_sql.h"
 #include "store/sql/time_range.h"
 #include "store/table_rows.h"
 
@@ -87,14 +88,11 @@ Result<Incidents> ReadIncidents(Store& store, const model::Selection& selection,
     return Fail(ErrorCode::kInvalidArgument, fmt::format("{} buckets; at least one is needed", buckets));
   ASSIGN_OR_RETURN(const TimeRange range, ReadTimeRange(store, selection));
   Incidents read;
-  std::string where = "WHERE start_ns < ? AND coalesce(end_ns, ?) >= ?";
-  std::vector<Parameter> parameters = {range.to_ns, range.to_ns, range.from_ns};
-  if (selection.process.has_value()) {
-    where += " AND process = ?";
-    parameters.emplace_back(*selection.process);
-  }
-  ASSIGN_OR_RETURN(std::vector<model::Incident> incidents,
-                   ReadTable(store, model::kIncidents, where + " ORDER BY start_ns DESC", parameters));
+  SqlPart where{"WHERE start_ns < ? AND coalesce(end_ns, ?) >= ?", {range.to_ns, range.to_ns, range.from_ns}};
+  where += AndOfProcesses(selection);
+  ASSIGN_OR_RETURN(
+      std::vector<model::Incident> incidents,
+      ReadTable(store, model::kIncidents, where.text + " ORDER BY start_ns DESC", where.parameters));
   read.omitted = std::max<int64_t>(std::ssize(incidents) - most, 0);
   incidents.resize(std::min(incidents.size(), static_cast<size_t>(std::max<int64_t>(most, 0))));
   for (model::Incident& incident : incidents) {
@@ -114,13 +112,10 @@ Result<Incidents> ReadIncidents(Store& store, const model::Selection& selection,
                      ReadStrips(store, info.incident.process, Around(info.incident, range.to_ns), buckets));
     read.incidents.push_back(std::move(info));
   }
-  std::string counting = "SELECT count(*) FROM steps WHERE end_ns >= ? AND start_ns < ?";
-  std::vector<Parameter> of_steps = {range.from_ns, range.to_ns};
-  if (selection.process.has_value()) {
-    counting += " AND process = ?";
-    of_steps.emplace_back(*selection.process);
-  }
-  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> steps, store.Query(counting, of_steps));
+  SqlPart counting{"SELECT count(*) FROM steps WHERE end_ns >= ? AND start_ns < ?",
+                   {range.from_ns, range.to_ns}};
+  counting += AndOfProcesses(selection);
+  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> steps, store.Query(counting.text, counting.parameters));
   ASSIGN_OR_RETURN(const bool counted, steps->Next());
   if (counted) read.steps = steps->Int64(0);
   const std::vector<Parameter> of_warnings = {range.to_ns, range.to_ns, range.from_ns, most};

@@ -190,9 +190,10 @@ TEST_F(ProfileQuery, SelectsByTimeProcessAndThread) {
   EXPECT_THAT(Folded(Read({.from_ns = 2'000'000'000, .to_ns = 4'000'000'000})),
               UnorderedElementsAre(Pair("main: main() Work(int) Inner", Pair(1, 100)),
                                    Pair("worker: main() Work(int) Inner", Pair(1, 100))));
-  EXPECT_EQ(Read({.process = kSampled}).threads.size(), 2u);
-  EXPECT_EQ(Read({.process = kSampled, .tid = 101}).samples.size(), 2u);
-  const model::Profile nothing = Read({.process = Id128{7, 7}});
+  EXPECT_EQ(Read({.processes = {kSampled}}).threads.size(), 2u);
+  EXPECT_EQ(Read({.processes = {kSampled}, .tid = 101}).samples.size(), 2u);
+  EXPECT_EQ(Read({.processes = {kSampled, {7, 7}}}).threads.size(), 2u);
+  const model::Profile nothing = Read({.processes = {{7, 7}}});
   EXPECT_TRUE(nothing.samples.empty());
   EXPECT_TRUE(nothing.locations.empty()) << "only what samples use is read";
 }
@@ -217,7 +218,7 @@ TEST_F(ProfileQuery, RowsThatAreMissingLeaveWhatIsThere) {
   Add(Rows(model::kSamples,
            {{.time_ns = 1, .process = {5, 99}, .tid = 1, .stack = {4, 9}, .weight_ns = 3},
             {.time_ns = 1, .process = {5, 99}, .tid = 2, .stack = {4, 99}, .weight_ns = 4}}));
-  const model::Profile profile = Read({.process = Id128{5, 99}});
+  const model::Profile profile = Read({.processes = {{5, 99}}});
   ASSERT_EQ(profile.samples.size(), 2u);
   EXPECT_THAT(profile.stacks.at(0), ElementsAre(0, -1));
   EXPECT_THAT(profile.stacks.at(static_cast<size_t>(profile.samples[1].stack)), ElementsAre(-1));
@@ -317,7 +318,7 @@ TEST_F(ProfileQuery, TheStripOfAProcessIsExactWhereItsThreadsWereFollowed) {
                               .tid = 100,
                               .stack = kMainStack,
                               .weight_ns = 50'000'000}}));
-  Selection selection{.from_ns = kBegin, .to_ns = kBegin + 2 * kNanosPerSecond, .process = kSampled};
+  Selection selection{.from_ns = kBegin, .to_ns = kBegin + 2 * kNanosPerSecond, .processes = {kSampled}};
   const auto values = [&](int buckets) {
     const auto strip = ReadCpuStrip(*store_, selection, buckets);
     EXPECT_TRUE(strip.has_value()) << strip.error().message;
@@ -357,8 +358,8 @@ TEST_F(ProfileQuery, TheStripDistrustsSignalsThatLackWhatWasSampled) {
                                 .tid = 101,
                                 .stack = kMainStack,
                                 .weight_ns = 50'000'000}}));
-  const auto strip =
-      ReadCpuStrip(*store_, {.from_ns = kBegin, .to_ns = kBegin + kNanosPerSecond, .process = kSampled}, 1);
+  const auto strip = ReadCpuStrip(
+      *store_, {.from_ns = kBegin, .to_ns = kBegin + kNanosPerSecond, .processes = {kSampled}}, 1);
   ASSERT_TRUE(strip.has_value()) << strip.error().message;
   EXPECT_THAT(strip->values, ElementsAre(Optional(0.5)));
 }

@@ -143,15 +143,16 @@ Result<Strip> ReadSampledStrip(Store& store, const model::Selection& selection, 
   return strip;
 }
 
-// Rows of the scheduler's signals (metrics thread.*) of the selection's process that touch the range. Rows
-// come from files that anyone may have written.
+// Rows of the scheduler's signals (metrics thread.*) of the selection's only process that touch the range.
+// Rows come from files that anyone may have written.
 SqlPart ThreadSignals(const model::Selection& selection, const TimeRange& range, std::string_view metric) {
   constexpr int64_t kMaxRowNs = 60 * kNanosPerSecond;
-  SqlPart rows{fmt::format("(SELECT start_ns, bucket_ns, values FROM signals WHERE metric LIKE '{}' AND "
-                           "bucket_ns > 0 AND len(values) * bucket_ns <= ? AND "
-                           "start_ns > ? AND start_ns < ? AND process = ?",
-                           metric),
-               {kMaxRowNs, std::max(range.from_ns, kMaxRowNs) - kMaxRowNs, range.to_ns, *selection.process}};
+  SqlPart rows{
+      fmt::format("(SELECT start_ns, bucket_ns, values FROM signals WHERE metric LIKE '{}' AND "
+                  "bucket_ns > 0 AND len(values) * bucket_ns <= ? AND "
+                  "start_ns > ? AND start_ns < ? AND process = ?",
+                  metric),
+      {kMaxRowNs, std::max(range.from_ns, kMaxRowNs) - kMaxRowNs, range.to_ns, selection.processes.front()}};
   if (selection.tid.has_value()) rows += {" AND tid = ?", {int64_t{*selection.tid}}};
   rows.text += ")";
   return rows;
@@ -228,7 +229,8 @@ Result<Strip> ReadCpuStrip(Store& store, const model::Selection& selection, int 
     return Fail(ErrorCode::kInvalidArgument, fmt::format("{} buckets; at least one is needed", buckets));
   ASSIGN_OR_RETURN(const CpuSampling sampling, ReadCpuSampling(store));
   ASSIGN_OR_RETURN(Strip strip, ReadSampledStrip(store, selection, sampling, buckets));
-  if (selection.process.has_value() && selection.filter.empty() && !selection.while_gpu_idle &&
+  // Only of one process: others may lack the signals.
+  if (selection.processes.size() == 1 && selection.filter.empty() && !selection.while_gpu_idle &&
       strip.from_ns < strip.to_ns)
     TRY(UseRunningTime(store, selection, sampling, strip));
   if (sampling.none) std::ranges::fill(strip.values, std::nullopt);

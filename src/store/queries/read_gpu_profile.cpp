@@ -289,7 +289,7 @@ bool Shows(const model::Profile& profile, const std::vector<int32_t>& stack, con
 
 // The selection's conditions on threads and names, which only sampled stacks have.
 void Select(model::Profile& profile, const model::Selection& selection) {
-  if (selection.process.has_value() && selection.tid.has_value())
+  if (selection.processes.size() == 1 && selection.tid.has_value())
     std::erase_if(profile.samples, [&](const model::Profile::Sample& sample) {
       return profile.threads[static_cast<size_t>(sample.thread)].tid != *selection.tid;
     });

@@ -13,6 +13,7 @@
 #include "store/rollups/sample_windows.h"
 #include "store/rollups/windows.h"
 #include "store/sql/gpu_idle.h"
+#include "store/sql/process_sql.h"
 
 namespace gpusonde::store {
 namespace {
@@ -40,11 +41,8 @@ SqlPart Filter(const model::Selection& selection) {
   if (selection.wait.has_value())
     filter.text +=
         fmt::format(" AND state = '{}'", model::EnumNames<model::ThreadState>::Name(*selection.wait));
-  if (selection.process.has_value()) {
-    filter.text += " AND process = ?";
-    filter.parameters.emplace_back(*selection.process);
-  }
-  if (selection.process.has_value() && selection.tid.has_value()) {
+  filter += AndOfProcesses(selection);
+  if (selection.processes.size() == 1 && selection.tid.has_value()) {
     filter.text += " AND tid = ?";
     filter.parameters.emplace_back(int64_t{*selection.tid});
   }

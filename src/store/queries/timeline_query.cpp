@@ -10,6 +10,7 @@
 
 #include "base/time_range.h"
 #include "store/sql/gpu_sql.h"
+#include "store/sql/process_sql.h"
 #include "store/sql/sql_part.h"
 #include "store/sql/time_range.h"
 #include "store/table_rows.h"
@@ -27,11 +28,6 @@ constexpr std::string_view kInTime = "start_ns >= ? AND start_ns < ?";
 constexpr std::string_view kEnd = "coalesce(end_ns, greatest(start_ns, ?))";
 
 SqlPart StartsIn(const TimeRange& range) { return {std::string(kInTime), {range.from_ns, range.to_ns}}; }
-
-SqlPart OfProcess(const model::Selection& selection) {
-  if (!selection.process.has_value()) return {};
-  return {" AND process = ?", {*selection.process}};
-}
 
 // GPU work that starts in the range, the columns in the order of ReadWork.
 SqlPart TimelineWork(const model::Selection& selection, const TimeRange& range) {
@@ -53,7 +49,7 @@ SqlPart TimelineWork(const model::Selection& selection, const TimeRange& range) 
     work.text += (work.text.empty() ? "" : " UNION ALL ") + std::string(table) + " WHERE ";
     work += StartsIn(range);
     work.text += " AND end_ns >= start_ns";
-    work += OfProcess(selection);
+    work += AndOfProcesses(selection);
     if (selection.device.has_value()) work += {" AND device = ?", {*selection.device}};
     if (selection.stream.has_value()) work += {" AND stream = ?", {*selection.stream}};
   }
@@ -97,7 +93,7 @@ SqlPart TimelineSpans(const model::Selection& selection, const TimeRange& range,
       {}};
   spans += StartsIn(range);
   spans.text += " AND end_ns >= start_ns";
-  spans += OfProcess(selection);
+  spans += AndOfProcesses(selection);
   spans +=
       {" UNION ALL SELECT CASE kind WHEN 'operator' THEN 2 WHEN 'nvtx_start_end' THEN 3 ELSE 1 END, process, "
        "tid, 0, -1, start_ns, " +
@@ -105,7 +101,7 @@ SqlPart TimelineSpans(const model::Selection& selection, const TimeRange& range,
        {end_ns}};
   spans += StartsIn(range);
   spans.text += " AND coalesce(end_ns, start_ns) >= start_ns";
-  spans += OfProcess(selection);
+  spans += AndOfProcesses(selection);
   spans.text += " ORDER BY start_ns, end_ns DESC, kind DESC";
   return spans;
 }
@@ -153,7 +149,7 @@ Status ReadOfProcesses(Store& store, const model::Selection& selection, const Ti
                        int64_t end_ns, model::TimelineSink& sink, TimelineCounts& counts) {
   SqlPart where{"WHERE ", {}};
   where += StartsIn(range);
-  where += OfProcess(selection);
+  where += AndOfProcesses(selection);
   SqlPart of_steps = where;
   of_steps.text += " AND end_ns >= start_ns ORDER BY start_ns";
   TRY(ForEachRow(store, model::kSteps, of_steps.text, of_steps.parameters, [&](const model::Step& step) {
@@ -172,7 +168,11 @@ Status ReadMetrics(Store& store, const model::Selection& selection, const TimeRa
                    model::TimelineSink& sink, TimelineCounts& counts) {
   SqlPart where{"WHERE time_ns >= ? AND time_ns < ?", {range.from_ns, range.to_ns}};
   if (selection.device.has_value()) where += {" AND (device IS NULL OR device = ?)", {*selection.device}};
-  if (selection.process.has_value()) where += {" AND (process IS NULL OR process = ?)", {*selection.process}};
+  if (!selection.processes.empty()) {
+    where.text += " AND (process IS NULL OR ";
+    where += IsOfProcesses(selection);
+    where.text += ")";
+  }
   return ForEachRow(store, model::kMetrics, where.text, where.parameters,
                     [&](const model::MetricValue& value) {
                       ++counts.metric_values;

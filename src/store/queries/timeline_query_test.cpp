@@ -107,8 +107,8 @@ TEST_F(TimelineQuery, ProcessDeviceAndStreamSelect) {
   other.device = kSecondGpu;
   Add(model::kKernels, {KernelAt("mine", 200, 210), other});
   Add(model::kRanges, {{.process = kServed, .start_ns = 200, .end_ns = 300, .name = "range"}});
-  EXPECT_THAT(Read({.process = kTrained}).events, ElementsAre("mine 200-210"));
-  EXPECT_THAT(Read({.process = kServed}).events, ElementsAre("other 200-210", "range 200-300"));
+  EXPECT_THAT(Read({.processes = {kTrained}}).events, ElementsAre("mine 200-210"));
+  EXPECT_THAT(Read({.processes = {kServed}}).events, ElementsAre("other 200-210", "range 200-300"));
   EXPECT_THAT(Read({.device = kFirstGpu, .stream = 7}).events, ElementsAre("mine 200-210", "range 200-300"));
   EXPECT_THAT(Read({.device = kFirstGpu, .stream = 8}).events, ElementsAre("range 200-300"));
 }

@@ -266,7 +266,7 @@ Status AddRows(Store& store, const TimeRange& slice, const GpuUsage& usage, Hold
         on[usage.holders[of_device.rows[i]].process].emplace_back(device, i);
   }
   for (const auto& [process, places] : on) {
-    const model::Selection selection{.process = process, .filter = {}};
+    const model::Selection selection{.processes = {process}, .filter = {}};
     DeviceTimes times;
     TRY(AddPackedTimes(Asking(store), selection, slice, "", times));
     SqlPart work{"SELECT device, start_ns, end_ns FROM ", {}};

@@ -31,12 +31,16 @@ std::string WhereOf(const model::TableInfo& table, const model::Selection& selec
   const auto add = [&where](const std::string& condition) {
     where += (where.empty() ? " WHERE " : " AND ") + condition;
   };
-  const auto match = [&](std::string_view name, const std::string& value) {
+  const auto match = [&](std::string_view name, const std::string& values) {
     const model::ColumnInfo* column = ColumnOf(table, name);
     if (column == nullptr) return;
-    add(fmt::format("({} = {}{})", name, value, column->nullable ? fmt::format(" OR {} IS NULL", name) : ""));
+    add(fmt::format("({} IN ({}){})", name, values,
+                    column->nullable ? fmt::format(" OR {} IS NULL", name) : ""));
   };
-  if (selection.process.has_value()) match("process", fmt::format("'{}'::UUID", selection.process->ToHex()));
+  std::string processes;
+  for (const Id128& process : selection.processes)
+    processes += fmt::format("{}'{}'::UUID", processes.empty() ? "" : ", ", process.ToHex());
+  if (!processes.empty()) match("process", processes);
   if (selection.device.has_value()) match("device", fmt::format("'{}'::UUID", selection.device->ToHex()));
   if (selection.stream.has_value()) match("stream", fmt::format("{}", *selection.stream));
   if (table.key_columns > 0) return where;

@@ -18,6 +18,7 @@
 #include "store/duckdb/schema.h"
 #include "store/rollups/work_sums.h"
 #include "store/sql/gpu_sql.h"
+#include "store/sql/process_sql.h"
 #include "store/sql/time_range.h"
 
 namespace gpusonde::store {
@@ -52,7 +53,7 @@ class Launches {
                             "AND start_ns >= ? AND start_ns < ?",
                             tables),
                 {reach.from_ns, reach.to_ns}};
-    if (selection.process.has_value()) sql += {" AND process = ?", {*selection.process}};
+    sql += AndOfProcesses(selection);
     ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, ask(sql));
     Launches launches;
     while (true) {

@@ -9,6 +9,7 @@
 
 #include "base/time.h"
 #include "store/sql/gpu_sql.h"
+#include "store/sql/process_sql.h"
 
 namespace gpusonde::store {
 namespace {
@@ -101,7 +102,7 @@ constexpr std::string_view kWindowsSql =
     "WHERE {} GROUP BY part, process, device, name, graph, stack, tid, stream";
 
 SqlPart& operator<<(SqlPart& part, const model::Selection& selection) {
-  if (selection.process.has_value()) part += {" AND process = ?", {*selection.process}};
+  part += AndOfProcesses(selection);
   if (selection.device.has_value()) part += {" AND device = ?", {*selection.device}};
   if (selection.device.has_value() && selection.stream.has_value())
     part += {" AND stream = ?", {*selection.stream}};

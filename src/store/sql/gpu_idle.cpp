@@ -13,6 +13,7 @@
 
 #include "base/time.h"
 #include "store/sql/gpu_sql.h"
+#include "store/sql/process_sql.h"
 
 namespace gpusonde::store {
 namespace {
@@ -64,9 +65,9 @@ Result<int64_t> ReadOneSecondIn(const Ask& ask, const TimeRange& range, const Id
 Result<std::optional<std::vector<Id128>>> ReadDevicesMeant(const Ask& ask, const model::Selection& selection,
                                                            const TimeRange& range) {
   if (selection.device.has_value()) return std::vector{*selection.device};
-  if (!selection.process.has_value()) return std::nullopt;
+  if (selection.processes.empty()) return std::nullopt;
   model::Selection of_process;
-  of_process.process = selection.process;
+  of_process.processes = selection.processes;
   SqlPart used{"SELECT DISTINCT device FROM ", {}};
   used += GpuWorkSpans(of_process, SessionReach(range), WorkIn::kRunsIn);
   ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, ask(used));
@@ -79,14 +80,19 @@ Result<std::optional<std::vector<Id128>>> ReadDevicesMeant(const Ask& ask, const
   return devices.empty() ? std::nullopt : std::optional(std::move(devices));
 }
 
-// When idleness was observed, merged: in sessions of the process, or in all if it has none.
+// When idleness was observed, merged: in sessions of the selected processes, or in all if these have none.
 Result<std::vector<TimeRange>> ReadWatched(const Ask& ask, const model::Selection& selection,
                                            const TimeRange& range) {
   SqlPart sql{"SELECT start_ns, end_ns FROM ", {}};
   sql += GpuSessions({}, range);
-  if (selection.process.has_value())
-    sql += {" WHERE process = ? OR NOT EXISTS (SELECT 1 FROM gpu_sessions WHERE process = ?)",
-            {*selection.process, *selection.process}};
+  if (!selection.processes.empty()) {
+    const SqlPart is_selected = IsOfProcesses(selection);
+    sql.text += " WHERE ";
+    sql += is_selected;
+    sql.text += " OR NOT EXISTS (SELECT 1 FROM gpu_sessions WHERE ";
+    sql += is_selected;
+    sql.text += ")";
+  }
   sql.text += " ORDER BY start_ns";
   ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, ask(sql));
   return ReadUnion(*rows);

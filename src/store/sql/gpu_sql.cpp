@@ -13,6 +13,7 @@
 
 #include "base/time.h"
 #include "store/duckdb/schema.h"
+#include "store/sql/process_sql.h"
 
 namespace gpusonde::store {
 namespace {
@@ -56,7 +57,7 @@ SqlPart AllWork(const SqlPart& condition, std::string_view tables) {
 // The parts of a selection that apply to all kinds of work.
 SqlPart Selected(const model::Selection& selection) {
   SqlPart condition;
-  if (selection.process.has_value()) condition += {" AND process = ?", {*selection.process}};
+  condition += AndOfProcesses(selection);
   if (selection.device.has_value()) condition += {" AND device = ?", {*selection.device}};
   if (selection.device.has_value() && selection.stream.has_value())
     condition += {" AND stream = ?", {*selection.stream}};
@@ -191,8 +192,7 @@ TimeRange SessionReach(const TimeRange& range) {
 }
 
 SqlPart GpuSessions(const model::Selection& selection, const TimeRange& range) {
-  SqlPart of_process;
-  if (selection.process.has_value()) of_process += {" AND process = ?", {*selection.process}};
+  const SqlPart of_process = AndOfProcesses(selection);
   SqlPart sessions{
       "(SELECT process, session, start_ns, end_ns FROM (SELECT process, session, start_ns, "
       "coalesce(end_ns, lead(start_ns) OVER (PARTITION BY process ORDER BY session), exited_ns, "

@@ -171,6 +171,8 @@ export interface Process {
   started_us: number | null;
   exited_us: number | null;
   threads: Thread[];
+  // With gpus=1.
+  gpus?: { busy_ns: number }[];
 }
 
 export interface Processes {

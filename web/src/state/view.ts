@@ -18,7 +18,8 @@ export interface View {
   wait: Wait | null;
   // Only CPU time while the devices were idle.
   idle: boolean;
-  process: string | null;
+  // Ids of the processes that are shown; empty for all.
+  processes: string[];
   tid: number | null;
   device: string | null;
   stream: number | null;
@@ -72,7 +73,7 @@ export const DEFAULT_VIEW: View = {
   type: "cpu",
   wait: null,
   idle: false,
-  process: null,
+  processes: [],
   tid: null,
   device: null,
   stream: null,
@@ -101,7 +102,7 @@ export function parseView(query: string, opensOn: ProfileType = DEFAULT_VIEW.typ
   const to = integer(params.get("to_us"));
   const implied = params.get("while_gpu_idle") === "1" ? "cpu" : opensOn;
   const type = PROFILE_TYPES.find((known) => known === params.get("type")) ?? implied;
-  const process = id(params.get("process"));
+  const processes = ids(params.get("process"));
   const device = id(params.get("device"));
   const sort = params.get("sort") ?? "";
   const key = sort.replace(/^-/, "");
@@ -116,8 +117,8 @@ export function parseView(query: string, opensOn: ProfileType = DEFAULT_VIEW.typ
     wait: type === "off_cpu" ? (WAITS.find((known) => known === params.get("wait")) ?? null) : null,
     // An idle GPU has no GPU time, and waits can't be filtered by GPU activity.
     idle: type === "cpu" && params.get("while_gpu_idle") === "1",
-    process,
-    tid: process ? integer(params.get("tid")) : null,
+    processes,
+    tid: processes.length === 1 ? integer(params.get("tid")) : null,
     device,
     stream: device ? integer(params.get("stream")) : null,
     filter: params.get("filter") ?? "",
@@ -158,8 +159,8 @@ export function formatView(view: View, opensOn: ProfileType = DEFAULT_VIEW.type)
   if (view.type !== opensOn) params.set("type", view.type);
   if (view.type === "off_cpu" && view.wait) params.set("wait", view.wait);
   if (view.type === "cpu" && view.idle) params.set("while_gpu_idle", "1");
-  if (view.process) params.set("process", view.process);
-  if (view.process && view.tid !== null) params.set("tid", String(view.tid));
+  if (view.processes.length > 0) params.set("process", view.processes.join(","));
+  if (view.processes.length === 1 && view.tid !== null) params.set("tid", String(view.tid));
   if (view.device) params.set("device", view.device);
   if (view.device && view.stream !== null) params.set("stream", String(view.stream));
   if (view.filter) params.set("filter", view.filter);
@@ -178,7 +179,7 @@ export function formatView(view: View, opensOn: ProfileType = DEFAULT_VIEW.type)
   }
   if (view.by !== DEFAULT_VIEW.by) params.set("by", view.by);
   if (view.price !== null) params.set("price", String(view.price));
-  const text = params.toString();
+  const text = params.toString().replaceAll("%2C", ",");
   return text ? `?${text}` : "";
 }
 
@@ -208,13 +209,17 @@ export function isSettled(range: Range | null, available: Range | null): boolean
 // The selection without its time range, for the whole window.
 export function stackSelection(view: View): Selection {
   return {
-    ...(view.process && { process: view.process }),
-    ...(view.process && view.tid !== null && { tid: view.tid }),
+    ...processSelection(view),
+    ...(view.processes.length === 1 && view.tid !== null && { tid: view.tid }),
     ...(view.device && { device: view.device }),
     ...(view.device && view.stream !== null && { stream: view.stream }),
     ...(view.filter && { filter: view.filter }),
     ...(view.type === "cpu" && view.idle && { while_gpu_idle: 1 }),
   };
+}
+
+export function processSelection({ processes }: View): Selection {
+  return processes.length > 0 ? { process: processes.join(",") } : {};
 }
 
 export function timeSelection(range: Range | null): Selection {
@@ -223,6 +228,15 @@ export function timeSelection(range: Range | null): Selection {
 
 // Resets choices that refer to frames of another profile.
 export const OTHER_PROFILE: Partial<View> = { zoom: null, pick: null, hide: [], only: null };
+
+// As many as the API takes.
+export const MAX_PROCESSES = 100;
+
+// Ids with commas between them, each once; empty if any of them is none.
+function ids(text: string | null): string[] {
+  const parts = [...new Set(text?.split(","))];
+  return parts.length <= MAX_PROCESSES && parts.every(id) ? parts : [];
+}
 
 function id(text: string | null): string | null {
   return text && /^[0-9a-f]{32}$/.test(text) ? text : null;

@@ -87,13 +87,13 @@ export function ThemePicker({ theme, onTheme }: { theme: ThemeChoice; onTheme: (
   );
 }
 
-// The choice of a process and of one of its threads.
+// The choice of processes, and of a thread of the only one.
 function StackChoices({ processes, view, nav }: { processes: Process[]; view: View; nav: Navigation }) {
-  const process = processes.find(({ id }) => id === view.process);
+  const process = processes.find(({ id }) => id === view.processes[0]);
   return (
     <>
-      <ProcessPicker processes={processes} chosen={view.process} onChoose={(process) => nav.step({ process, tid: null, zoom: null })} />
-      {view.process && (
+      <ProcessPicker processes={processes} chosen={view.processes} onChoose={(processes) => nav.step({ processes, tid: null, zoom: null })} />
+      {view.processes.length === 1 && (
         <Choice label="Thread" value={String(view.tid ?? "")} onChoose={(tid) => nav.step({ tid: tid ? Number(tid) : null, zoom: null })}>
           <option value="">All threads</option>
           {process?.threads.map((t) => (

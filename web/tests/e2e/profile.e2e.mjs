@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 
 const PYTHON = "0000000000000000000000000000a411";
+const POSTGRES = "0000000000000000000000000000b207";
 
 export const tests = [
   {
@@ -342,6 +343,70 @@ export const tests = [
       await page.press("Escape");
       assert.equal(await page.count("#process-list"), 0);
       assert.equal(page.param("process"), PYTHON, "Escape chooses nothing");
+    },
+  },
+  {
+    name: "several processes are chosen by keys or boxes, stay in the address, and Back undoes each",
+    scenario: "ranks",
+    async run(page, server) {
+      await page.ready();
+      const field = page.raw.getByRole("combobox", { name: "Process" });
+      await field.focus();
+      await page.raw.keyboard.type("postgres");
+      await page.press("Shift+Enter");
+      await page.settle();
+      assert.equal(page.param("process"), POSTGRES);
+      assert.equal(await page.count("#process-list"), 1, "the list stays open");
+      await field.fill("411");
+      await page.raw.locator("#process-list [role=option]", { hasText: "train.py" }).locator(".picker-box").click();
+      await page.settle();
+      assert.equal(page.param("process"), `${POSTGRES},${PYTHON}`);
+      assert.equal(await page.raw.locator("#process-list [aria-checked=true]").count(), 1);
+      await page.press("Escape");
+      assert.equal(await field.inputValue(), "2 processes");
+      assert.match(await field.getAttribute("title"), /postgres 207\npython3 411/);
+      assert.equal(await page.raw.getByRole("combobox", { name: "Thread" }).count(), 0, "a thread is one of a process");
+      for (const endpoint of ["flamegraph", "strips"])
+        assert.ok(server.requests.some((r) => r.includes(endpoint) && decodeURIComponent(r).includes(`process=${POSTGRES},${PYTHON}`)), endpoint);
+      await page.back();
+      assert.equal(page.param("process"), POSTGRES);
+      await page.back();
+      assert.equal(page.param("process"), null);
+    },
+  },
+  {
+    name: "all that match are chosen at once, and the chosen ones come first in a list of 200",
+    scenario: "ranks",
+    async run(page) {
+      await page.ready();
+      const field = page.raw.getByRole("combobox", { name: "Process" });
+      const listed = () => page.raw.locator("#process-list [role=option]").allInnerTexts();
+      await field.fill("rank");
+      assert.match(await page.text("#process-list"), /100 more: type to narrow the list/);
+      await field.fill("rank 519");
+      assert.match((await listed())[1], /All 10 that match/);
+      assert.equal(await field.getAttribute("aria-activedescendant"), "process-2", "Enter takes the best match");
+      await page.press("ArrowUp");
+      await page.press("Enter");
+      await page.settle();
+      assert.equal(page.param("process").split(",").length, 10);
+      assert.match(await page.text("main, .message"), /No samples|nothing/i);
+      await field.focus();
+      assert.deepEqual((await listed()).slice(1, 11).map((text) => text.match(/5\d\d\d/)[0]), Array.from({ length: 10 }, (_, i) => String(5190 + i)));
+      await page.press("Escape");
+      await page.raw.getByRole("button", { name: "Show all processes" }).click();
+      assert.equal(page.param("process"), null);
+    },
+  },
+  {
+    name: "the processes of a trace are listed by their GPU time",
+    scenario: "trace",
+    async run(page, server) {
+      const field = page.raw.getByRole("combobox", { name: "Process" });
+      await field.focus();
+      await page.raw.locator("#process-list", { hasText: "trace rank 1" }).waitFor();
+      assert.match(await page.text("#process-list"), /trace rank 0[^]*4\.00 s GPU/);
+      assert.ok(server.requests.some((r) => r.includes("processes") && r.includes("gpus=1")));
     },
   },
   {

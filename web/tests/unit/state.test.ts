@@ -3,9 +3,10 @@ import { describe, expect, test } from "vitest";
 import type { Strip, Strips } from "../../src/api/types";
 import { meanOver, nudge, observedIn, seriesOf } from "../../src/state/brush";
 import { oneLevelOut } from "../../src/state/keys";
-import { DEFAULT_VIEW, formatView, isSettled, lastOf, LIVE_SECONDS, parseView, stackSelection, windowOf, type View } from "../../src/state/view";
+import { DEFAULT_VIEW, formatView, isSettled, lastOf, LIVE_SECONDS, MAX_PROCESSES, parseView, stackSelection, windowOf, type View } from "../../src/state/view";
 
 const PROCESS = "00000000000000000000000000000abc";
+const OTHER = "00000000000000000000000000000def";
 
 describe("the view in the address", () => {
   test("a plain view has a plain address", () => {
@@ -23,7 +24,7 @@ describe("the view in the address", () => {
       type: "gpu",
       wait: null,
       idle: false,
-      process: PROCESS,
+      processes: [PROCESS],
       tid: 12,
       device: PROCESS,
       stream: 7,
@@ -73,8 +74,20 @@ describe("the view in the address", () => {
   });
 
   test("a thread is requested only with its process", () => {
-    expect(stackSelection({ ...DEFAULT_VIEW, process: PROCESS, tid: 3, filter: "x" })).toEqual({ process: PROCESS, tid: 3, filter: "x" });
+    expect(stackSelection({ ...DEFAULT_VIEW, processes: [PROCESS], tid: 3, filter: "x" })).toEqual({ process: PROCESS, tid: 3, filter: "x" });
     expect(stackSelection({ ...DEFAULT_VIEW, tid: 3 })).toEqual({});
+    expect(stackSelection({ ...DEFAULT_VIEW, processes: [PROCESS, OTHER], tid: 3 })).toEqual({ process: `${PROCESS},${OTHER}` });
+  });
+
+  test("several processes are one parameter with commas, which holds as many as the server takes", () => {
+    const view = { ...DEFAULT_VIEW, processes: [PROCESS, OTHER] };
+    expect(formatView(view)).toBe(`?process=${PROCESS},${OTHER}`);
+    expect(parseView(formatView(view))).toEqual(view);
+    expect(parseView(`?process=${PROCESS},${PROCESS}`).processes).toEqual([PROCESS]);
+    expect(parseView(`?process=${PROCESS},xyz`).processes).toEqual([]);
+    const many = Array.from({ length: MAX_PROCESSES + 1 }, (_, i) => i.toString(16).padStart(32, "0"));
+    expect(parseView(`?process=${many.slice(1).join()}`).processes).toHaveLength(MAX_PROCESSES);
+    expect(parseView(`?process=${many.join()}`).processes).toEqual([]);
   });
 
   test("the window is the last stretch, but never longer than the data", () => {
