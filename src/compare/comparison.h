@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -105,7 +106,8 @@ std::string ToText(const Comparison& comparison);
 std::vector<std::string> SentencesOf(const Comparison& comparison);
 // A self-contained page of at most 1 MB, and as much for each flame graph, like analyze::ToHtml.
 std::string ToHtml(const Comparison& comparison);
-// One line of JSON with a line break, as docs/compare.md describes it.
-std::string ToJson(const Comparison& comparison);
+// One line of JSON with a line break, as docs/compare.md describes it. With `most`, lists have so many
+// entries at most, and "omitted" counts the others.
+std::string ToJson(const Comparison& comparison, std::optional<size_t> most = std::nullopt);
 
 }  // namespace gpusonde::compare

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "base/json_writer.h"
 #include "compare/comparison.h"
@@ -39,7 +41,7 @@ void WriteFields(JsonWriter& json, const Line& line) {
   json.Field("a_ns", Whole(line.a_ns)).Field("b_ns", Whole(line.b_ns));
 }
 
-void WriteLines(JsonWriter& json, std::string_view key, const std::vector<Line>& lines) {
+void WriteLines(JsonWriter& json, std::string_view key, std::span<const Line> lines) {
   json.Key(key).BeginArray();
   for (const Line& line : lines) {
     json.BeginObject();
@@ -49,7 +51,7 @@ void WriteLines(JsonWriter& json, std::string_view key, const std::vector<Line>&
   json.EndArray();
 }
 
-void WriteKernels(JsonWriter& json, std::string_view key, const std::vector<KernelLine>& lines) {
+void WriteKernels(JsonWriter& json, std::string_view key, std::span<const KernelLine> lines) {
   json.Key(key).BeginArray();
   for (const KernelLine& kernel : lines) {
     json.BeginObject();
@@ -75,7 +77,7 @@ void WriteStacks(JsonWriter& json, std::string_view key, const std::vector<Stack
 
 }  // namespace
 
-std::string ToJson(const Comparison& comparison) {
+std::string ToJson(const Comparison& comparison, std::optional<size_t> most) {
   JsonWriter json;
   json.BeginObject().Field("version", kVersion);
   WriteRun(json, "a", comparison.a);
@@ -89,12 +91,19 @@ std::string ToJson(const Comparison& comparison) {
     json.Field("a_ns", Whole(line.a_ns)).Field("b_ns", Whole(line.b_ns)).EndObject();
   }
   json.EndArray();
-  WriteKernels(json, "kernels", comparison.kernels);
-  WriteKernels(json, "phases", comparison.phases);
-  WriteLines(json, "kinds", comparison.kinds);
-  WriteLines(json, "graphs", comparison.graphs);
-  WriteLines(json, "copies", comparison.copies);
-  WriteLines(json, "api_calls", comparison.calls);
+  size_t omitted = 0;
+  const auto first = [&](const auto& lines) {
+    const size_t written = std::min(lines.size(), most.value_or(lines.size()));
+    omitted += lines.size() - written;
+    return std::span(lines).first(written);
+  };
+  WriteKernels(json, "kernels", first(comparison.kernels));
+  WriteKernels(json, "phases", first(comparison.phases));
+  WriteLines(json, "kinds", first(comparison.kinds));
+  WriteLines(json, "graphs", first(comparison.graphs));
+  WriteLines(json, "copies", first(comparison.copies));
+  WriteLines(json, "api_calls", first(comparison.calls));
+  if (most.has_value()) json.Field("omitted", static_cast<int64_t>(omitted));
   json.Key("stacks").BeginArray();
   for (const StackDiff& diff : comparison.stacks) {
     json.BeginObject().Field("type", model::EnumNames<model::ProfileType>::Name(diff.type()));

@@ -238,4 +238,13 @@ Result<Run> ReadRun(const std::vector<std::string>& paths, const analyze::Option
   return run;
 }
 
+Result<Run> ReadRun(importers::Trace& trace, const std::string& name, const analyze::Options& options) {
+  RunBuilder builder(options.communication);
+  ASSIGN_OR_RETURN(analyze::TracePart part, analyze::ReadOpened(trace, name, options));
+  builder.Add(part);
+  Run run = std::move(builder).Finish();
+  run.paths = {name};
+  return run;
+}
+
 }  // namespace gpusonde::compare

@@ -10,6 +10,7 @@
 #include "analyze/analyzer.h"
 #include "analyze/stats/batch_means.h"
 #include "base/result.h"
+#include "importers/trace.h"
 
 namespace gpusonde::compare {
 
@@ -83,5 +84,9 @@ struct Run {
 
 // Reads the traces of one run. Errors: those of analyze::Analyze; kInvalidArgument if there are no kernels.
 Result<Run> ReadRun(const std::vector<std::string>& paths, const analyze::Options& options);
+
+// Reads an opened trace, which is called `name`. A run without GPU work has no ranks and can't be compared.
+// Errors: those of analyze::ReadOpened.
+Result<Run> ReadRun(importers::Trace& trace, const std::string& name, const analyze::Options& options);
 
 }  // namespace gpusonde::compare

@@ -8,7 +8,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/json_writer.h"
 #include "compare/flame_html.h"
+#include "compare/stack_json.h"
 
 namespace gpusonde::compare {
 namespace {
@@ -116,6 +118,36 @@ TEST(FlameGraph, StaysSmallAndKeepsNamesText) {
   EXPECT_THAT(graph, Not(HasSubstr("<script")));
   EXPECT_EQ(graph.find('\x1b'), std::string::npos);
   EXPECT_EQ(FlameGraphOf(StackDiff(model::ProfileType::kCpu)), "");
+}
+
+std::string StacksOf(const StackDiff& diff, size_t most) {
+  JsonWriter json;
+  WriteStacks(json, diff, most);
+  return json.Take();
+}
+
+TEST(StackJson, HasFramesInPreOrderWithTheTimesOfBothSides) {
+  StackDiff diff(model::ProfileType::kCpu);
+  diff.Add(ProfileOf({{{"main", "read"}, 100}, {{"main", "parse", "read"}, 30}}), false, 1);
+  diff.Add(ProfileOf({{{"main", "read"}, 50}, {{"idle"}, 20}}), true, 2);
+  EXPECT_EQ(StacksOf(diff, 100),
+            R"({"strings":["all","idle","main","parse","read"],"nodes":{"name":[0,1,2,3,4,4],)"
+            R"("parent":[-1,0,0,2,3,2],"a_ns":[130,0,130,30,30,100],"b_ns":[35,10,25,0,0,25]},"omitted":0})");
+}
+
+TEST(StackJson, TheSmallestFramesAreLeftOutAndCounted) {
+  StackDiff diff(model::ProfileType::kCpu);
+  std::vector<MadeStack> stacks = {{{"main", "large"}, 1'000}};
+  for (int i = 0; i < 50; ++i) stacks.push_back({{"main", "small" + std::to_string(i)}, 1});
+  diff.Add(ProfileOf(stacks), false, 1);
+  EXPECT_EQ(StacksOf(diff, 10),
+            R"({"strings":["all","main","large"],"nodes":{"name":[0,1,2],"parent":[-1,0,1],)"
+            R"("a_ns":[1050,1050,1000],"b_ns":[0,0,0]},"omitted":50})");
+}
+
+TEST(StackJson, AnEmptyDifferenceHasItsRoot) {
+  EXPECT_EQ(StacksOf(StackDiff(model::ProfileType::kCpu), 10),
+            R"({"strings":["all"],"nodes":{"name":[0],"parent":[-1],"a_ns":[0],"b_ns":[0]},"omitted":0})");
 }
 
 }  // namespace

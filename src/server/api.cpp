@@ -14,10 +14,12 @@
 #include "base/time.h"
 #include "exporters/exporter.h"
 #include "server/api_json.h"
+#include "server/compare_selections.h"
 #include "server/flame_tree.h"
 #include "server/gpu_facts.h"
 #include "server/incidents_json.h"
 #include "server/line_times.h"
+#include "server/profile_question.h"
 #include "server/query_parameters.h"
 #include "server/revision_pacer.h"
 #include "server/usage_question.h"
@@ -86,28 +88,6 @@ Result<std::string> GetUsage(ApiData& data, const ApiFacts&, QueryParameters& pa
   return usage::ToJson(usage, std::nullopt);
 }
 
-Result<model::ProfileType> TakeType(QueryParameters& parameters) {
-  using enum model::ProfileType;
-  const std::string_view name = parameters.TakeText("type").value_or("cpu");
-  for (const model::ProfileType type : {kCpu, kGpu, kOffCpu})
-    if (model::EnumNames<model::ProfileType>::Name(type) == name) return type;
-  return Fail(ErrorCode::kInvalidArgument,
-              fmt::format("parameter 'type' takes cpu, gpu or off_cpu, not '{}'", name));
-}
-
-// The kind of wait asked for; empty for all kinds.
-Result<std::optional<model::ThreadState>> TakeWait(QueryParameters& parameters) {
-  using enum model::ThreadState;
-  const std::optional<std::string_view> name = parameters.TakeText("wait");
-  if (!name.has_value()) return std::optional<model::ThreadState>();
-  for (const model::ThreadState state : {kIo, kLock, kCondition, kSleep, kRunQueue, kGpuWait})
-    if (model::EnumNames<model::ThreadState>::Name(state) == *name) return state;
-  return Fail(
-      ErrorCode::kInvalidArgument,
-      fmt::format("parameter 'wait' takes io, lock, condition, sleep, run_queue or gpu_wait, not '{}'",
-                  *name));
-}
-
 Result<std::string> GetIncidents(ApiData& data, const ApiFacts&, QueryParameters& parameters) {
   ASSIGN_OR_RETURN(const auto buckets, parameters.TakeInteger("buckets", 1, kMaxBuckets));
   ASSIGN_OR_RETURN(const model::Selection selection, parameters.TakeSelection());
@@ -117,24 +97,11 @@ Result<std::string> GetIncidents(ApiData& data, const ApiFacts&, QueryParameters
   return IncidentsJson(incidents);
 }
 
-// Reads the profile of a flame graph; `type`, `wait` and the selection are its parameters, others are taken
-// before.
+// Reads the profile of a flame graph; other parameters are taken before.
 Result<model::Profile> ReadSelectedProfile(ApiData& data, QueryParameters& parameters) {
-  using enum model::ProfileType;
-  ASSIGN_OR_RETURN(const model::ProfileType type, TakeType(parameters));
-  ASSIGN_OR_RETURN(const std::optional<model::ThreadState> wait, TakeWait(parameters));
-  ASSIGN_OR_RETURN(model::Selection selection, parameters.TakeSelection());
+  ASSIGN_OR_RETURN(const ProfileQuestion question, TakeProfileQuestion(parameters));
   TRY(parameters.Finish());
-  if (type != kCpu && selection.while_gpu_idle)
-    return Fail(
-        ErrorCode::kInvalidArgument,
-        "parameter 'while_gpu_idle' is for type=cpu: an idle GPU has no GPU time, and a wait is stored as a "
-        "whole, without what the GPU did during it");
-  if (type != kOffCpu && wait.has_value())
-    return Fail(ErrorCode::kInvalidArgument, "parameter 'wait' is for type=off_cpu");
-  selection.off_cpu = type == kOffCpu;
-  selection.wait = wait;
-  return Answer(type == kGpu ? data.ReadGpuProfile(selection) : data.ReadProfile(selection));
+  return Answer(ReadProfile(data, question.type, question.selection));
 }
 
 Result<std::string> GetFlameGraph(ApiData& data, const ApiFacts&, QueryParameters& parameters) {
@@ -150,6 +117,12 @@ Result<std::string> GetFlameGraph(ApiData& data, const ApiFacts&, QueryParameter
 Result<std::string> GetPprof(ApiData& data, const ApiFacts& facts, QueryParameters& parameters) {
   ASSIGN_OR_RETURN(const model::Profile profile, ReadSelectedProfile(data, parameters));
   return exporters::kPprof.render(profile, {.title = facts.title});
+}
+
+Result<std::string> GetComparison(ApiData& data, const ApiFacts&, QueryParameters& parameters) {
+  ASSIGN_OR_RETURN(const ComparisonQuestion question, TakeComparisonQuestion(parameters));
+  TRY(parameters.Finish());
+  return CompareSelections(data, question);
 }
 
 Result<std::string> GetSummary(ApiData& data, const ApiFacts&, QueryParameters& parameters) {
@@ -201,11 +174,17 @@ constexpr std::string_view kPprofPath = "/api/v1/profile.pb.gz";
 
 constexpr std::string_view kOverviewPath = "/api/v1/overview";
 constexpr Route kRoutes[] = {
-    {"/api/v1/devices", GetDevices},     {"/api/v1/flamegraph", GetFlameGraph},
-    {"/api/v1/incidents", GetIncidents}, {kOverviewPath, GetOverview},
-    {"/api/v1/processes", GetProcesses}, {kPprofPath, GetPprof},
-    {"/api/v1/source", GetSource},       {"/api/v1/strips", GetStrips},
-    {"/api/v1/summary", GetSummary},     {"/api/v1/usage", GetUsage},
+    {"/api/v1/compare", GetComparison},
+    {"/api/v1/devices", GetDevices},
+    {"/api/v1/flamegraph", GetFlameGraph},
+    {"/api/v1/incidents", GetIncidents},
+    {kOverviewPath, GetOverview},
+    {"/api/v1/processes", GetProcesses},
+    {kPprofPath, GetPprof},
+    {"/api/v1/source", GetSource},
+    {"/api/v1/strips", GetStrips},
+    {"/api/v1/summary", GetSummary},
+    {"/api/v1/usage", GetUsage},
 };
 
 Result<std::string> Get(ApiData& data, const ApiFacts& facts, const HttpRequest& request) {

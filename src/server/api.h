@@ -19,6 +19,10 @@
 #include "usage/usage.h"
 
 // GET /api/v1/…, /metrics and /readyz, as docs/api.md describes it.
+namespace gpusonde::compare {
+struct Run;
+}
+
 namespace gpusonde::server {
 
 // The data that the API queries: the functions of store/queries/profile_query.h, gpu_query.h and
@@ -45,6 +49,9 @@ class ApiData {
   virtual Result<std::vector<store::GpuUser>> ReadGpuUsers(const model::Selection& selection) = 0;
   virtual Result<usage::Usage> ReadUsage(const model::Selection& selection, const usage::SumBy& by) = 0;
   virtual Result<bool> NamesFile(const std::string& file) = 0;
+  // The selection's GPU work as one side of a comparison, called `name`. Errors: kInvalidArgument if there is
+  // too much of it.
+  virtual Result<compare::Run> ReadRun(const model::Selection& selection, const std::string& name) = 0;
   virtual Result<store::Incidents> ReadIncidents(const model::Selection& selection, int buckets) = 0;
 };
 

@@ -57,16 +57,36 @@ Result<std::optional<int64_t>> QueryParameters::TakeInteger(std::string_view nam
   return value;
 }
 
-Result<model::Selection> QueryParameters::TakeTimeRange() {
-  model::Selection selection;
-  ASSIGN_OR_RETURN(const std::optional<int64_t> from_us, TakeInteger("from_us", 0, kMaxMicros));
-  ASSIGN_OR_RETURN(const std::optional<int64_t> to_us, TakeInteger("to_us", 0, kMaxMicros));
+Status QueryParameters::TakeTimes(std::string_view from, std::string_view to, model::Selection& selection) {
+  ASSIGN_OR_RETURN(const std::optional<int64_t> from_us, TakeInteger(from, 0, kMaxMicros));
+  ASSIGN_OR_RETURN(const std::optional<int64_t> to_us, TakeInteger(to, 0, kMaxMicros));
   if (from_us.has_value() && to_us.has_value() && *from_us >= *to_us)
     return Fail(ErrorCode::kInvalidArgument,
-                fmt::format("parameter 'to_us' ({}) must be after 'from_us' ({})", *to_us, *from_us));
-  if (from_us.has_value()) selection.from_ns = *from_us * kNanosPerMicro;
-  if (to_us.has_value()) selection.to_ns = *to_us * kNanosPerMicro;
+                fmt::format("parameter '{}' ({}) must be after '{}' ({})", to, *to_us, from, *from_us));
+  if (!from_us.has_value() && !to_us.has_value()) return {};
+  const model::Selection open;
+  selection.from_ns = from_us.has_value() ? *from_us * kNanosPerMicro : open.from_ns;
+  selection.to_ns = to_us.has_value() ? *to_us * kNanosPerMicro : open.to_ns;
+  return {};
+}
+
+Result<model::Selection> QueryParameters::TakeTimeRange() {
+  model::Selection selection;
+  TRY(TakeTimes("from_us", "to_us", selection));
   return selection;
+}
+
+Result<model::Selection> QueryParameters::TakeBase(const model::Selection& selection) {
+  model::Selection base = selection;
+  TRY(TakeTimes("base_from_us", "base_to_us", base));
+  const std::optional<std::string_view> text = TakeText("base_process");
+  if (!text.has_value()) return base;
+  base.processes.clear();
+  if (*text != "all") {
+    ASSIGN_OR_RETURN(base.processes, TakeProcesses("base_process"));
+  }
+  if (base.processes != selection.processes) base.tid.reset();
+  return base;
 }
 
 Result<std::optional<Id128>> QueryParameters::TakeId(std::string_view name) {
@@ -79,24 +99,23 @@ Result<std::optional<Id128>> QueryParameters::TakeId(std::string_view name) {
   return id;
 }
 
-Result<std::vector<Id128>> QueryParameters::TakeProcesses() {
+Result<std::vector<Id128>> QueryParameters::TakeProcesses(std::string_view name) {
   std::vector<Id128> processes;
-  const std::optional<std::string_view> text = TakeText("process");
+  const std::optional<std::string_view> text = TakeText(name);
   if (!text.has_value()) return processes;
   for (size_t begin = 0; begin <= text->size();) {
     const size_t end = std::min(text->find(',', begin), text->size());
     const std::string_view part = text->substr(begin, end - begin);
     const std::optional<Id128> id = Id128::FromHex(part);
     if (!id.has_value())
-      return Fail(
-          ErrorCode::kInvalidArgument,
-          fmt::format("parameter 'process' takes the 32 hex digits of a process's id, or several with "
-                      "commas between them, not '{}'",
-                      part));
+      return Fail(ErrorCode::kInvalidArgument,
+                  fmt::format("parameter '{}' takes the 32 hex digits of a process's id, or several with "
+                              "commas between them, not '{}'",
+                              name, part));
     if (std::ranges::find(processes, *id) == processes.end()) processes.push_back(*id);
     if (processes.size() > kMaxProcesses)
       return Fail(ErrorCode::kInvalidArgument,
-                  fmt::format("parameter 'process' takes at most {} processes", kMaxProcesses));
+                  fmt::format("parameter '{}' takes at most {} processes", name, kMaxProcesses));
     begin = end + 1;
   }
   return processes;
@@ -109,7 +128,7 @@ Result<bool> QueryParameters::TakeFlag(std::string_view name) {
 
 Result<model::Selection> QueryParameters::TakeSelection() {
   ASSIGN_OR_RETURN(model::Selection selection, TakeTimeRange());
-  ASSIGN_OR_RETURN(selection.processes, TakeProcesses());
+  ASSIGN_OR_RETURN(selection.processes, TakeProcesses("process"));
   ASSIGN_OR_RETURN(const std::optional<int64_t> tid,
                    TakeInteger("tid", 0, std::numeric_limits<int32_t>::max()));
   if (tid.has_value()) {

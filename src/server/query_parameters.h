@@ -27,18 +27,24 @@ class QueryParameters {
   Result<std::optional<int64_t>> TakeInteger(std::string_view name, int64_t low, int64_t high);
   // The 32 hex digits of an id.
   Result<std::optional<Id128>> TakeId(std::string_view name);
-  // Parameter 'process': ids with commas between them, each once; empty when absent.
-  Result<std::vector<Id128>> TakeProcesses();
+  // Ids of processes with commas between them, each once; empty when absent.
+  Result<std::vector<Id128>> TakeProcesses(std::string_view name);
   // 0 or 1; false when absent.
   Result<bool> TakeFlag(std::string_view name);
 
   // The parameters of the selection: only from_us and to_us, or all; see docs/api.md.
   Result<model::Selection> TakeTimeRange();
   Result<model::Selection> TakeSelection();
+  // Those of a selection that is compared with `selection`: base_from_us and base_to_us, or else the same
+  // time; base_process (ids, or "all"), or else the same processes; otherwise the same. A thread is only of
+  // the same process.
+  Result<model::Selection> TakeBase(const model::Selection& selection);
 
   Status Finish() const;
 
  private:
+  Status TakeTimes(std::string_view from, std::string_view to, model::Selection& selection);
+
   struct Parameter {
     std::string_view name;
     std::string_view value;

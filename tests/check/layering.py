@@ -27,14 +27,14 @@ ALLOWED = {
     "fleet": {"fleet/privacy"},
     "fleet/privacy": {"base"},  # pure functions: no I/O, no clock
     "flight_recorder": {"base"},
-    "importers": {"store/recordings"},
+    "importers": {"store/recordings", "store/sql"},
     "inject": {"wire"},
     "mcp": {"analyze", "server"},
     "model": {"base"},
     "otlp": {"agent", "exporters", "store/queries"},
     "replay": {"diagnose", "store/sql"},  # no I/O but queries, no clock
     "serve": {"server", "spool", "store/live"},
-    "server": {"exporters", "store/queries", "usage"},
+    "server": {"compare", "exporters", "store/queries", "usage"},
     "sources": {"model", "unwind", "wire"},
     "spool": {"model"},
     "store": {"model"},

@@ -2,7 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { apiUrl } from "./api/client";
-import type { Devices, FlamegraphJson, Hosts, Incidents, Overview, Processes, Selection, Session, SourceJson, Strips, Summary, Usage } from "./api/types";
+import type { CompareJson, Devices, FlamegraphJson, Hosts, Incidents, Overview, Processes, Selection, Session, SourceJson, Strips, Summary, Usage } from "./api/types";
 import { parseProfile, type Profile } from "./flamegraph/model";
 import { parseSource, type SourceFile } from "./source/lines";
 import { formatCount, formatDuration, formatRange } from "./format";
@@ -11,8 +11,9 @@ import { useKeys } from "./state/keys";
 import { useTheme, type Theme } from "./state/theme";
 import { useResource, type Asked } from "./state/use-resource";
 import { useView } from "./state/use-view";
-import { formatView, isSettled, lastOf, processSelection, stackSelection, timeSelection, windowOf, type ProfileType, type Range, type View } from "./state/view";
+import { baseSelection, formatView, isSameSide, isSettled, lastOf, processSelection, stackSelection, timeSelection, windowOf, type ProfileType, type Range, type View } from "./state/view";
 import { Answer } from "./views/answer";
+import { ComparePage, CompareSides, NothingToCompare, parseComparison, type Comparison } from "./views/compare";
 import { Header, labelOf } from "./views/header";
 import { Help } from "./views/help";
 import { HostsPage } from "./views/hosts";
@@ -139,6 +140,13 @@ function HostPages({ host, onHost, theme, account, onEnded }: HostPagesProps) {
   const sourceAsked = onProfile && view.source ? ask("source", span, stacks, { file: view.source }) : null;
   const source = useResource<SourceJson, SourceFile>(sourceAsked, spanRevision, parseSource);
 
+  // Reads the GPU work of both sides: only when a side changes, not as data arrives.
+  const compared = view.page === "compare" && view.base && !isSameSide(view) ? view.base : null;
+  const compareWindow = windowOf(last, useHeld(available, JSON.stringify([compared, view.brush, stacks, view.type, view.wait, last, available === null, retries])));
+  const compareSpan = brushed ?? spanOf(last, compareWindow);
+  const compareAsked = compared && compareWindow && ask("compare", compareSpan, stacks, { type: view.type, ...(wait && { wait }), ...baseSelection(compared, compareWindow) });
+  const comparison = useResource<CompareJson, Comparison>(compareAsked, `${retries}`, parseComparison);
+
   // Of all hosts while one is chosen from them: of the last 24 hours, the server's default.
   const usageUrl = { url: apiUrl("usage", {}, { by: view.by }), question: `usage of all hosts by ${view.by}` };
   const usageAsked = choosing ? usageUrl : view.page === "usage" ? ask("usage", brushed ?? spanOf(last, summaryWindow), {}, { by: view.by }) : null;
@@ -195,6 +203,21 @@ function HostPages({ host, onHost, theme, account, onEnded }: HostPagesProps) {
       if (usagePage) return usagePage;
       return usage.error ? <Failed error={usage.error} onRetry={retry} /> : <Loading what="GPU time" />;
     }
+    if (view.page === "compare") {
+      const sides = <CompareSides view={view} nav={nav} processes={processes.data?.processes ?? []} available={available} window={compareWindow ?? available} />;
+      const result = () => {
+        if (!compareAsked) return <NothingToCompare view={view} />;
+        if (comparison.error && comparison.question !== compareAsked.question) return <Failed error={comparison.error} onRetry={retry} />;
+        if (!comparison.data || comparison.question !== compareAsked.question) return <Loading what="both sides" />;
+        return <ComparePage comparison={comparison.data} view={view} nav={nav} isDark={theme.isDark} search={search} />;
+      };
+      return (
+        <>
+          {sides}
+          {result()}
+        </>
+      );
+    }
     if (view.source) {
       if (source.error && source.question !== sourceAsked?.question) return <Failed error={source.error} onRetry={retry} />;
       if (source.data?.file !== view.source) return <Loading what={view.source} />;
@@ -248,6 +271,7 @@ function HostPages({ host, onHost, theme, account, onEnded }: HostPagesProps) {
               strip={strip}
               window={window}
               brush={view.brush}
+              base={view.page === "compare" ? (view.base?.time ?? null) : null}
               onBrush={(brush) => nav.step({ brush })}
               isDark={theme.isDark}
               marks={shown.findIndex(({ device }) => device === strip.device) === i ? marksOf(strip.device) : []}
@@ -270,6 +294,9 @@ function HostPages({ host, onHost, theme, account, onEnded }: HostPagesProps) {
               {view.source.slice(view.source.lastIndexOf("/") + 1)}
             </a>
           )}
+          <Page page="compare" view={view} opensOn={opensOn} onStep={nav.step}>
+            Compare
+          </Page>
           <Page page="incidents" view={view} opensOn={opensOn} onStep={nav.step}>
             Incidents{open > 0 && <span class="alarm"> {formatCount(open)}</span>}
           </Page>
@@ -288,7 +315,7 @@ function HostPages({ host, onHost, theme, account, onEnded }: HostPagesProps) {
             GPU state{xids > 0 && <span class="alarm"> {xids === 1 ? "1 XID" : `${formatCount(xids)} XIDs`}</span>}
           </button>
         )}
-        {available && view.page === "profile" && <TimeType view={view} nav={nav} hasGpus={(devices.data?.devices.length ?? 0) > 0} />}
+        {available && (view.page === "profile" || view.page === "compare") && <TimeType view={view} nav={nav} hasGpus={(devices.data?.devices.length ?? 0) > 0} />}
       </div>
       {busy && <div class="progress" role="progressbar" aria-label="Reading samples" />}
       {body()}

@@ -8,6 +8,7 @@ import "./styles/incidents.css";
 import "./styles/profile.css";
 import "./styles/answer.css";
 import "./styles/picker.css";
+import "./styles/compare.css";
 import "./styles/sign-in.css";
 import "./styles/source.css";
 import "./styles/strips.css";

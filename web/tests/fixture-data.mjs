@@ -243,6 +243,33 @@ export function traceProcesses() {
   return { processes: [0, 1].map((rank) => ({ id: id(0xd000 + rank), pid: 70 + rank, name: `trace rank ${rank}`, command: "", container: "", ...gpus(4e9 - rank * 1e9) })) };
 }
 
+// What `compare` says of two ranges of the training: a slower product of matrices, and a kernel that is new.
+export function comparison({ type = "gpu", from_us, to_us, base_from_us, base_to_us }, gpus) {
+  const duration = (ratio, significant) => ({ ratio, low: ratio - 0.004, high: ratio + 0.004, p: 0, significant, detectable: 1.01, between_runs: null });
+  const line = (name, count_a, a_ns, count_b, b_ns, change, of = null) => ({ name, count_a, count_b, a_ns, b_ns, communication: false, change, slower_ns: b_ns - a_ns, duration: of, other_shapes: false });
+  const long = `void at::native::vectorized_elementwise_kernel<4, ${"at::native::BinaryFunctor<float, float, float, ".repeat(6)}MulFunctor>`;
+  const kernels = [
+    line("sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64", 9000, 21e9, 9000, 25.2e9, "slower", duration(1.2, true)),
+    line(long, 0, 0, 300, 2.1e9, "only_in_b"),
+    line("void flash_fwd_kernel<Flash_fwd_kernel_traits<128, 128, 64, 4>, true>(Flash_fwd_params)", 4500, 9.5e9, 4500, 9.4e9, "none", duration(0.99, false)),
+  ];
+  const none = { a_ns: 0, b_ns: 0 };
+  const frames = [["all", -1, 31e9, 37e9], ["train.py:88 step", 0, 31e9, 37e9], ["forward", 1, 22e9, 28e9], [kernels[0].name, 2, 21e9, 25.2e9], [long, 2, 0, 2.1e9], ["attention", 1, 9e9, 9e9], [kernels[2].name, 5, 9e9, 9e9]];
+  const strings = frames.map(([name]) => name);
+  const columns = gpus || type !== "gpu" ? frames : [["all", -1, none.a_ns, none.b_ns]];
+  return {
+    type,
+    a: { from_us: base_from_us, to_us: base_to_us },
+    b: { from_us: from_us ?? START_US, to_us: to_us ?? START_US + LENGTH_US },
+    why_not: gpus ? "" : "neither A nor B has GPU work",
+    gpu: gpus ? { work: 1.03, kernels, phases: [line("ProfilerStep#", 100, 31e9, 100, 37e9, "slower", duration(1.19, true))], omitted: 12, a: { notes: [] }, b: { notes: ["B: 3 kernels end before they start; they are left out."] } } : null,
+    sentences: gpus ? ["B takes 19.3 % more time than A for the same work (95 % interval: 18.9 % to 19.8 %).", `${kernels[0].name} takes 20.0 % longer per launch (95 % interval: 19.6 % to 20.4 %): +4.200 s.`] : [],
+    by_work: gpus,
+    divisor: gpus ? 1.03 : 1,
+    stacks: { strings, nodes: { name: columns.map((_, i) => i), parent: columns.map(([, parent]) => parent), a_ns: columns.map(([, , a]) => a), b_ns: columns.map(([, , , b]) => b) }, omitted: gpus ? 7 : 0 },
+  };
+}
+
 export function sampleCount(until) {
   return inSelection({}, until).reduce((sum, row) => sum + row[4], 0);
 }

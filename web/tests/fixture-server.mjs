@@ -29,7 +29,7 @@ function readSelection(params, allowed) {
   const selection = {};
   for (const [key, value] of params) {
     if (!allowed.includes(key)) throw new Refusal(`unknown parameter ${key}; this endpoint takes ${allowed.join(", ")}`);
-    if (["from_us", "to_us", "tid", "buckets", "stream", "while_gpu_idle", "roots", "helper_threads"].includes(key)) {
+    if (["from_us", "to_us", "base_from_us", "base_to_us", "tid", "buckets", "stream", "while_gpu_idle", "roots", "helper_threads"].includes(key)) {
       if (!/^\d+$/.test(value)) throw new Refusal(`${key} is not a whole number: ${value}`);
       selection[key] = Number(value);
     } else {
@@ -126,6 +126,12 @@ export async function startFixture({ scenario = "realistic", nodes = 200_000, po
       case "usage": {
         const { by = "owner" } = readSelection(params, ["from_us", "to_us", "by"]);
         return data.usage(by, state.scenario === "gpu" || (state.scenario === "hosts" && host === null));
+      }
+      case "compare": {
+        const selection = readSelection(params, [...SELECTION, "type", "wait", "base_from_us", "base_to_us", "base_process"]);
+        if (state.failing === "compare") throw new Refusal("A: this time has 4123456 kernels, copies and sets; at most 3000000 are read at once: select a shorter time");
+        if (selection.base_process === undefined) throw new Refusal("A and B are the same");
+        return data.comparison(selection, state.scenario === "gpu");
       }
       case "processes":
         return processes(readSelection(params, ["from_us", "to_us", "gpus"]));

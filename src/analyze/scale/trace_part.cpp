@@ -148,6 +148,18 @@ Result<TracePart> ReadPart(const std::string& path, const std::optional<Share>& 
 
 }  // namespace
 
+Result<TracePart> ReadOpened(importers::Trace& trace, const std::string& path, const Options& options) {
+  const int threads = ThreadsOf(options);
+  TracePart part;
+  part.path = path;
+  ASSIGN_OR_RETURN(part.state, ReadTrace(trace, {.threads = threads}));
+  part.info = trace.info();
+  part.whole = true;
+  ASSIGN_OR_RETURN(part.ranks, FollowProcesses(part.state, threads, FollowOptionsOf(options)));
+  part.state.DropRecords();
+  return part;
+}
+
 void LimitTemporarySpace(const std::vector<std::string>& paths, const Options& options) {
   TemporaryFile::LimitSpace(options.temp_limit, EstimateTemporarySpace(paths));
 }

@@ -78,6 +78,10 @@ class Division {
 Status ReadParts(const std::vector<std::string>& paths, const Options& options, const Division& division,
                  uint64_t part, const std::function<void(TracePart)>& take);
 
+// Reads all of an opened trace, which `path` names in what comes of it. Options::rank_from and those of a
+// second reading don't apply. Errors: those of reading.
+Result<TracePart> ReadOpened(importers::Trace& trace, const std::string& path, const Options& options);
+
 // Applies Options::temp_limit to an analysis of these files; ReadParts does it for its own.
 void LimitTemporarySpace(const std::vector<std::string>& paths, const Options& options);
 

@@ -30,17 +30,40 @@ int64_t CorrelationOf(int64_t correlation) {
 
 }  // namespace
 
+// Pids are reused, ids of processes are not: the index among all ids distinguishes them.
+Result<Numbers> ReadNumbers(store::Store& store) {
+  Numbers numbers;
+  ASSIGN_OR_RETURN(const auto processes, store.Query("SELECT process, pid FROM processes ORDER BY process"));
+  int64_t place = 0;
+  while (true) {
+    ASSIGN_OR_RETURN(const bool more, processes->Next());
+    if (!more) break;
+    numbers.processes[processes->Id(0)] = place++ << 24 | PidOf(processes->Int64(1));
+  }
+  ASSIGN_OR_RETURN(const auto devices, store.Query("SELECT device, ordinal FROM devices"));
+  while (true) {
+    ASSIGN_OR_RETURN(const bool more, devices->Next());
+    if (!more) return numbers;
+    numbers.devices[devices->Id(0)] = static_cast<int32_t>(devices->Int64(1));
+  }
+}
+
 Status RowReader::Read(const Shard& shard) {
   const TableQuery& table = kTables[shard.source];
   const auto first = static_cast<int64_t>(shard.first);
   const std::string sql = fmt::format("SELECT {} FROM recording0.{} WHERE rowid >= ? AND rowid < ? AND {}",
                                       table.columns, table.table, table.where);
   const store::Parameter range[] = {first, first + table.rows_per_shard};
-  ASSIGN_OR_RETURN(const auto rows, store_.Query(sql, range));
+  return ReadAll(table.kind, sql, range);
+}
+
+Status RowReader::ReadAll(TableKind kind, const std::string& sql,
+                          std::span<const store::Parameter> parameters) {
+  ASSIGN_OR_RETURN(const auto rows, store_.Query(sql, parameters));
   while (true) {
     ASSIGN_OR_RETURN(const bool more, rows->Next());
     if (!more) break;
-    Add(table.kind, *rows);
+    Add(kind, *rows);
     if (batch_.size() >= kRowsBatch) batch_.Flush(sink_);
   }
   batch_.Flush(sink_);

@@ -5,12 +5,14 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
 #include "base/id128.h"
+#include "base/result.h"
 #include "importers/event.h"
 #include "importers/trace.h"
 #include "store/store.h"
@@ -57,6 +59,9 @@ struct Numbers {
   std::map<Id128, int32_t> devices;
 };
 
+// Errors: those of Store::Query.
+Result<Numbers> ReadNumbers(store::Store& store);
+
 // Turns rows into events, for one thread. A shard's `source` is an index of kTables and `first` a rowid.
 class RowReader final : public ShardReader {
  public:
@@ -64,6 +69,8 @@ class RowReader final : public ShardReader {
       : store_(store), numbers_(numbers), sink_(sink) {}
 
   Status Read(const Shard& shard) override;
+  // Reads the rows of a query with the columns of that kind. Errors: those of Store::Query.
+  Status ReadAll(TableKind kind, const std::string& sql, std::span<const store::Parameter> parameters);
 
  private:
   void Add(TableKind kind, const store::Rows& row);

@@ -17,7 +17,7 @@ class SondeTrace final : public Trace {
   static Result<std::unique_ptr<Trace>> Open(const std::string& path) {
     std::unique_ptr<SondeTrace> trace(new SondeTrace);
     ASSIGN_OR_RETURN(trace->store_, store::OpenRecordings({path}));
-    TRY(trace->ReadNumbers());
+    ASSIGN_OR_RETURN(trace->numbers_, ReadNumbers(*trace->store_));
     for (const TableQuery& table : kTables) {
       ASSIGN_OR_RETURN(const int64_t rows, trace->CountRows(table.table));
       trace->rows_.push_back(rows);
@@ -59,24 +59,6 @@ class SondeTrace final : public Trace {
                      store_->Query(fmt::format("SELECT max(rowid) FROM recording0.{}", table)));
     ASSIGN_OR_RETURN(const bool found, rows->Next());
     return found && !rows->IsNull(0) ? rows->Int64(0) + 1 : 0;
-  }
-
-  // Pids are reused, ids of processes are not: the index among all ids distinguishes them.
-  Status ReadNumbers() {
-    ASSIGN_OR_RETURN(const auto processes,
-                     store_->Query("SELECT process, pid FROM processes ORDER BY process"));
-    int64_t place = 0;
-    while (true) {
-      ASSIGN_OR_RETURN(const bool more, processes->Next());
-      if (!more) break;
-      numbers_.processes[processes->Id(0)] = place++ << 24 | PidOf(processes->Int64(1));
-    }
-    ASSIGN_OR_RETURN(const auto devices, store_->Query("SELECT device, ordinal FROM devices"));
-    while (true) {
-      ASSIGN_OR_RETURN(const bool more, devices->Next());
-      if (!more) return {};
-      numbers_.devices[devices->Id(0)] = static_cast<int32_t>(devices->Int64(1));
-    }
   }
 
   TraceInfo info_{.format = TraceFormat::kSonde};

@@ -109,6 +109,7 @@ async function leastQuery(at, parameters) {
   const query = Object.fromEntries(parameters.filter((one) => one.required && one.example !== undefined).map((one) => [one.name, one.example]));
   if (parameters.some((one) => one.name === 'host')) query.host = 'node';
   if (at === OF_AGENTS) query.day = Math.floor(Date.now() / 86_400_000), query.host = 'by-hand';
+  if (at === '/api/v1/compare') query.base_from_us = 2; // otherwise both sides are the same
   if (at === '/api/v1/source') {
     const graph = await (await ask('/api/v1/flamegraph', { query: { host: 'node' } })).json();
     query.file = graph.strings[graph.functions.file.find((file) => file > 0) ?? assert.fail('no function has a file')];

@@ -185,6 +185,44 @@ export interface Binary {
   build_id: string;
 }
 
+// Of both sides of a comparison, in pre-order from the root.
+export interface StacksJson {
+  strings: string[];
+  nodes: { name: number[]; parent: number[]; a_ns: number[]; b_ns: number[] };
+  omitted: number;
+}
+
+export interface RatioJson {
+  ratio: number;
+  low: number;
+  high: number;
+  significant: boolean;
+}
+
+export interface ComparedLine {
+  name: string;
+  count_a: number;
+  count_b: number;
+  a_ns: number;
+  b_ns: number;
+  change: "none" | "slower" | "faster" | "more_launches" | "fewer_launches" | "only_in_a" | "only_in_b";
+  duration: RatioJson | null;
+}
+
+export interface CompareJson {
+  type: string;
+  a: { from_us: number | null; to_us: number | null };
+  b: { from_us: number | null; to_us: number | null };
+  // Why GPU work isn't compared; empty if it is.
+  why_not: string;
+  gpu: { kernels: ComparedLine[]; phases: ComparedLine[]; work: number | null; omitted: number; a: { notes: string[] }; b: { notes: string[] } } | null;
+  sentences: string[];
+  // Whether B's times are divided for as much work as A did, else for as long a time.
+  by_work: boolean;
+  divisor: number;
+  stacks: StacksJson;
+}
+
 export interface FlamegraphJson {
   type: string;
   unit: string;

@@ -20,6 +20,10 @@ export interface Tree {
   depth: Int32Array;
   // Depth of the longest stack, including the root.
   rows: number;
+  // What frames say instead of their names only.
+  labels?: string[];
+  // Of a difference, whose totals are the means of both: the totals of each.
+  sides?: { a: Float64Array; b: Float64Array };
 }
 
 export interface FunctionTable {

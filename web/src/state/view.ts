@@ -11,6 +11,8 @@ export interface View {
   last: number | "all" | null;
   // The brush in it, microseconds since the epoch, half-open; null without a brush.
   brush: Range | null;
+  // What the selection is compared with; null until it is chosen.
+  base: Base | null;
   // Whether the strips of the devices' state (clocks, power, memory, …) are shown.
   metrics: boolean;
   type: ProfileType;
@@ -47,7 +49,7 @@ export interface View {
   price: number | null;
 }
 
-const PAGES = ["profile", "incidents", "usage"] as const;
+const PAGES = ["profile", "compare", "incidents", "usage"] as const;
 
 // The kind of time: CPU time, GPU time under the code that launched it, or off-CPU time.
 export type ProfileType = (typeof PROFILE_TYPES)[number];
@@ -62,6 +64,14 @@ export interface Range {
   to: number;
 }
 
+// Side A of a comparison.
+export interface Base {
+  // Null for all time.
+  time: Range | null;
+  // Empty for all.
+  processes: string[];
+}
+
 export type SortKey = "name" | "self" | "total";
 
 export const DEFAULT_VIEW: View = {
@@ -69,6 +79,7 @@ export const DEFAULT_VIEW: View = {
   page: "profile",
   last: null,
   brush: null,
+  base: null,
   metrics: false,
   type: "cpu",
   wait: null,
@@ -112,6 +123,7 @@ export function parseView(query: string, opensOn: ProfileType = DEFAULT_VIEW.typ
     page: PAGES.find((known) => known === params.get("page")) ?? "profile",
     last: params.get("last") === "all" ? "all" : integer(params.get("last")),
     brush: from !== null && to !== null && from < to ? { from, to } : null,
+    base: parseBase(params),
     metrics: params.get("metrics") === "1",
     type,
     wait: type === "off_cpu" ? (WAITS.find((known) => known === params.get("wait")) ?? null) : null,
@@ -139,6 +151,16 @@ export function parseView(query: string, opensOn: ProfileType = DEFAULT_VIEW.typ
   };
 }
 
+function parseBase(params: URLSearchParams): Base | null {
+  const process = params.get("base_process");
+  if (process === null) return null;
+  const processes = process === "all" ? [] : ids(process);
+  if (process !== "all" && processes.length === 0) return null;
+  const from = integer(params.get("base_from_us"));
+  const to = integer(params.get("base_to_us"));
+  return { time: from !== null && to !== null && from < to ? { from, to } : null, processes };
+}
+
 // Null for a text that is none.
 export function usageBy(text: string): UsageBy | null {
   if (text.startsWith("label:") && text.length > 6) return text as UsageBy;
@@ -154,6 +176,13 @@ export function formatView(view: View, opensOn: ProfileType = DEFAULT_VIEW.type)
   if (view.brush) {
     params.set("from_us", String(view.brush.from));
     params.set("to_us", String(view.brush.to));
+  }
+  if (view.base) {
+    if (view.base.time) {
+      params.set("base_from_us", String(view.base.time.from));
+      params.set("base_to_us", String(view.base.time.to));
+    }
+    params.set("base_process", view.base.processes.join(",") || "all");
   }
   if (view.metrics) params.set("metrics", "1");
   if (view.type !== opensOn) params.set("type", view.type);
@@ -220,6 +249,29 @@ export function stackSelection(view: View): Selection {
 
 export function processSelection({ processes }: View): Selection {
   return processes.length > 0 ? { process: processes.join(",") } : {};
+}
+
+// The parameters of side A, which always say its time: without them it would be that of side B.
+export function baseSelection({ time, processes }: Base, available: Range): Record<string, string | number> {
+  const { from, to } = time ?? available;
+  return { base_from_us: from, base_to_us: to, base_process: processes.join(",") || "all" };
+}
+
+// Whether both sides are the same, so that there is nothing to compare.
+export function isSameSide({ base, brush, processes }: View): boolean {
+  return base !== null && base.time?.from === brush?.from && base.time?.to === brush?.to && base.processes.join() === processes.join();
+}
+
+// Side B becomes A, and the other way round.
+export function swapped({ base, brush, processes }: View): Partial<View> {
+  if (!base) return {};
+  return { base: { time: brush, processes }, brush: base.time, processes: base.processes, tid: null, zoom: null };
+}
+
+// As long a time right before the range; null if the data begins later.
+export function timeBefore({ from, to }: Range, available: Range): Range | null {
+  const begin = Math.max(available.from, from - (to - from));
+  return begin < from ? { from: begin, to: from } : null;
 }
 
 export function timeSelection(range: Range | null): Selection {

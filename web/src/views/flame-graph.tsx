@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { useEffect, useRef, useState } from "preact/hooks";
 import { Chart, type Picture, type Pointed } from "../flamegraph/chart";
+import { changeOf } from "../flamegraph/difference";
 import { nodeName, ROOT, type Tree } from "../flamegraph/model";
 import { formatInterval, formatShare, formatValue } from "../format";
 import { FrameTooltip, originOf } from "./tooltip";
@@ -52,6 +53,10 @@ export function FlameGraph({ picture, estimate, onZoom }: { picture: Picture; es
 
 function describe(tree: Tree, node: number): string {
   const total = tree.total[node]!;
+  if (tree.sides) {
+    const [a, b] = [tree.sides.a[node]!, tree.sides.b[node]!];
+    return `${nodeName(tree, node)}: ${formatValue(b, tree.unit)} in B, ${formatValue(a, tree.unit)} in A, ${changeOf(a, b)}, depth ${tree.depth[node]}`;
+  }
   const interval = formatInterval(tree.interval?.[node] ?? 0, tree.unit);
   return (
     `${nodeName(tree, node)}, ${originOf(tree, node)}: ` +

@@ -6,6 +6,7 @@ const KEYS: [keys: string[], meaning: string][] = [
   [["←", "→", "↑", "↓"], "Walk the frames: neighbours, callers, callees"],
   [["Enter"], "Zoom to the focused frame"],
   [["Esc"], "Undo, in this order: the source file, the highlight, the zoom, then the time selection"],
+  [["Shift", "Enter"], "In the list of processes: add one to the selection, or take it away"],
   [["G"], "CPU time, GPU time or waiting"],
   [["M"], "Strips of the GPUs’ state: clocks, power, memory, …"],
   [["W"], "Only CPU time while the GPU is idle"],

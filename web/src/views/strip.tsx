@@ -13,6 +13,8 @@ interface Props {
   strip: Strip;
   window: Range;
   brush: Range | null;
+  // Side A of a comparison, if a time was chosen for it.
+  base: Range | null;
   onBrush: (brush: Range | null) => void;
   isDark: boolean;
   // Events of its device.
@@ -29,7 +31,7 @@ const LOW_HEIGHT = 32;
 const AXIS_HEIGHT = 18;
 
 // One metric over time, and the brush that selects a time range.
-export function MetricStrip({ strips, strip, window, brush, onBrush, isDark, marks, low, axis }: Props) {
+export function MetricStrip({ strips, strip, window, brush, base, onBrush, isDark, marks, low, axis }: Props) {
   const host = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
   const [cursor, setCursor] = useState<number | null>(null);
@@ -90,10 +92,20 @@ export function MetricStrip({ strips, strip, window, brush, onBrush, isDark, mar
         {!low && <div class="figure dim">{hovered === undefined ? (partOf(observedIn(strips, strip, shown)) ?? scaleOf(strip)) : hovered === null ? "not observed" : formatClock(at)}</div>}
       </div>
       <div class="strip-plot" ref={host} />
+      {base && base.to > window.from && base.from < window.to && (
+        <div class="marks-area" aria-hidden="true">
+          <span class="base-band" style={bandOf(base, window)} />
+        </div>
+      )}
       <Marks marks={marks} window={window} label={nameOf(strip)} />
       <StripTable strips={strips} strip={strip} />
     </section>
   );
+}
+
+function bandOf(base: Range, window: Range): { left: string; right: string } {
+  const share = (us: number) => (100 * (us - window.from)) / (window.to - window.from);
+  return { left: `${Math.max(0, share(base.from))}%`, right: `${Math.max(0, 100 - share(base.to))}%` };
 }
 
 // A device's state names the device if it isn't shown under the device's strip.

@@ -2,6 +2,7 @@
 import { useLayoutEffect, useRef } from "preact/hooks";
 import type { Pointed } from "../flamegraph/chart";
 import { binaryOf, nodeName, ROOT, type Tree } from "../flamegraph/model";
+import { changeOf } from "../flamegraph/difference";
 import { formatInterval, formatShare, formatValue } from "../format";
 
 const GAP = 14;
@@ -26,6 +27,7 @@ export function FrameTooltip({ tree, zoom, pointed, estimate }: Props) {
     style.transform = `translate(${left}px, ${top}px)`;
   }, [node, x, y]);
 
+  if (tree.sides) return <div class="tooltip" ref={box} role="tooltip"><Sides tree={tree} node={node} /></div>;
   const whole = tree.total[ROOT]!;
   const shown = tree.total[zoom]!;
   const row = (label: string, value: number, interval = "") => (
@@ -63,6 +65,22 @@ export function FrameTooltip({ tree, zoom, pointed, estimate }: Props) {
         </div>
       ))}
     </div>
+  );
+}
+
+// What a frame of a difference took on either side.
+function Sides({ tree, node }: { tree: Tree; node: number }) {
+  const a = tree.sides!.a[node]!;
+  const b = tree.sides!.b[node]!;
+  return (
+    <>
+      <div class="tooltip-name">{nodeName(tree, node)}</div>
+      <div class="tooltip-origin">
+        {formatValue(b, tree.unit)} in B instead of {formatValue(a, tree.unit)} in A: {b < a ? "−" : "+"}
+        {formatValue(Math.abs(b - a), tree.unit)}, {changeOf(a, b)}
+      </div>
+      {MARKS[nodeName(tree, node)] && <div class="tooltip-note">{MARKS[nodeName(tree, node)]}</div>}
+    </>
   );
 }
 

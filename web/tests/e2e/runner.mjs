@@ -3,6 +3,7 @@ import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { launchChromium } from "../chromium.mjs";
 import { startFixture } from "../fixture-server.mjs";
+import { tests as compare } from "./compare.e2e.mjs";
 import { tests as gpu } from "./gpu.e2e.mjs";
 import { tests as hosts } from "./hosts.e2e.mjs";
 import { tests as incidents } from "./incidents.e2e.mjs";
@@ -18,7 +19,7 @@ const DIST = fileURLToPath(new URL("../../dist/index.html", import.meta.url));
 const TIMEOUT_MS = 30_000;
 
 export async function runE2e(report, only) {
-  const tests = [...profile, ...gpu, ...hosts, ...incidents, ...signIn, ...states, ...usage].filter(({ name }) => name.includes(only));
+  const tests = [...profile, ...gpu, ...compare, ...hosts, ...incidents, ...signIn, ...states, ...usage].filter(({ name }) => name.includes(only));
   const skipAll = (why) => tests.forEach(({ name }) => report("skipped", name, why));
   const real = process.env.GPUSONDE_URL;
   if (!real && !existsSync(DIST)) return skipAll("web/dist is not built (npm run build)");

@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import type { Strip, Strips } from "../../src/api/types";
 import { meanOver, nudge, observedIn, seriesOf } from "../../src/state/brush";
 import { oneLevelOut } from "../../src/state/keys";
-import { DEFAULT_VIEW, formatView, isSettled, lastOf, LIVE_SECONDS, MAX_PROCESSES, parseView, stackSelection, windowOf, type View } from "../../src/state/view";
+import { baseSelection, DEFAULT_VIEW, formatView, isSameSide, isSettled, lastOf, LIVE_SECONDS, MAX_PROCESSES, parseView, stackSelection, swapped, timeBefore, windowOf, type View } from "../../src/state/view";
 
 const PROCESS = "00000000000000000000000000000abc";
 const OTHER = "00000000000000000000000000000def";
@@ -20,6 +20,7 @@ describe("the view in the address", () => {
       page: "incidents",
       last: 900,
       brush: { from: 1763687000000000, to: 1763687900000000 },
+      base: { time: { from: 1763686000000000, to: 1763686900000000 }, processes: [OTHER] },
       metrics: true,
       type: "gpu",
       wait: null,
@@ -88,6 +89,33 @@ describe("the view in the address", () => {
     const many = Array.from({ length: MAX_PROCESSES + 1 }, (_, i) => i.toString(16).padStart(32, "0"));
     expect(parseView(`?process=${many.slice(1).join()}`).processes).toHaveLength(MAX_PROCESSES);
     expect(parseView(`?process=${many.join()}`).processes).toEqual([]);
+  });
+
+  test("side A of a comparison has its time and processes, and always says them", () => {
+    const available = { from: 100, to: 900 };
+    expect(baseSelection({ time: null, processes: [] }, available)).toEqual({ base_from_us: 100, base_to_us: 900, base_process: "all" });
+    expect(baseSelection({ time: { from: 200, to: 300 }, processes: [PROCESS, OTHER] }, available)).toEqual({ base_from_us: 200, base_to_us: 300, base_process: `${PROCESS},${OTHER}` });
+    const all = { ...DEFAULT_VIEW, base: { time: null, processes: [] } };
+    expect(parseView(formatView(all))).toEqual(all);
+    expect(parseView("?base_from_us=1&base_to_us=2").base).toBeNull();
+    expect(parseView("?base_process=xyz").base).toBeNull();
+    expect(parseView("?base_from_us=9&base_to_us=2&base_process=all").base).toEqual({ time: null, processes: [] });
+  });
+
+  test("sides that are the same are recognised, and sides can be swapped", () => {
+    const view: View = { ...DEFAULT_VIEW, brush: { from: 5, to: 9 }, base: { time: { from: 1, to: 5 }, processes: [PROCESS] } };
+    expect(isSameSide(view)).toBe(false);
+    expect(isSameSide({ ...view, brush: { from: 1, to: 5 }, processes: [PROCESS] })).toBe(true);
+    expect(isSameSide(DEFAULT_VIEW)).toBe(false);
+    const other = { ...view, ...swapped(view) };
+    expect(other).toMatchObject({ brush: { from: 1, to: 5 }, processes: [PROCESS], base: { time: { from: 5, to: 9 }, processes: [] } });
+    expect({ ...other, ...swapped(other) }).toEqual(view);
+  });
+
+  test("the time before is as long, within the data", () => {
+    expect(timeBefore({ from: 50, to: 60 }, { from: 0, to: 90 })).toEqual({ from: 40, to: 50 });
+    expect(timeBefore({ from: 5, to: 60 }, { from: 0, to: 90 })).toEqual({ from: 0, to: 5 });
+    expect(timeBefore({ from: 0, to: 60 }, { from: 0, to: 90 })).toBeNull();
   });
 
   test("the window is the last stretch, but never longer than the data", () => {
