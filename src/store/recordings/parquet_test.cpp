@@ -98,7 +98,7 @@ TEST_F(Parquet, KernelsHaveThoseInPacks) {
 }
 
 TEST_F(Parquet, TheSelectionAppliesWhereATableHasItsColumn) {
-  Write({.from_ns = 100, .to_ns = 320, .process = kMine, .device = kGpuA});
+  Write({.from_ns = 100, .to_ns = 320, .processes = {kMine}, .device = kGpuA});
   EXPECT_EQ(Read("SELECT string_agg(name || start_ns, ' ' ORDER BY start_ns)", "kernels"), "a100 packed300");
   EXPECT_EQ(Read("SELECT value", "metrics"), "1.5");
   EXPECT_EQ(Read("SELECT name", "threads"), "loader");
