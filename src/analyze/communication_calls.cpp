@@ -28,8 +28,9 @@ class ThreadCalls {
         if (depth_++ == 0) has_operation_ = false;
         return;
       case CommunicationCall::Kind::kGroupEnd:
-        // A trace may begin within a group.
-        if (depth_ > 0 && --depth_ == 0 && has_operation_) AddWindow(call, group_);
+        if (depth_ == 0) return;  // the trace begins within a group
+        --depth_;
+        if (depth_ == 0 && has_operation_) AddWindow(call, group_);
         return;
     }
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/query_parameters.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -84,8 +85,10 @@ TEST(QueryParameters, SeveralProcessesAreReadOnceEach) {
   const std::string first(kProcess), second = Id128{4, 11}.ToHex();
   EXPECT_EQ(Parse({{"process", first + "," + second + "," + first}}).value().processes,
             (std::vector{Id128::FromHex(first).value(), Id128{4, 11}}));
-  for (const std::string& value : {first + ",", "," + first, first + ",," + second, first + " " + second})
+  for (const char* format : {"{0},", ",{0}", "{0},,{1}", "{0} {1}"}) {
+    const std::string value = fmt::format(fmt::runtime(format), first, second);
     EXPECT_THAT(MessageOf({{"process", value}}), HasSubstr("with commas between them, not '")) << value;
+  }
 }
 
 TEST(QueryParameters, TheNumberOfProcessesIsBounded) {
