@@ -4,7 +4,7 @@
 
     tests/python_suite.py FOLDER|FILE…
 
-Each file is a separate process. Constants at the top of a file say how it runs:
+Each file is a separate process, as many at a time as there are CPUs. Constants at the top of a file say how it runs:
 
     ALONE = "WHY"        after the others, and nothing runs meanwhile: it measures time, or takes the CPUs from others
     OWN_MACHINE = "WHY"  beside others, on a machine of its own (tests/own_machine.py): what programs of other tests do
@@ -30,9 +30,6 @@ import own_machine
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TAKES_S = re.compile(r"^TAKES_S = (\d+)$", re.MULTILINE)
-# Tests wait for periods and flushes: those on machines of their own use a CPU for 0.4 of their time. With two more than CPUs,
-# and a load of 14 from others, programs got too little CPU for the least number of samples that tests expect.
-EXTRA_WORKERS = 1
 SLOWEST = 12  # files whose time is printed
 CLOSING = re.compile(r"(\d+) passed, (\d+) failed, (\d+) skipped\n\Z")
 
@@ -119,7 +116,8 @@ def schedule(files, machines_allowed):
 def run_all(paths):
     files = [File.read(path) for path in paths]
     beside, alone = schedule(files, machines_allowed=any(file.own_machine for file in files) and own_machine.allowed())
-    with concurrent.futures.ThreadPoolExecutor((os.cpu_count() or 1) + EXTRA_WORKERS) as pool:
+    # With one more than CPUs, some programs get too little CPU for the least number of samples that their tests expect.
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         outcomes = list(pool.map(run_apart, beside))
     outcomes += map(run_apart, alone)
     for _, failure, _ in outcomes:  # last, where they are looked for

@@ -195,7 +195,8 @@ const metricsIn = (request) => Object.fromEntries(request.resourceMetrics.flatMa
 async function whatUpSendsIsDecoded(folder) {
   if (spawnSync(gpusonde, ['doctor', '--format', 'json']).status !== 0) return 'gpusonde can\'t record on this machine';
   const { metrics, profiles } = await received(folder, ({ metrics: sent, profiles: some }) =>
-    sent.some((request) => metricsIn(request)['hw.gpu.utilization']) && some.some(({ type }) => type === 'gpu_kernel_time/nanoseconds'));
+    sent.some((request) => metricsIn(request)['hw.gpu.utilization']) &&
+    ['cpu/nanoseconds', 'gpu_kernel_time/nanoseconds'].every((type) => some.some((profile) => profile.type === type)));
   const request = metrics.find((one) => metricsIn(one)['hw.gpu.utilization']);
   assert.ok(request, 'a request has readings of the GPU');
   const resource = attributesOf(request.resourceMetrics[0].resource.attributes);
