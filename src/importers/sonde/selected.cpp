@@ -16,7 +16,7 @@
 namespace gpusonde::importers::sonde {
 namespace {
 
-// What the database holds of a slice: 25 MB.
+// Rows of a slice: bounds what the database holds at once.
 constexpr int64_t kSelectedSlice = 250'000;
 
 // The names of the columns of kernels, as kTables lists them; those of packs are expressions there.
