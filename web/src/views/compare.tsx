@@ -12,6 +12,7 @@ import type { Navigation } from "../state/use-view";
 import { isSameSide, swapped, timeBefore, type Base, type Range, type View } from "../state/view";
 import { ComparedTable } from "./compared-table";
 import { FlameGraph } from "./flame-graph";
+import { FrameSearch } from "./frame-search";
 import { titleOf } from "./process-picker";
 import { Message } from "./states";
 
@@ -169,15 +170,7 @@ export function ComparePage({ comparison: { json, tree }, view, nav, isDark, sea
           <span class="dim">{basisOf(json)}</span>
         </span>
         <Scale />
-        <input
-          ref={search}
-          class="search"
-          type="search"
-          aria-label="Search frames"
-          placeholder="Search frames  /"
-          value={view.search}
-          onInput={(event) => nav.adjust({ search: event.currentTarget.value })}
-        />
+        <FrameSearch input={search} view={view} nav={nav} />
       </div>
       {json.stacks.omitted > 0 && <p class="hint">{formatCount(json.stacks.omitted)} frames too small to see are left out. Their time is in their callers’.</p>}
       <div class="panes">

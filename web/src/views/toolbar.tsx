@@ -6,6 +6,7 @@ import type { Navigation } from "../state/use-view";
 import type { View } from "../state/view";
 import { Segments } from "./segments";
 import { SourceLink } from "./source-link";
+import { FrameSearch } from "./frame-search";
 
 interface Props {
   view: View;
@@ -49,22 +50,7 @@ export function Toolbar({ view, nav, match, shown, zoomedName, file, search }: P
       >
         fold internals
       </button>
-      <input
-        ref={search}
-        class="search"
-        type="search"
-        aria-label="Search frames"
-        placeholder="Search frames  /"
-        value={view.search}
-        onInput={(event) => nav.adjust({ search: event.currentTarget.value })}
-        onKeyDown={(event) => {
-          if (event.key !== "Escape") return;
-          event.stopPropagation();
-          event.preventDefault();
-          if (view.search) nav.adjust({ search: "" });
-          else event.currentTarget.blur();
-        }}
-      />
+      <FrameSearch input={search} view={view} nav={nav} />
       <span class="matched figure" role="status">
         {match && (
           <>
