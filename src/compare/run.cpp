@@ -15,6 +15,7 @@
 #include "analyze/lines.h"
 #include "analyze/scale/trace_part.h"
 #include "analyze/stats/log_moments.h"
+#include "base/order_statistics.h"
 #include "compare/phases.h"
 
 namespace gpusonde::compare {
@@ -125,9 +126,7 @@ class RunBuilder {
     if (steps.steps.empty()) return;
     std::vector<int64_t> times;
     for (const analyze::StepTimes& step : steps.steps) times.push_back(step.step_ns);
-    const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
-    std::ranges::nth_element(times, middle);
-    median_steps_ns_ += static_cast<double>(*middle);
+    median_steps_ns_ += static_cast<double>(MedianOf(std::move(times)));
     ++steps_of_ranks_;
     steps_ += steps.steps.size();
     labels_.insert(steps.label);

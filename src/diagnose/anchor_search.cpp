@@ -6,7 +6,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "diagnose/median.h"
+#include "base/order_statistics.h"
 #include "diagnose/step_table.h"
 
 namespace gpusonde::diagnose {

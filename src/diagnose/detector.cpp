@@ -9,8 +9,8 @@
 #include <span>
 #include <utility>
 
+#include "base/order_statistics.h"
 #include "diagnose/detector_table.h"
-#include "diagnose/median.h"
 
 namespace gpusonde::diagnose {
 namespace {

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "diagnose/median.h"
+#include "base/order_statistics.h"
 #include "diagnose/step_table.h"
 
 namespace gpusonde::diagnose {

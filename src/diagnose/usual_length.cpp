@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
+#include "base/order_statistics.h"
 #include "diagnose/detector_table.h"
-#include "diagnose/median.h"
 
 namespace gpusonde::diagnose {
 namespace {

@@ -2,10 +2,12 @@
 #include <algorithm>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "analyze/findings/job.h"
 #include "analyze/timeline/host_gaps.h"
+#include "base/order_statistics.h"
 #include "base/time_range.h"
 #include "model/metric_catalogue.h"
 
@@ -17,8 +19,6 @@ namespace {
 constexpr double kLow = 0.9;
 // A sample holds until the next one, but for so many of their usual distances at most.
 constexpr int64_t kMaxHeld = 4;
-// As a slow step of the report (steps/step_times.cpp), in medians.
-constexpr double kSlowStep = 1.2;
 constexpr size_t kMinClockSamples = 10;
 constexpr size_t kLongestStretches = 3;
 
@@ -29,13 +29,6 @@ struct LowClock {
   uint32_t reasons = 0;
 };
 
-template <class Value>
-Value QuantileOf(std::vector<Value> values, size_t tenths) {
-  const auto at = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) * tenths / 10);
-  std::ranges::nth_element(values, at);
-  return *at;
-}
-
 // The times of slow steps on the device and of unusual windows; sorted, disjoint.
 std::vector<TimeRange> SlowTimes(const JobRank& rank, std::span<const WindowLine> windows) {
   std::vector<TimeRange> slow;
@@ -43,7 +36,7 @@ std::vector<TimeRange> SlowTimes(const JobRank& rank, std::span<const WindowLine
   if (!steps.empty()) {
     std::vector<int64_t> durations;
     for (const StepTimes& step : steps) durations.push_back(step.step_ns);
-    const auto least = kSlowStep * static_cast<double>(QuantileOf(std::move(durations), 5));
+    const auto least = kSlowStep * static_cast<double>(MedianOf(std::move(durations)));
     for (const StepTimes& step : steps)
       if (step.gpu_ns > 0 && static_cast<double>(step.step_ns) >= least)
         slow.push_back({step.gpu_begin_ns, step.gpu_begin_ns + step.gpu_ns});
@@ -60,7 +53,7 @@ std::vector<LowClock> LowTimes(std::span<const importers::ClockSample> samples, 
   std::vector<int64_t> distances;
   for (size_t i = 1; i < samples.size(); ++i)
     distances.push_back(samples[i].time_ns - samples[i - 1].time_ns);
-  const int64_t held_ns = kMaxHeld * QuantileOf(std::move(distances), 5);
+  const int64_t held_ns = kMaxHeld * MedianOf(std::move(distances));
   constexpr uint32_t kIdle = 0x1;  // model::kThrottleReasons
   std::vector<LowClock> low;
   for (size_t i = 0; i < samples.size(); ++i) {
@@ -100,7 +93,7 @@ std::optional<ClockLine> CompareClock(const JobRank& rank, std::span<const Windo
   ClockLine line{.rank = rank.number,
                  .trace = rank.trace,
                  .samples = static_cast<int64_t>(samples.size()),
-                 .usual_mhz = QuantileOf(std::move(known), 9)};
+                 .usual_mhz = ValueOfRank(known, (known.size() - 1) * 9 / 10)};
   const std::vector<TimeRange> slow = SlowTimes(rank, windows);
   for (const TimeRange& range : slow) line.slow_ns += range.to_ns - range.from_ns;
   std::vector<TimeRange> low_and_slow;

@@ -10,6 +10,8 @@
 #include <tuple>
 #include <utility>
 
+#include "base/order_statistics.h"
+
 namespace gpusonde::analyze {
 namespace {
 
@@ -200,10 +202,7 @@ std::vector<MatchedCollectives> Match(const Kind& kind, Candidates& candidates) 
 }  // namespace
 
 int64_t QuartileOf(std::vector<int64_t>& values, size_t quarters) {
-  if (values.empty()) return 0;
-  const auto at = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) * quarters / 4);
-  std::ranges::nth_element(values, at);
-  return *at;
+  return values.empty() ? 0 : ValueOfRank(values, (values.size() - 1) * quarters / 4);
 }
 
 Fit FitOf(std::vector<int64_t>& differences) {

@@ -7,19 +7,18 @@
 
 #include "analyze/findings/job.h"
 #include "analyze/lines.h"
+#include "base/order_statistics.h"
 
 namespace gpusonde::analyze {
 namespace {
 
 // Of the steps that launched work.
-int64_t Median(const std::vector<StepTimes>& steps, const std::function<int64_t(const StepTimes&)>& part) {
+int64_t MedianPart(const std::vector<StepTimes>& steps,
+                   const std::function<int64_t(const StepTimes&)>& part) {
   std::vector<int64_t> values;
   for (const StepTimes& step : steps)
     if (step.gpu_ns > 0) values.push_back(part(step));
-  if (values.empty()) return 0;
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::ranges::nth_element(values, middle);
-  return *middle;
+  return values.empty() ? 0 : MedianOf(std::move(values));
 }
 
 StepsLine::Slow LineOf(const SlowStep& slow, const RankSteps& steps, int64_t host_behind_ns, const Job& job) {
@@ -51,10 +50,11 @@ std::vector<StepsLine> SumSteps(const Job& job) {
     for (const StepTimes& step : steps.steps) durations.Add(step.step_ns);
     line.durations = MakeDurationLine(steps.label, durations);
     line.typical = {
-        .compute_ns = Median(steps.steps, [](const StepTimes& step) { return step.compute_ns; }),
-        .exposed_comm_ns = Median(steps.steps, [](const StepTimes& step) { return step.exposed_comm_ns; }),
-        .other_ns = Median(steps.steps, [](const StepTimes& step) { return step.other_ns; }),
-        .idle_ns = Median(steps.steps, [](const StepTimes& step) { return step.idle_ns(); })};
+        .compute_ns = MedianPart(steps.steps, [](const StepTimes& step) { return step.compute_ns; }),
+        .exposed_comm_ns =
+            MedianPart(steps.steps, [](const StepTimes& step) { return step.exposed_comm_ns; }),
+        .other_ns = MedianPart(steps.steps, [](const StepTimes& step) { return step.other_ns; }),
+        .idle_ns = MedianPart(steps.steps, [](const StepTimes& step) { return step.idle_ns(); })};
     for (const SlowStep& slow : steps.slow)
       line.slowest.push_back(LineOf(slow, steps, rank.result.gpu_ahead_ns, job));
     lines.push_back(std::move(line));

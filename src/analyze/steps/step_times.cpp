@@ -10,8 +10,6 @@
 namespace gpusonde::analyze {
 namespace {
 
-// A step is slow if it takes this many times as long as the median.
-constexpr double kSlow = 1.2;
 constexpr size_t kMinTypical = 3;  // of fewer steps, none is typical
 
 }  // namespace
@@ -36,7 +34,7 @@ void StepFollower::ChooseSlow() {
   const size_t middle = longest.size() / 2;
   const auto median_ns = static_cast<double>(result_.steps[longest[middle]].step_ns);
   for (size_t i = 0; i < std::min(longest.size(), RankSteps::kMaxSlow); ++i) {
-    if (static_cast<double>(result_.steps[longest[i]].step_ns) < kSlow * median_ns) break;
+    if (static_cast<double>(result_.steps[longest[i]].step_ns) < kSlowStep * median_ns) break;
     result_.slow.push_back({.number = longest[i], .kernels = {}});
     in_slow_ns_[longest[i]];
   }

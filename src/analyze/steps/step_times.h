@@ -53,6 +53,9 @@ struct StepKernel {
   }
 };
 
+// A step is slow if it takes this many times as long as the median.
+inline constexpr double kSlowStep = 1.2;
+
 // A step that took longer than others.
 struct SlowStep {
   uint64_t number = 0;  // in RankSteps::steps

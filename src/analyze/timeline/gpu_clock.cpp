@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analyze/timeline/gpu_clock.h"
 
-#include <algorithm>
 #include <vector>
 
 #include "analyze/sorted_runs.h"
+#include "base/order_statistics.h"
 #include "base/time.h"
 
 namespace gpusonde::analyze {
@@ -32,9 +32,8 @@ Result<int64_t> EstimateGpuClock(const ProcessRecords& process) {
   TRY(events.status());
   TRY(calls.status());
   if (from_call_ns.empty()) return 0;
-  const auto first = from_call_ns.begin() + static_cast<std::ptrdiff_t>((from_call_ns.size() - 1) / 100);
-  std::ranges::nth_element(from_call_ns, first);
-  return *first < -kMaxBehindNs || *first > kMaxAheadNs ? *first : 0;
+  const int64_t first = ValueOfRank(from_call_ns, (from_call_ns.size() - 1) / 100);
+  return first < -kMaxBehindNs || first > kMaxAheadNs ? first : 0;
 }
 
 }  // namespace gpusonde::analyze
