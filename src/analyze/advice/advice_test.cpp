@@ -75,9 +75,10 @@ TEST(Advice, LoaderBoundFromATwentiethWithinItsWaitsOn) {
   ASSERT_EQ(RulesOf(advice), Rules{"loader_bound"});
   EXPECT_EQ(advice[0].rank, 1);
   EXPECT_EQ(advice[0].gain_ns, 50 * kMs);
-  EXPECT_NE(advice[0].finding.find("idle for 50.000 ms while the host waited for its data loader (4 waits of "
-                                   "90.000 ms together)"),
-            std::string::npos);
+  EXPECT_NE(
+      advice[0].finding.find(
+          "idle for 50.000 ms while the host waited for its data loader (4 waits of 90.000 ms together)"),
+      std::string::npos);
   ASSERT_EQ(advice[0].places.size(), 2u);
   EXPECT_EQ(advice[0].places[0].begin_ns, 5'100 * kMs);
 }

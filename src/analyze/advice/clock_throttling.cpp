@@ -51,19 +51,17 @@ std::optional<AdviceLine> AdviseClockThrottling(const Report& report) {
   AdviceLine advice = AdviceFor(worst, "clock_throttling");
   advice.finding = fmt::format(
       "in {} of the device's time of slow steps and periods ({} of {}) its clock was low, {} MHz where "
-      "lowest, while "
-      "it is {} MHz usually; in the rest it was low for {} of the time",
+      "lowest, while it is {} MHz usually; in the rest it was low for {} of the time",
       Percent(clock.slow_low_ns, clock.slow_ns), Time(clock.slow_low_ns), Time(clock.slow_ns),
       clock.lowest_mhz, clock.usual_mhz, Percent(clock.other_low_ns, worst.rank->span_ns - clock.slow_ns));
   const std::string reasons = ReasonsOf(clock.throttle_reasons);
   if (!reasons.empty()) advice.finding += fmt::format("; the driver's reasons: {}", reasons);
-  advice.action = reasons.empty()
-                      ? "Find out why the driver lowers the clock (nvidia-smi -q -d PERFORMANCE while it "
-                        "runs): heat, the power "
-                        "limit, or clocks that were set lower."
-                      : "Heat: look at fans, air flow and the temperature of the room. Power: compare the "
-                        "limit with that of the "
-                        "other GPUs (nvidia-smi -q -d POWER), and look for a shared limit of the chassis.";
+  advice.action =
+      reasons.empty()
+          ? "Find out why the driver lowers the clock (nvidia-smi -q -d PERFORMANCE while it runs): heat, "
+            "the power limit, or clocks that were set lower."
+          : "Heat: look at fans, air flow and the temperature of the room. Power: compare the limit with "
+            "that of the other GPUs (nvidia-smi -q -d POWER), and look for a shared limit of the chassis.";
   advice.gain_basis = "the slow time with a low clock, if kernels run as fast as the clock";
   for (const HostGapsLine::Gap& stretch : clock.longest)
     advice.places.push_back(PlaceAt(*worst.rank, stretch.begin_ns, stretch.end_ns));

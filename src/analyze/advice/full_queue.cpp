@@ -25,14 +25,13 @@ std::optional<AdviceLine> AdviseFullQueue(const Report& report) {
   advice.gain_ns = 0;
   advice.finding = fmt::format(
       "{} took {} in total, as about 1,000 launches were waiting on their stream already, which is as many "
-      "as CUDA "
-      "queues; the GPU was busy for {} of the time",
+      "as CUDA queues; the GPU was busy for {} of the time",
       Counted(queue.count, "launch call"), Time(queue.blocked_ns),
       Percent(worst.rank->busy_ns, worst.rank->span_ns));
   advice.action =
       "The GPU is the limit, not the host: make kernels faster or fewer, and don't tune the launching code. "
-      "If its "
-      "thread has other work, such as preparing data, give that to another thread, as this one is blocked.";
+      "If its thread has other work, such as preparing data, give that to another thread, as this one is "
+      "blocked.";
   advice.gain_basis = "the GPU had work meanwhile; only the launching thread lost time";
   advice.names = MostLaunched(report, [](const DurationLine&) { return true; });
   for (const HostGapsLine::Gap& gap : queue.longest)

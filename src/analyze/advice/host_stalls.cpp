@@ -22,8 +22,7 @@ std::optional<AdviceLine> AdviseHostStalls(const Report& report) {
   advice.action =
       "See what the host did at these times. Waiting for a data loader (more workers, prefetching), reading "
       "results back, logging, checkpoints and compilation are usual; of these the report knows only "
-      "PyTorch's "
-      "data loader (loader_bound).";
+      "PyTorch's data loader (loader_bound).";
   advice.gain_basis = "the idle time in these gaps, if the host's work ran beside the GPU's";
   for (size_t i = 0; i < std::min(gaps.longest.size(), kMaxEvidence); ++i)
     advice.places.push_back(PlaceAt(*worst.rank, gaps.longest[i].begin_ns, gaps.longest[i].end_ns));

@@ -36,16 +36,14 @@ std::optional<AdviceLine> AdviseSlowPeriods(const Report& report) {
   if (clock == nullptr)
     advice.action =
         "A lower clock looks like this; so do another program on the GPU and data that needs more work. "
-        "Watch "
-        "the clocks, power and temperature (nvidia-smi -q -d CLOCK,PERFORMANCE): the report doesn't have "
-        "them.";
+        "Watch the clocks, power and temperature (nvidia-smi -q -d CLOCK,PERFORMANCE): the report doesn't "
+        "have them.";
   else if (IsThrottled(*clock, worst.rank->span_ns))
     advice.action = "The clock was low then, too: see clock_throttling.";
   else
     advice.action =
         "The clock wasn't low for most of that time: look for another program on the GPU, and for data that "
-        "needs "
-        "more work.";
+        "needs more work.";
   advice.gain_basis =
       "the time of the kernels in these periods beyond what the same kernels take at other times";
   for (size_t i = 0; i < std::min(windows.size(), kMaxEvidence); ++i)

@@ -26,8 +26,7 @@ std::optional<AdviceLine> AdviseSlowRank(const Report& report) {
       Longer(line.ratio), Longer(line.low), Longer(line.high));
   advice.action =
       "Look at the clocks, the power limit and the temperature of its GPU (nvidia-smi -q -d "
-      "CLOCK,PERFORMANCE), and "
-      "for other programs on it: a trace of kernels doesn't have them.";
+      "CLOCK,PERFORMANCE), and for other programs on it: a trace of kernels doesn't have them.";
   advice.gain_basis = "its computation at the ratio of 1";
   return advice;
 }

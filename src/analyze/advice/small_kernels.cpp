@@ -31,8 +31,7 @@ std::optional<AdviceLine> AdviseSmallKernels(const Report& report) {
   AdviceLine advice = AdviceFor(worst, "small_kernels");
   advice.finding = fmt::format(
       "{} of {} launches were of kernels that typically take less than 10 µs, {} in total; the GPU was idle "
-      "for "
-      "{} between one event and the next",
+      "for {} between one event and the next",
       small, all, Time(small_ns), Time(worst.rank->idle.back_to_back_ns));
   advice.action = "Fuse small kernels (torch.compile, fused optimizers), or launch them as a CUDA graph.";
   advice.gain_basis =

@@ -30,14 +30,11 @@ std::optional<AdviceLine> AdviseTailEffect(const Report& report) {
       Percent(line.lost_ns, line.known_ns), Time(line.known_ns));
   advice.action =
       "Change the blocks of these kernels so that their number is a multiple of what runs at a time, make "
-      "blocks "
-      "smaller or kernels persistent (stream-K), choose batch sizes that give whole waves, or run other work "
-      "beside "
-      "them.";
+      "blocks smaller or kernels persistent (stream-K), choose batch sizes that give whole waves, or run "
+      "other work beside them.";
   advice.gain_basis =
       "the share of the last wave without blocks, if blocks take equally long; by the limits of a "
-      "multiprocessor, "
-      "registers and shared memory";
+      "multiprocessor, registers and shared memory";
   for (size_t i = 0; i < std::min(line.kernels.size(), kMaxEvidence); ++i)
     advice.names.push_back(line.kernels[i].name);
   return advice;
