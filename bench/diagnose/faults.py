@@ -14,6 +14,7 @@ import tempfile
 import threading
 import time
 
+import groups
 import networks
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -139,7 +140,7 @@ def sidecar(trial, megabytes):
 
 @contextlib.contextmanager
 def one_cpu(trial):
-    """Pins all of the victim's threads to one CPU: a slow-down that no cause models."""
+    """Pins all of the victim's threads to one CPU."""
     every, one = os.sched_getaffinity(0), {trial.last_cpu()}
 
     def allow(cpus):
@@ -153,6 +154,28 @@ def one_cpu(trial):
         yield
     finally:
         allow(every)
+
+
+@contextlib.contextmanager
+def cpuset(trial):
+    """Moves the victim's processes into a cpuset with one CPU, and then allows that all of them."""
+    root = groups.ROOT / "cpuset"
+    group = root / f"bench-{os.getpid()}"
+    group.mkdir()
+    (group / "cpuset.mems").write_text((root / "cpuset.mems").read_text())
+    (group / "cpuset.cpus").write_text(str(trial.last_cpu()))
+
+    def move(to):
+        for pid in trial.groups["victim"].pids():
+            with contextlib.suppress(ProcessLookupError):
+                (to / "cgroup.procs").write_text(str(pid))
+
+    try:
+        move(group)
+        yield
+    finally:
+        move(root)
+        group.rmdir()
 
 
 @contextlib.contextmanager
@@ -325,6 +348,7 @@ FAULTS = {
     "flood": lambda trial, amount: interrupts(trial, "flood", amount),
     "late-rank": lambda trial, _amount: signalled(trial.rank_pid(1), signal.SIGUSR1),
     "memory-copy": lambda trial, amount: work(trial, "memory-copy", amount),
+    "cpuset": lambda trial, _amount: cpuset(trial),
     "stopped-loader": lambda trial, _amount: stopped(trial.loader_pid()),
     # test split
     "idle": nothing,

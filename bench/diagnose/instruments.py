@@ -3,6 +3,7 @@
 gpusonde's diagnosis doesn't read (run delays of schedstat, CPU time and memory failures of the groups, disk statistics), and
 pressure for the baselines."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -71,6 +72,15 @@ def switches(pids):
     return total
 
 
+def allowed_cpus(pids):
+    """The most CPUs that one of these processes may use: its main thread's affinity, within its cpuset; 0 without any."""
+    most = 0
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            most = max(most, len(os.sched_getaffinity(pid)))
+    return most
+
+
 def retransmits(pid="self"):
     """Reads a file in the network namespace of a process."""
     lines = (PROC / str(pid) / "net/snmp").read_text().splitlines()
@@ -130,6 +140,7 @@ class Sampler:
             "cpu_ns": {name: group.cpu_ns() for name, group in self.groups.items()},
             "failcnt": int(victim.read("memory", "memory.failcnt")), "switches": switches(pids),
             "retransmits": again, "sent_bytes": sent, "net_rx": received(), "interrupts_ns": interrupts_ns(),
+            "allowed_cpus": allowed_cpus(pids),
             "threads": {str(pid): schedstat(pid) for pid in pids}}
 
     def run(self):

@@ -60,6 +60,12 @@ def rate(samples, windows, value):
     return sum(value(inside[-1]) - value(inside[0]) for inside in found) / sum(map(sampled_s, found))
 
 
+def level(samples, windows, value):
+    """Mean of a value within the windows; 0 if it wasn't sampled."""
+    found = [value(sample) for inside in within(samples, windows) for sample in inside]
+    return statistics.fmean(found) if found else 0.0
+
+
 def thread_rates(samples, windows):
     """{(pid, tid): (CPU seconds, seconds of run delay) per second of the windows}; for a thread that started or ended within
     them, what it used until then."""
@@ -178,6 +184,10 @@ def late_rank_ms(folder, clean, active):
     return mean_ms(touching(steps, active), own) - mean_ms(before, own)
 
 
+def allowed_cpus(sample):
+    return sample.get("allowed_cpus", 0)
+
+
 def sent_bytes(sample):
     return sample["sent_bytes"]
 
@@ -203,6 +213,8 @@ def causes_of(record, samples, clean, active, explained, ms_before, ms_during, v
         # A throttled thread has run delay, too.
         if "cpu_quota" in faults:
             labels.add("cpu_quota")
+        elif "fewer_cpus" in faults and level(samples, active, allowed_cpus) < level(samples, clean, allowed_cpus) - 0.5:
+            labels.add("fewer_cpus")
         # The victim's own disturbers use more CPUs, or, if it has all of them, take them from its other threads.
         elif "cpu_contention_own" in faults and (own_cpus > 0.2 or others_cpus < 0.1):
             labels.add("cpu_contention_own")

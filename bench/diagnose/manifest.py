@@ -115,6 +115,7 @@ TRAIN = {
     "late-rank": (("ranks", "ranks-net", "socket-ranks"), (1,), "straggler"),
     "memory-copy": (("stencil",), (1,), "slow_cpu"),
     "stress-stream": (("stencil",), (1, 2), "slow_cpu"),
+    "cpuset": ((*TRAINERS, *TRAIN_LOADING), (1,), "fewer_cpus"),
     "stopped-loader": (("trainer",), (1,), ""),
 }
 # Two faults at once: [(fault, amount, label if confirmed), …] by victim.
@@ -151,7 +152,7 @@ TEST = {
     "held-rank": (TEST_RANKS, (1, 2), "straggler"),
     "memory-fill": (("stencil-large",), (1,), "slow_cpu"),
     "stopped-rank": ((*TEST_RANKS, *TEST_NETWORKED), (1,), "hang"),
-    "one-cpu": (("hasher",), (1,), ""),
+    "one-cpu": (("hasher", *TEST_LOADING), (1,), "fewer_cpus"),
     "held-lock": (("inference-large",), (1,), ""),
 }
 TEST_PAIRS = {
@@ -170,7 +171,7 @@ TEST_NEGATIVES = {
 SHAPES = ("steady", "steady", "pulse", "ramp")
 # These faults can't be pulsed or ramped, or take time to start.
 STEADY = ("nothing", "idle", "stopped-loader", "stopped-rank", "more-work", "more-rounds", "own-threads", "own-compress",
-          "late-rank", "one-cpu", "held-lock", "sidecar", "gpu-rival", "gpu-pcie-width", "gpu-pcie-generation")
+          "late-rank", "cpuset", "one-cpu", "held-lock", "sidecar", "gpu-rival", "gpu-pcie-width", "gpu-pcie-generation")
 CLEAN_S = (11.0, 15.0)  # from the start of the victim's steps to the onset
 FAULT_S = 9.0
 AFTER_S = 5.0

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "sources/proc/allowed_cpus.h"
 #include "sources/proc/host_state.h"
 
 namespace gpusonde::agent {
@@ -51,6 +52,8 @@ void HostFiles::Write(const Id128& source, int64_t epoch_offset_ns, int64_t now_
     if (!process.has_value()) continue;
     add(Metric::kCgroupThrottled, process, throttled_ns);
     add(Metric::kCgroupIoThrottled, process, io_throttled_ns);
+    add(Metric::kProcessCpus, process,
+        proc::CountAllowedCpus(pid).transform([&](int cpus) { return cpus * (now_ns - since_ns); }));
   }
 }
 

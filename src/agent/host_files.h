@@ -18,8 +18,8 @@
 
 namespace gpusonde::agent {
 
-// Host signals that are read from files: pressure and steal of the machine, and throttling by the cgroups of
-// workloads. Needs no privileges. Not thread-safe.
+// Host signals that are polled: pressure and steal of the machine, throttling by the cgroups of workloads,
+// and the CPUs that these may use. Needs no privileges. Not thread-safe.
 class HostFiles {
  public:
   // Also reads the throttling of this process's cgroups. Call it again for all workloads each round; others

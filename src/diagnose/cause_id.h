@@ -11,6 +11,7 @@
   X(CpuContention)         \
   X(CpuContentionOwn)      \
   X(CpuQuota)              \
+  X(FewerCpus)             \
   X(GpuClocks)             \
   X(GpuFault)              \
   X(GpuNeighbour)          \

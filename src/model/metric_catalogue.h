@@ -63,6 +63,7 @@ enum class Metric : uint8_t {
   kNetworkBytes,
   kNetworkQueued,
   kNetworkRetransmits,
+  kProcessCpus,
   kStepBlocked,
   kStepBlockedIo,
   kStepCpu,
@@ -241,6 +242,8 @@ inline constexpr std::array kMetricCatalogue = {
                MetricKind::kSum, "eBPF",
                "TCP segments that a process retransmitted; measured while a profiled program waits for the "
                "network"},
+    MetricInfo{Metric::kProcessCpus, "process.cpus", "CPUs allowed", "ns", MetricKind::kSum, "affinity",
+               "CPU time open to a process: the CPUs on which any of its threads may run, times the time"},
     MetricInfo{Metric::kStepBlocked, "step.blocked", "Blocked", "ns", MetricKind::kStep, "diagnosis",
                "time per step: blocked in the kernel, for neither a device nor memory"},
     MetricInfo{Metric::kStepBlockedIo, "step.blocked_io", "Disk", "ns", MetricKind::kStep, "diagnosis",

@@ -57,6 +57,13 @@ struct CauseWeights {
   } cpu_quota;
 
   struct {
+    Tuned<double> min_fall{0.1, "of the CPUs", "of a few CPUs, one less for a tenth of the incident"};
+    Tuned<double> cpus_fall{0.25, "of the CPUs", "a fall that counts in full"};
+    Tuned<double> cpus{2, "nats", "the kernel itself reports it"};
+    Tuned<double> over_own_contention{3, "nats", "there are no more threads, but fewer CPUs"};
+  } fewer_cpus;
+
+  struct {
     Tuned<double> clock_fall{0.1, "of the clock", "a fall that counts in full"};
     Tuned<double> clock{2, "nats", "lower clocks make kernels longer in proportion"};
     Tuned<double> reasons_rise{0.2, "of the readings", "a rise that counts in full"};
