@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -24,6 +25,9 @@ struct Actor {
   }
   bool operator==(const Actor& other) const { return (*this <=> other) == 0; }
 };
+
+// The name of gpusonde's own processes.
+inline constexpr std::string_view kSelf = "gpusonde";
 
 // The amount that each actor used.
 using Shares = std::map<Actor, double>;

@@ -95,9 +95,10 @@ double StolenNs(const Situation& situation);
 // Returns whether the program reclaims memory, so that it reads evicted pages from disk again.
 bool IsReclaimingMemory(const Situation& situation);
 
-// Returns who uses the disks noticeably more than before, and by how many bytes per second: the process of
-// the program (`own`), or of others, with the largest rise. Nullopt if there is none.
-std::optional<std::pair<Actor, double>> DiskUser(const Situation& situation, bool own);
+// Returns who uses the disks noticeably more than before, and by how many bytes per second: the process,
+// the program's own or another's, with the largest rise. Nullopt if there is none. What gpusonde itself reads
+// is left out: it reads programs anew when they have left the page cache, as the program does.
+std::optional<std::pair<Actor, double>> DiskUser(const Situation& situation);
 
 // Returns the rank that was late by the most time more than before; null if none was.
 const RankPart* LastRank(const Situation& situation);

@@ -51,10 +51,14 @@ bool IsReclaimingMemory(const Situation& situation) {
   return situation.excess(State::kReclaim) > kWeights.memory_pressure.reclaiming * situation.excess_ns();
 }
 
-std::optional<std::pair<Actor, double>> DiskUser(const Situation& situation, bool own) {
-  const auto rises = LargestRises(situation.disk_before, situation.disk_during, own);
-  if (rises.empty() || rises.front().second <= kWeights.block_io.noticeable_bytes) return std::nullopt;
-  return rises.front();
+std::optional<std::pair<Actor, double>> DiskUser(const Situation& situation) {
+  std::optional<std::pair<Actor, double>> most;
+  for (const bool own : {false, true})
+    for (auto& [actor, rise] : LargestRises(situation.disk_before, situation.disk_during, own)) {
+      if (actor.name == kSelf || rise <= kWeights.block_io.noticeable_bytes) continue;
+      if (!most.has_value() || rise > most->second) most.emplace(actor, rise);
+    }
+  return most;
 }
 
 const RankPart* LastRank(const Situation& situation) {

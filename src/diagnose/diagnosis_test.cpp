@@ -197,6 +197,23 @@ TEST_F(DiagnosisTest, WaitingForDisksNamesTheProcessThatUsesThem) {
   EXPECT_THAT(reports[0].incident.sentence, HasSubstr("stress (process 99) in /batch.slice read or wrote"));
 }
 
+// As after its files have left the page cache: gpusonde reads programs anew, too.
+TEST_F(DiagnosisTest, AProgramThatReadsMoreItselfIsNamedAndGpusondeIsNot) {
+  const Id128 self{1, 77};
+  world.AddProcess(self, 98, 1, "gpusonde", "/");
+  world.Run({}, 150);
+  const int64_t from_ns = world.now_ns();
+  world.Run({.blocked_io_ns = 50 * kMs}, 60);
+  world.Sum("disk.bytes", from_ns, 500'000'000, self);
+  world.Sum("disk.bytes", from_ns, 300'000'000, world.workload);
+  world.Sum("disk.bytes", from_ns, 100'000'000, world.stranger);
+  const auto reports = world.Finish();
+  ASSERT_EQ(reports.size(), 1u);
+  EXPECT_EQ(reports[0].incident.cause, "block_io");
+  EXPECT_THAT(reports[0].incident.sentence, HasSubstr("the program's own train read or wrote"));
+  EXPECT_THAT(reports[0].incident.sentence, Not(HasSubstr("gpusonde")));
+}
+
 TEST_F(DiagnosisTest, InterruptsAndReclaimAreSubtractedFromCpuTime) {
   EXPECT_EQ(Disturb({.cpu_ns = 50 * kMs, .interrupted_ns = 40 * kMs})[0].incident.cause,
             "interrupt_pressure");

@@ -38,13 +38,13 @@ std::optional<Finding> EvaluateBlockIo(const Situation& situation) {
                   Percent(situation.during[State::kBlockedIo] + situation.during[State::kBlocked],
                           situation.during.total()) +
                       " of the time");
-  if (const auto other = DiskUser(situation, false); other.has_value()) {
-    finding.nats += kWeights.block_io.user_known;
-    finding.sentence += fmt::format("; {} read or wrote {:.0f} MB/s more than before",
-                                    NameActor(other->first), other->second / 1e6);
-  } else if (const auto own = DiskUser(situation, true); own.has_value()) {
-    finding.sentence += fmt::format("; the program's own {} read or wrote {:.0f} MB/s more than before",
-                                    own->first.name, own->second / 1e6);
+  if (const auto user = DiskUser(situation); user.has_value()) {
+    const auto& [actor, bytes] = *user;
+    if (!actor.own) finding.nats += kWeights.block_io.user_known;
+    finding.sentence +=
+        fmt::format("; {} read or wrote {:.0f} MB/s more than before",
+                    actor.own ? "the program's own " + actor.name : NameActor(actor), bytes / 1e6);
+    if (actor.own) finding.sentence += ", as it does more I/O, or as its files have left the page cache";
   } else {
     finding.nats -= kWeights.block_io.user_unknown;
     finding.sentence += "; no process read or wrote more than before";
@@ -56,10 +56,14 @@ std::optional<Finding> EvaluateBlockIo(const Situation& situation) {
 
 const Cause& BlockIo() {
   static constexpr Cause kCause{
-      CauseId::kBlockIo,      "block_io",
-      "Block-I/O contention", "Limit the other users of the disk (io.max), or read from another disk.",
-      kBlockIoStates,         kBlockIoExpectations,
-      kBlockIoSupersedes,     EvaluateBlockIo};
+      CauseId::kBlockIo,
+      "block_io",
+      "Block-I/O contention",
+      "Limit the other users of the disk (io.max), keep what it reads in memory, or read from another disk.",
+      kBlockIoStates,
+      kBlockIoExpectations,
+      kBlockIoSupersedes,
+      EvaluateBlockIo};
   return kCause;
 }
 

@@ -22,9 +22,10 @@ constexpr std::array kMemoryPressureSupersedes = {
     Superseded{CauseId::kBlockIo,
                // The program reads evicted pages again, unless another one uses the disks.
                [](const Situation& situation) -> double {
-                 const bool own =
-                     !DiskUser(situation, false).has_value() && DiskUser(situation, true).has_value();
-                 return own && IsReclaimingMemory(situation) ? kWeights.memory_pressure.over_block_io : 0.0;
+                 const auto user = DiskUser(situation);
+                 return user.has_value() && user->first.own && IsReclaimingMemory(situation)
+                            ? kWeights.memory_pressure.over_block_io
+                            : 0.0;
                }},
     Superseded{CauseId::kSlowDataLoading,
                // The reclaim is done by the kernel within the loaders' CPU time.
