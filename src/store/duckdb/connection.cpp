@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <chrono>
+#include <thread>
 #include <utility>
 #include <variant>
 
@@ -13,6 +15,9 @@
 
 namespace gpusonde::store::duckdb {
 namespace {
+
+// Between two questions whether other threads of DuckDB have finished: short beside what they do.
+constexpr std::chrono::microseconds kOthersWork{100};
 
 std::string Quote(std::string_view text, char quote) {
   std::string quoted(1, quote);
@@ -95,6 +100,25 @@ std::string InOurWords(ErrorCode code, std::string_view message) {
   if (code == ErrorCode::kPermissionDenied && !file.empty())
     return fmt::format("{}: permission denied", file);
   return std::string(message);
+}
+
+// As execute_prepared, which asks all the time whether DuckDB's other threads have finished (Executor::
+// WaitForTask in 1.4), and so uses a CPU while they work: this sleeps in between.
+Status ExecutePrepared(const Library& library, duckdb_prepared_statement statement,
+                       Handle<duckdb_result>& result) {
+  Handle<duckdb_pending_result> pending(library.destroy_pending);
+  duckdb_pending_state state = DUCKDB_PENDING_ERROR;
+  if (library.pending_prepared(statement, pending.out()) == DuckDBSuccess) {
+    do {
+      state = library.pending_execute_task(pending.get());
+      if (state == DUCKDB_PENDING_NO_TASKS_AVAILABLE) std::this_thread::sleep_for(kOthersWork);
+    } while (state != DUCKDB_PENDING_ERROR && !library.pending_execution_is_finished(state));
+  }
+  const char* failed = library.pending_error(pending.get());
+  if (state == DUCKDB_PENDING_ERROR && failed != nullptr && *failed != '\0') return Fail(ErrorOf(failed));
+  // Tasks that are all blocked are an error without a message; execute_pending can finish them.
+  if (library.execute_pending(pending.get(), result.out()) == DuckDBSuccess) return {};
+  return Fail(ErrorOf(library.result_error(result.out())));
 }
 
 bool OnlyReads(duckdb_statement_type type) {
@@ -215,8 +239,7 @@ Status Connection::Execute(const std::string& sql, std::span<const Parameter> pa
   if (instance_->interrupted()) return Fail(ErrorOf(kInterrupt));
 
   // Not streamed: DuckDB never returns from a streamed UNION ALL of some length (duckdb/duckdb#22215).
-  if (library.execute_prepared(statement.get(), result.out()) == DuckDBSuccess) return {};
-  return Fail(ErrorOf(library.result_error(result.out())));
+  return ExecutePrepared(library, statement.get(), result);
 }
 
 Status Connection::Run(const std::string& sql, std::span<const Parameter> parameters) {
