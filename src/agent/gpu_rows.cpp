@@ -53,6 +53,19 @@ std::optional<int64_t> NodeOf(const T& activity) {
 // Correlation ids grow and wrap around.
 bool IsLater(uint32_t correlation, uint32_t than) { return static_cast<int32_t>(correlation - than) > 0; }
 
+std::string CommunicatorId(uint64_t hash) { return fmt::format("{:016x}", hash); }
+
+std::optional<int32_t> KnownCount(int32_t count) { return count == 0 ? std::nullopt : std::optional(count); }
+
+// ncclDatatypeToString: ncclInt8, ncclBfloat16, ncclFloat8e4m3.
+std::optional<int64_t> ElementBytes(std::string_view datatype) {
+  if (datatype.starts_with("ncclFloat8")) return 1;
+  if (datatype.ends_with("64")) return 8;
+  if (datatype.ends_with("32")) return 4;
+  if (datatype.ends_with("16")) return 2;
+  return datatype.ends_with("t8") ? std::optional(int64_t{1}) : std::nullopt;
+}
+
 // The name shown for GPU work that isn't a kernel; a kernel has its own name.
 std::string LeafName(Total::Of of, std::string_view name) {
   switch (of) {
@@ -85,6 +98,8 @@ void GpuRows::Ingest(const cupti::Event& event, const Id128& process, std::optio
           WriteNode(what, session, stack);
         else if constexpr (std::is_same_v<What, cupti::Range>)
           WriteRange(event, what, session);
+        else if constexpr (std::is_same_v<What, cupti::Collective>)
+          WriteCollective(event, what, session);
         else
           Write(what, session);
       },
@@ -360,6 +375,47 @@ void GpuRows::WriteRange(const cupti::Event& event, const cupti::Range& range, S
                        .kind = std::string(range.kind),
                        .domain = ToUtf8(range.domain),
                        .name = ToUtf8(range.text)});
+}
+
+void GpuRows::Write(const cupti::Communicator& communicator, Session& session) {
+  rows_.communicators.Append(
+      {.process = session.row.process,
+       .communicator = CommunicatorId(communicator.communicator),
+       .rank = communicator.rank,
+       .ranks = KnownCount(communicator.ranks),
+       .nodes = KnownCount(communicator.nodes),
+       .name = ToUtf8(communicator.name),
+       .joined_ns = Epoch(communicator.joined_ns),
+       .left_ns = communicator.left_ns == 0 ? std::nullopt : std::optional(Epoch(communicator.left_ns)),
+       .dropped = communicator.dropped,
+       .plugin_version = communicator.plugin_version});
+}
+
+void GpuRows::WriteCollective(const cupti::Event& event, const cupti::Collective& collective,
+                              Session& session) {
+  const auto time = [&](int64_t ns) { return ns == 0 ? std::nullopt : std::optional(Epoch(ns)); };
+  const std::optional<int64_t> element = ElementBytes(collective.datatype);
+  int64_t bytes = 0;
+  const bool sized = element.has_value() && !__builtin_mul_overflow(collective.count, *element, &bytes);
+  rows_.collectives.Append(
+      {.process = session.row.process,
+       .tid = event.tid,
+       .communicator = CommunicatorId(collective.communicator),
+       .rank = collective.rank,
+       .operation = ToUtf8(collective.operation),
+       .sequence = collective.sequence,
+       .called_ns = Epoch(collective.called_ns),
+       .enqueued_ns = time(collective.enqueued_ns),
+       .begin_ns = time(collective.begin_ns),
+       .end_ns = time(collective.end_ns),
+       .gpu_ns = collective.gpu_ns == 0 ? std::nullopt : std::optional(collective.gpu_ns),
+       .count = collective.count,
+       .datatype = ToUtf8(collective.datatype),
+       .bytes = sized ? std::optional(bytes) : std::nullopt,
+       .root = collective.root,
+       .algorithm = ToUtf8(collective.algorithm),
+       .protocol = ToUtf8(collective.protocol),
+       .channels = collective.channels});
 }
 
 }  // namespace gpusonde::agent

@@ -113,6 +113,8 @@ class GpuRows {
                  std::optional<Id128> stack);
   void WriteNode(const cupti::GraphNode& node, Session& session, std::optional<Id128> stack);
   void WriteRange(const cupti::Event& event, const cupti::Range& range, Session& session);
+  void Write(const cupti::Communicator& communicator, Session& session);
+  void WriteCollective(const cupti::Event& event, const cupti::Collective& collective, Session& session);
 
   Options options_;
   Rows& rows_;

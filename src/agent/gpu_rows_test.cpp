@@ -218,5 +218,33 @@ TEST_F(GpuRowsTest, TextsFromOutsideBecomeUtf8) {
   EXPECT_THAT(FindColumn(batches, "ranges", "end_ns")->valid, ElementsAre(0));
 }
 
+TEST_F(GpuRowsTest, CollectivesHaveTheirBytesAndTimesSinceTheEpoch) {
+  Ingest(cupti::Communicator{.communicator = 0xabc, .rank = 3, .ranks = 8, .joined_ns = 5}, 0);
+  Ingest(cupti::Communicator{.communicator = 0xabd, .joined_ns = 5, .left_ns = 6}, 0);
+  Ingest(cupti::Collective{.communicator = 0xabc,
+                           .rank = 3,
+                           .sequence = 41,
+                           .count = 1000,
+                           .called_ns = 10,
+                           .begin_ns = 20,
+                           .end_ns = 30,
+                           .operation = "AllReduce",
+                           .datatype = "ncclBfloat16"},
+         0);
+  Ingest(cupti::Collective{.count = INT64_MAX, .called_ns = 10, .datatype = "ncclFloat64"}, 0);
+  Ingest(cupti::Collective{.count = 7, .called_ns = 10, .datatype = "ncclNew"}, 0);
+  const std::vector<model::Batch> batches = rows_.Take();
+  EXPECT_THAT(TextColumn(batches, "communicators", "communicator"),
+              ElementsAre("0000000000000abc", "0000000000000abd"));
+  EXPECT_THAT(FindColumn(batches, "communicators", "ranks")->valid, ElementsAre(1, 0));
+  EXPECT_THAT(FindColumn(batches, "communicators", "left_ns")->valid, ElementsAre(0, 1));
+  EXPECT_THAT(FixedColumn<int64_t>(batches, "collectives", "bytes"), ElementsAre(2000, 0, 0));
+  EXPECT_THAT(FindColumn(batches, "collectives", "bytes")->valid, ElementsAre(1, 0, 0));
+  EXPECT_THAT(FixedColumn<int64_t>(batches, "collectives", "end_ns"),
+              ElementsAre(kGpuClockOffset + 30, 0, 0));
+  EXPECT_THAT(FindColumn(batches, "collectives", "end_ns")->valid, ElementsAre(1, 0, 0));
+  EXPECT_THAT(FixedColumn<int32_t>(batches, "collectives", "tid"), ElementsAre(43, 43, 43));
+}
+
 }  // namespace
 }  // namespace gpusonde::agent

@@ -10,7 +10,7 @@ std::vector<model::Batch> Rows::Take() {
   };
   take(sources, processes, threads, binaries, mappings, functions, locations, stacks, samples, devices,
        gpu_sessions, graph_nodes, api_calls, kernels, kernel_packs, memcpys, memsets, syncs, ranges,
-       kernel_windows, metrics, drops);
+       communicators, collectives, kernel_windows, metrics, drops);
   return batches;
 }
 

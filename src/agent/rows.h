@@ -6,6 +6,8 @@
 #include "model/batch.h"
 #include "model/tables/api_calls.h"
 #include "model/tables/binaries.h"
+#include "model/tables/collectives.h"
+#include "model/tables/communicators.h"
 #include "model/tables/devices.h"
 #include "model/tables/drops.h"
 #include "model/tables/functions.h"
@@ -50,6 +52,8 @@ struct Rows {
   model::BatchBuilder<decltype(model::kMemsets)> memsets{model::kMemsets};
   model::BatchBuilder<decltype(model::kSyncs)> syncs{model::kSyncs};
   model::BatchBuilder<decltype(model::kRanges)> ranges{model::kRanges};
+  model::BatchBuilder<decltype(model::kCommunicators)> communicators{model::kCommunicators};
+  model::BatchBuilder<decltype(model::kCollectives)> collectives{model::kCollectives};
   model::BatchBuilder<decltype(model::kKernelWindows)> kernel_windows{model::kKernelWindows};
   model::BatchBuilder<decltype(model::kMetrics)> metrics{model::kMetrics};
   model::BatchBuilder<decltype(model::kDrops)> drops{model::kDrops};

@@ -17,7 +17,7 @@ namespace {
 std::string TryToLoad(const std::string& path) {
   void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) return ::dlerror();
-  for (const char* name : {"InitializeInjection", "InitializeInjectionNvtx2"})
+  for (const char* name : {"InitializeInjection", "InitializeInjectionNvtx2", "ncclProfiler_v6"})
     if (::dlsym(library, name) == nullptr) return fmt::format("it has no {}", name);
   return {};
 }
@@ -39,7 +39,13 @@ Finding ProbeInject(const Settings&) {
     if (const char* taken = std::getenv(variable); taken != nullptr && *taken != '\0' && *library != taken)
       return Fails(fmt::format("{} is set to another tool: {}", variable, taken),
                    fmt::format("unset {} to record GPU work", variable));
-  return Works(fmt::format("{} loads, and CUDA_INJECTION64_PATH is free", *library));
+  const char* plugin = std::getenv("NCCL_PROFILER_PLUGIN");
+  const bool taken = plugin != nullptr && *plugin != '\0' && *library != plugin;
+  return Works(fmt::format("{} loads, and CUDA_INJECTION64_PATH is free{}", *library,
+                           taken ? fmt::format("; NCCL_PROFILER_PLUGIN is set to {}, so collectives are not "
+                                               "recorded (docs/nccl.md says how both can be used)",
+                                               plugin)
+                                 : ""));
 }
 
 }  // namespace gpusonde::doctor

@@ -6,6 +6,7 @@
 
 #include "inject/activity.h"
 #include "inject/calls.h"
+#include "inject/collectives.h"
 #include "inject/cupti.h"
 #include "inject/governor.h"
 #include "inject/libc.h"
@@ -210,6 +211,7 @@ void Poll() {
 }
 
 void Tick() {
+  PollCollectives(HasListeners());
   const Locked locked(g_control);
   if (Awake())
     Poll();

@@ -11,6 +11,8 @@
 #include "model/tables/api_calls.h"
 #include "model/tables/batches.h"
 #include "model/tables/binaries.h"
+#include "model/tables/collectives.h"
+#include "model/tables/communicators.h"
 #include "model/tables/containers.h"
 #include "model/tables/device_windows.h"
 #include "model/tables/devices.h"
@@ -49,16 +51,16 @@ namespace gpusonde::model {
 
 std::span<const TableInfo> AllTables() {
   static constexpr std::array kTables = {
-      kAllocations.info(),   kApiCalls.info(),      kBatches.info(),       kBinaries.info(),
-      kContainers.info(),    kDeviceWindows.info(), kDevices.info(),       kDrops.info(),
-      kEvidence.info(),      kFunctions.info(),     kGpuSessions.info(),   kGraphNodes.info(),
-      kHistograms.info(),    kIncidents.info(),     kKernelMetrics.info(), kKernelPacks.info(),
-      kKernelWindows.info(), kKernels.info(),       kLocations.info(),     kMappings.info(),
-      kMemcpys.info(),       kMemsets.info(),       kMeta.info(),          kMetrics.info(),
-      kPodDevices.info(),    kPodLabels.info(),     kProcesses.info(),     kProfileWindows.info(),
-      kRanges.info(),        kSamples.info(),       kSignals.info(),       kSources.info(),
-      kStacks.info(),        kSteps.info(),         kSyncs.info(),         kThreads.info(),
-      kWarnings.info(),
+      kAllocations.info(),   kApiCalls.info(),       kBatches.info(),       kBinaries.info(),
+      kCollectives.info(),   kCommunicators.info(),  kContainers.info(),    kDeviceWindows.info(),
+      kDevices.info(),       kDrops.info(),          kEvidence.info(),      kFunctions.info(),
+      kGpuSessions.info(),   kGraphNodes.info(),     kHistograms.info(),    kIncidents.info(),
+      kKernelMetrics.info(), kKernelPacks.info(),    kKernelWindows.info(), kKernels.info(),
+      kLocations.info(),     kMappings.info(),       kMemcpys.info(),       kMemsets.info(),
+      kMeta.info(),          kMetrics.info(),        kPodDevices.info(),    kPodLabels.info(),
+      kProcesses.info(),     kProfileWindows.info(), kRanges.info(),        kSamples.info(),
+      kSignals.info(),       kSources.info(),        kStacks.info(),        kSteps.info(),
+      kSyncs.info(),         kThreads.info(),        kWarnings.info(),
   };
   return kTables;
 }

@@ -13,7 +13,7 @@ namespace gpusonde::model {
 // Version of the tables as a whole, stored in `meta`. A newer program opens older stores; an older one
 // refuses newer ones. Raised by one with every change of a column. Tables and columns that an older store
 // lacks are added when it is opened (store/duckdb/schema.h); a change of meaning needs a migration there.
-inline constexpr int32_t kSchemaVersion = 6;
+inline constexpr int32_t kSchemaVersion = 7;
 
 // All tables, by name. A new table is a file under tables/ and a line in schema.cpp.
 std::span<const TableInfo> AllTables();

@@ -63,6 +63,8 @@ enum gpusonde_gpu_type {
   GPUSONDE_GPU_FOREIGN = 14,
   GPUSONDE_GPU_SNAPSHOT_BEGIN = 15,
   GPUSONDE_GPU_SNAPSHOT_END = 16,
+  GPUSONDE_GPU_COMMUNICATOR = 17,
+  GPUSONDE_GPU_COLLECTIVE = 18,
 };
 
 struct gpusonde_gpu_record {
@@ -244,6 +246,45 @@ struct gpusonde_gpu_range {
   __u16 text_length;
   __u16 padding;
   /* the range's text, the domain's, padded */
+};
+
+/* A rank of this process in a NCCL communicator (wire/nvidia/nccl_profiler.h). Sent when a listener has come,
+ * when the rank leaves, and every few seconds; in batches of session 0, like collectives. */
+struct gpusonde_gpu_communicator {
+  struct gpusonde_gpu_record record;
+  __s32 rank;
+  __u64 communicator; /* NCCL's hash, the same on all ranks */
+  __s32 ranks;        /* 0: not known, like nodes */
+  __s32 nodes;
+  __u64 joined_ns;
+  __u64 left_ns; /* 0: not yet */
+  __u64 dropped; /* collectives that were not kept, so far */
+  __u32 plugin_version;
+  __u32 padding;
+  char name[64]; /* zero-terminated */
+};
+
+/* A collective that has ended on this rank, or (end_ns 0) has not for a second. */
+struct gpusonde_gpu_collective {
+  struct gpusonde_gpu_record record;
+  __u32 tid;
+  __u64 communicator;
+  __s32 rank;
+  __s32 root;
+  __u64 sequence; /* of this operation in this communicator */
+  __u64 count;    /* of elements */
+  __u64 called_ns;
+  __u64 enqueued_ns; /* 0: not yet; also begin_ns and end_ns, which are those of its kernels as NCCL sees them
+                      */
+  __u64 begin_ns;
+  __u64 end_ns;
+  __u64 gpu_ns; /* of its kernel, by the GPU's clock; 0: not known */
+  __u32 channels;
+  __u32 padding;
+  char operation[24]; /* zero-terminated, like the next */
+  char datatype[16];
+  char algorithm[16];
+  char protocol[16];
 };
 
 /* Another tool is subscribed to CUPTI; the library tries again at until_ns. */

@@ -98,7 +98,8 @@ class Package(unittest.TestCase):
         recorded = json.loads(done.stdout)
         ours = {name: recorded.pop(name) for name in set(recorded) - set(alone)}
         self.assertEqual(recorded, alone)
-        self.assertLessEqual(set(ours), {"CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH", "GPUSONDE_INJECT_SOCKET"})
+        self.assertLessEqual(set(ours), {"CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH", "NCCL_PROFILER_PLUGIN",
+                                         "GPUSONDE_INJECT_SOCKET"})
         self.assertEqual(ours["CUDA_INJECTION64_PATH"], str(self.package / "lib/libgpusonde-inject.so"))
 
     def test_traces_are_analysed_by_several_ranks_of_mpi(self):

@@ -194,6 +194,45 @@ std::optional<Foreign> Read(const gpusonde_gpu_foreign& wire) {
                  .holder = Text(wire.holder, sizeof wire.holder)};
 }
 
+std::optional<Communicator> Read(const gpusonde_gpu_communicator& wire) {
+  if (wire.rank < 0 || wire.ranks < 0 || wire.nodes < 0 || !IsTime(wire.joined_ns) || !IsTime(wire.left_ns) ||
+      !IsTime(wire.dropped) || wire.plugin_version > INT16_MAX)
+    return std::nullopt;
+  return Communicator{.communicator = wire.communicator,
+                      .rank = wire.rank,
+                      .ranks = wire.ranks,
+                      .nodes = wire.nodes,
+                      .joined_ns = static_cast<int64_t>(wire.joined_ns),
+                      .left_ns = static_cast<int64_t>(wire.left_ns),
+                      .dropped = static_cast<int64_t>(wire.dropped),
+                      .plugin_version = static_cast<int32_t>(wire.plugin_version),
+                      .name = Text(wire.name, sizeof wire.name)};
+}
+
+std::optional<Collective> Read(const gpusonde_gpu_collective& wire) {
+  for (const uint64_t value :
+       {wire.sequence, wire.count, wire.called_ns, wire.enqueued_ns, wire.begin_ns, wire.end_ns, wire.gpu_ns})
+    if (!IsTime(value)) return std::nullopt;
+  if (wire.rank < 0 || wire.called_ns == 0 || wire.channels > INT16_MAX ||
+      (wire.end_ns != 0 && wire.end_ns < wire.begin_ns))
+    return std::nullopt;
+  return Collective{.communicator = wire.communicator,
+                    .rank = wire.rank,
+                    .root = wire.root,
+                    .sequence = static_cast<int64_t>(wire.sequence),
+                    .count = static_cast<int64_t>(wire.count),
+                    .called_ns = static_cast<int64_t>(wire.called_ns),
+                    .enqueued_ns = static_cast<int64_t>(wire.enqueued_ns),
+                    .begin_ns = static_cast<int64_t>(wire.begin_ns),
+                    .end_ns = static_cast<int64_t>(wire.end_ns),
+                    .gpu_ns = static_cast<int64_t>(wire.gpu_ns),
+                    .channels = static_cast<int32_t>(wire.channels),
+                    .operation = Text(wire.operation, sizeof wire.operation),
+                    .datatype = Text(wire.datatype, sizeof wire.datatype),
+                    .algorithm = Text(wire.algorithm, sizeof wire.algorithm),
+                    .protocol = Text(wire.protocol, sizeof wire.protocol)};
+}
+
 }  // namespace
 
 bool Decoder::Received::Mark(uint64_t sequence) {
@@ -449,6 +488,11 @@ void Decoder::DecodeRecord(const gpusonde_gpu_record& record, std::span<const st
                          .text = texts.substr(0, range->text_length)};
       return visit(event);
     }
+    case GPUSONDE_GPU_COMMUNICATOR:
+      return decode(static_cast<gpusonde_gpu_communicator*>(nullptr), nothing);
+    case GPUSONDE_GPU_COLLECTIVE:
+      return decode(static_cast<gpusonde_gpu_collective*>(nullptr),
+                    [&](const auto& wire, auto&) { event.tid = static_cast<int32_t>(wire.tid); });
     case GPUSONDE_GPU_FOREIGN:
       return decode(static_cast<gpusonde_gpu_foreign*>(nullptr), nothing);
     case GPUSONDE_GPU_SNAPSHOT_BEGIN:

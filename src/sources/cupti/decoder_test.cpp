@@ -102,6 +102,22 @@ gpusonde_gpu_range RangeOf(uint16_t text_length, uint16_t domain_length) {
           .padding = 0};
 }
 
+gpusonde_gpu_collective CollectiveCall() {
+  gpusonde_gpu_collective call{};
+  call.tid = 9;
+  call.communicator = 0xabc;
+  call.rank = 3;
+  call.sequence = 41;
+  call.count = 1024;
+  call.called_ns = 10;
+  call.begin_ns = 20;
+  call.end_ns = 30;
+  call.channels = 2;
+  std::memcpy(call.operation, "AllReduce", 9);
+  std::memset(call.datatype, 'x', sizeof call.datatype);  // without its zero
+  return call;
+}
+
 class DecoderTest : public ::testing::Test {
  protected:
   // Returns the number of events.
@@ -215,6 +231,36 @@ std::vector<std::byte> With(std::vector<std::byte> batch, size_t offset, T value
   return batch;
 }
 
+TEST_F(DecoderTest, ReadsCollectivesOfAsleepLibrariesAtOnce) {
+  gpusonde_gpu_communicator joined{};
+  joined.communicator = 0xabc;
+  joined.rank = 3;
+  joined.ranks = 8;
+  std::memcpy(joined.name, "world", 5);
+  const std::vector<std::byte> batch = Batch(GPUSONDE_GPU_RECORDS, 0, 0)
+                                           .Add(GPUSONDE_GPU_COMMUNICATOR, joined)
+                                           .Add(GPUSONDE_GPU_COLLECTIVE, CollectiveCall())
+                                           .bytes();
+  EXPECT_EQ(Decode(batch,
+                   [&](const Event& event) {
+                     if (const auto* communicator = std::get_if<Communicator>(&event.what)) {
+                       EXPECT_EQ(communicator->communicator, 0xabcU);
+                       EXPECT_EQ(communicator->rank, 3);
+                       EXPECT_EQ(communicator->ranks, 8);
+                       EXPECT_EQ(communicator->name, "world");
+                       return;
+                     }
+                     const auto& call = std::get<Collective>(event.what);
+                     EXPECT_EQ(event.tid, 9);
+                     EXPECT_EQ(call.sequence, 41);
+                     EXPECT_EQ(call.operation, "AllReduce");
+                     EXPECT_EQ(call.datatype, std::string(16, 'x'));
+                     EXPECT_EQ(call.end_ns, 30);
+                     EXPECT_EQ(call.gpu_ns, 0);
+                   }),
+            2);
+}
+
 TEST_F(DecoderTest, CountsAndDiscardsMalformedBatches) {
   const std::vector<std::byte> good = Batch().Add(GPUSONDE_GPU_KERNEL, KernelOf(0)).bytes();
   constexpr size_t kRecord = sizeof(gpusonde_gpu_batch);
@@ -229,6 +275,14 @@ TEST_F(DecoderTest, CountsAndDiscardsMalformedBatches) {
   domain.domain = 3;
   gpusonde_gpu_range kind = RangeOf(0, 0);
   kind.kind = 3;
+  gpusonde_gpu_communicator rank{};
+  rank.rank = -1;
+  gpusonde_gpu_collective uncalled = CollectiveCall();
+  uncalled.called_ns = 0;
+  gpusonde_gpu_collective ended = CollectiveCall();
+  ended.end_ns = 19;
+  gpusonde_gpu_collective huge = CollectiveCall();
+  huge.sequence = too_late;
   const Case cases[] = {
       {"nothing", {}},
       {"a part of a header", {good.begin(), good.begin() + 20}},
@@ -250,6 +304,10 @@ TEST_F(DecoderTest, CountsAndDiscardsMalformedBatches) {
       {"a call of no domain", Batch().Add(GPUSONDE_GPU_CALL, domain).bytes()},
       {"a probability of 0", Batch().Add(GPUSONDE_GPU_CALL, CallOf(0)).bytes()},
       {"a probability above 1", Batch().Add(GPUSONDE_GPU_CALL, CallOf(0x80000001)).bytes()},
+      {"a communicator's negative rank", Batch().Add(GPUSONDE_GPU_COMMUNICATOR, rank).bytes()},
+      {"a collective that was not called", Batch().Add(GPUSONDE_GPU_COLLECTIVE, uncalled).bytes()},
+      {"a collective that ends before it begins", Batch().Add(GPUSONDE_GPU_COLLECTIVE, ended).bytes()},
+      {"a collective of a huge number", Batch().Add(GPUSONDE_GPU_COLLECTIVE, huge).bytes()},
       {"a range of no kind", Batch().Add(GPUSONDE_GPU_RANGE, kind).bytes()},
       {"a range's texts over its end", Batch().Add(GPUSONDE_GPU_RANGE, RangeOf(5, 65535), "12345").bytes()},
   };
@@ -353,6 +411,7 @@ TEST_F(DecoderTest, SurvivesAnyBytes) {
                                           .Add(GPUSONDE_GPU_DEVICE, gpusonde_gpu_device{})
                                           .Add(GPUSONDE_GPU_TOTAL, gpusonde_gpu_total{})
                                           .Add(GPUSONDE_GPU_FOREIGN, gpusonde_gpu_foreign{})
+                                          .Add(GPUSONDE_GPU_COLLECTIVE, CollectiveCall())
                                           .bytes();
   size_t read = 0;
   for (int round = 0; round < 20'000; ++round) {
@@ -370,6 +429,8 @@ TEST_F(DecoderTest, SurvivesAnyBytes) {
       if (const auto* range = std::get_if<Range>(&event.what))
         for (const char c : range->text) read += static_cast<size_t>(c) & 1;
       if (const auto* device = std::get_if<Device>(&event.what)) read += device->name.size();
+      if (const auto* call = std::get_if<Collective>(&event.what))
+        for (const char c : call->operation) read += static_cast<size_t>(c) & 1;
     });
   }
   EXPECT_GT(read, 0U);

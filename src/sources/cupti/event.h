@@ -120,6 +120,33 @@ struct Range {
   std::string_view text;
 };
 
+// A rank of the process in a NCCL communicator; reported again from time to time.
+struct Communicator {
+  uint64_t communicator = 0;  // NCCL's hash
+  int32_t rank = 0;
+  int32_t ranks = 0;  // 0: not known, like nodes
+  int32_t nodes = 0;
+  int64_t joined_ns = 0;
+  int64_t left_ns = 0;  // 0: not yet
+  int64_t dropped = 0;  // collectives that were not kept
+  int32_t plugin_version = 0;
+  std::string_view name;
+};
+
+// A collective that has ended on this rank, or lasts long: `end_ns` is 0 then, and it is reported again.
+// Other times are 0 where not known.
+struct Collective {
+  uint64_t communicator = 0;
+  int32_t rank = 0;
+  int32_t root = 0;
+  int64_t sequence = 0;  // of this operation in this communicator
+  int64_t count = 0;
+  int64_t called_ns = 0, enqueued_ns = 0, begin_ns = 0, end_ns = 0;
+  int64_t gpu_ns = 0;
+  int32_t channels = 0;
+  std::string_view operation, datatype, algorithm, protocol;
+};
+
 // Another tool is subscribed to CUPTI in this process; nothing is reported before `until_ns`.
 struct Foreign {
   int64_t until_ns = 0;
@@ -128,8 +155,8 @@ struct Foreign {
 
 struct Event {
   int32_t pid = 0;  // in our pid namespace
-  // The thread of a Call, GraphNode or Range; 0 for other events. In our pid namespace if it comes from the
-  // BPF program (Call and GraphNode), else in the process's own.
+  // The thread of a Call, GraphNode, Range or Collective; 0 for other events. In our pid namespace if it
+  // comes from the BPF program (Call and GraphNode), else in the process's own.
   int32_t tid = 0;
   uint32_t session = 0;  // of the process, from 1; 0 while asleep
   // The stack of `tid`, for Call and GraphNode. stack_taken is false if the event came through a socket, or
@@ -137,7 +164,7 @@ struct Event {
   ebpf::RawStack stack;
   bool stack_taken = false;
   std::variant<SessionBegin, SessionEnd, Device, Kernel, Memcpy, Memset, Sync, Total, Call, GraphNode, Range,
-               Foreign>
+               Foreign, Communicator, Collective>
       what;
 };
 

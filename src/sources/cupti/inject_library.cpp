@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <string_view>
 #include <system_error>
 
 #include "base/log.h"
@@ -29,13 +30,15 @@ bool CudaDriverIsThere() {
 
 std::vector<std::string> InjectEnvironment(const std::string& library) {
   std::vector<std::string> environment;
-  // The CUDA driver reads the first (CUPTI's documentation, "Dynamic attach and injection"), NVTX the second.
-  for (const char* name : {"CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH"}) {
+  // The CUDA driver reads the first (CUPTI's documentation, "Dynamic attach and injection"), NVTX the second,
+  // NCCL the third.
+  for (const char* name : {"CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH", "NCCL_PROFILER_PLUGIN"}) {
     const char* taken = std::getenv(name);
     if (taken == nullptr || *taken == '\0')
       environment.push_back(std::string(name) + "=" + library);
     else if (taken != library)
-      LogWarn("GPU work is not profiled by gpusonde: {} is set to {}", name, taken);
+      LogWarn("{} is set to {}, so gpusonde does not profile what it would show{}", name, taken,
+              std::string_view(name).starts_with("NCCL") ? " (docs/nccl.md says how both can)" : "");
   }
   return environment;
 }

@@ -14,7 +14,7 @@ std::optional<std::string> FindInjectLibrary();
 // Whether this machine has the CUDA driver, so that there may be GPU work to profile.
 bool CudaDriverIsThere();
 
-// The environment variables ("NAME=value") with which the CUDA driver and NVTX load the library into a
+// The environment variables ("NAME=value") with which the CUDA driver, NVTX and NCCL load the library into a
 // program. Variables that are set already belong to another tool and are left alone.
 std::vector<std::string> InjectEnvironment(const std::string& library);
 
