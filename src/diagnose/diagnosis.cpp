@@ -110,6 +110,10 @@ void Diagnosis::Ingest(const model::MetricValue& reading) { shared_->host.Ingest
 
 void Diagnosis::Ingest(const model::Signal& signal) { shared_->host.Ingest(signal); }
 
+void Diagnosis::Ingest(const model::Collective& collective) { shared_->collectives.Ingest(collective); }
+
+void Diagnosis::Ingest(const model::Communicator& communicator) { shared_->collectives.Ingest(communicator); }
+
 void Diagnosis::Ingest(const model::Container& container) { shared_->actors.NameContainer(container); }
 
 void Diagnosis::Ingest(const model::Process& process) { shared_->actors.Ingest(process); }
@@ -133,6 +137,8 @@ void Diagnosis::Ingest(const model::Batch& batch) {
   ingest(model::kMemcpys);
   ingest(model::kSyncs);
   ingest(model::kRanges);
+  ingest(model::kCommunicators);
+  ingest(model::kCollectives);
   ingest(model::kMetrics);
   ingest(model::kSignals);
 }
@@ -145,6 +151,9 @@ void Diagnosis::Advance(int64_t now_ns) {
     if (const auto cause = FindCause(workload->reports().back().incident.cause); cause.has_value())
       open.insert(*cause);
   }
+  shared_->collectives.Advance(
+      now_ns, {.host = shared_->host, .actors = shared_->actors, .last_reports = shared_->last_reports},
+      [this](const Report& report) { EmitCollective(report); });
   for (const model::Warning& warning :
        shared_->forewarner.Advance(shared_->host, open, now_ns, options_.warn))
     shared_->warnings.Append(warning);
@@ -157,6 +166,14 @@ void Diagnosis::Finish(int64_t now_ns) {
 
 void Diagnosis::Abandon(int64_t now_ns) {
   for (auto& [process, workload] : workloads_) workload->Abandon(now_ns);
+  shared_->collectives.Abandon(now_ns, [this](const Report& report) { EmitCollective(report); });
+}
+
+// A rank's own incident, which says why it is slow, stays the last report of its process.
+void Diagnosis::EmitCollective(const Report& report) {
+  shared_->incidents.Append(report.incident);
+  for (const model::Evidence& each : report.evidence) shared_->evidence.Append(each);
+  options_.report(report);
 }
 
 std::vector<model::Batch> Diagnosis::DrainRows() { return shared_->DrainRows(); }
@@ -185,6 +202,8 @@ std::vector<Report> Diagnosis::Reports() const {
     const std::vector<Report>& own = workload->reports();
     reports.insert(reports.end(), own.begin(), own.end());
   }
+  const std::vector<Report>& collective = shared_->collectives.reports();
+  reports.insert(reports.end(), collective.begin(), collective.end());
   std::ranges::stable_sort(reports, {}, [](const Report& report) { return report.incident.start_ns; });
   return reports;
 }
@@ -216,10 +235,13 @@ std::vector<model::Warning> Diagnosis::Warnings() const {
 
 std::map<Id128, int32_t> Diagnosis::GpuProcesses() const {
   std::map<Id128, int32_t> pids;
-  for (const auto& [process, workload] : workloads_)
+  const auto add = [&](const Id128& process) {
     if (const model::Process* known = shared_->actors.Find(process);
         known != nullptr && !known->exited_ns.has_value())
       pids[process] = known->pid;
+  };
+  for (const auto& [process, workload] : workloads_) add(process);
+  for (const Id128& process : shared_->collectives.Processes()) add(process);
   return pids;
 }
 

@@ -18,6 +18,8 @@
 #include "diagnose/situation.h"
 #include "model/batch.h"
 #include "model/tables/api_calls.h"
+#include "model/tables/collectives.h"
+#include "model/tables/communicators.h"
 #include "model/tables/containers.h"
 #include "model/tables/evidence.h"
 #include "model/tables/gpu_sessions.h"
@@ -62,6 +64,8 @@ class Diagnosis {
   ~Diagnosis();
 
   void Ingest(const model::ApiCall& call);
+  void Ingest(const model::Collective& collective);
+  void Ingest(const model::Communicator& communicator);
   void Ingest(const model::Container& container);
   void Ingest(const model::GpuSession& session);
   // An incident that an earlier run reported for a time that is now replayed. An incident found with about
@@ -119,7 +123,7 @@ class Diagnosis {
   // The last state of all warnings, by start time; the newest are kept.
   std::vector<model::Warning> Warnings() const;
 
-  // The ids and pids of processes with GPU work that haven't exited.
+  // The ids and pids of processes with GPU work, or with NCCL communicators, that haven't exited.
   std::map<Id128, int32_t> GpuProcesses() const;
 
  private:
@@ -128,6 +132,7 @@ class Diagnosis {
   Workload& WorkloadOf(const Id128& process);
   Found FoundOf(const Id128& process, const Workload& workload) const;
   void Forget(int64_t before_ns);
+  void EmitCollective(const Report& report);
 
   Options options_;
   std::unique_ptr<Shared> shared_;

@@ -93,7 +93,7 @@ std::string FormatText(const Diagnosis& diagnosis) {
       text += "  no host signals of it were received: causes on the host are unknown\n";
   }
   const std::vector<Report> reports = diagnosis.Reports();
-  if (text.empty())
+  if (text.empty() && reports.empty())
     text = "no program with GPU work\n";
   else if (reports.empty())
     text += "no incident: no steps were slow\n";

@@ -13,6 +13,7 @@
 #include "diagnose/accounting.h"
 #include "diagnose/actors.h"
 #include "diagnose/clean_baseline.h"
+#include "diagnose/collective_incidents.h"
 #include "diagnose/detector.h"
 #include "diagnose/diagnosis.h"
 #include "diagnose/forewarner.h"
@@ -31,6 +32,7 @@ struct Diagnosis::Shared {
   HostTimeline host;
   Actors actors;
   Forewarner forewarner;
+  CollectiveIncidents collectives;
   LaunchThreads launch_threads;
   std::map<Id128, LastReport> last_reports;  // by process
   model::BatchBuilder<decltype(model::kSteps)> steps{model::kSteps};

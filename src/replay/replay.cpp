@@ -106,7 +106,7 @@ class Columns {
  private:
   void ForAll(auto&& visit) {
     visit(calls_), visit(kernels_), visit(packs_), visit(copies_), visit(syncs_), visit(ranges_),
-        visit(metrics_), visit(signals_);
+        visit(collectives_), visit(metrics_), visit(signals_);
   }
 
   store::Store& store_;
@@ -116,6 +116,8 @@ class Columns {
   Column<decltype(model::kMemcpys)> copies_{model::kMemcpys, "start_ns", &model::Memcpy::start_ns};
   Column<decltype(model::kSyncs)> syncs_{model::kSyncs, "start_ns", &model::Sync::start_ns};
   Column<decltype(model::kRanges)> ranges_{model::kRanges, "start_ns", &model::Range::start_ns};
+  Column<decltype(model::kCollectives)> collectives_{model::kCollectives, "called_ns",
+                                                     &model::Collective::called_ns};
   Column<decltype(model::kMetrics)> metrics_{model::kMetrics, "time_ns", &model::MetricValue::time_ns};
   Column<decltype(model::kSignals)> signals_{model::kSignals, "start_ns", &model::Signal::start_ns};
 };
@@ -210,6 +212,8 @@ Status Replay(store::Store& store, const TimeRange& range, diagnose::Diagnosis& 
   for (const auto& process : processes) diagnosis.Ingest(process);
   ASSIGN_OR_RETURN(const auto containers, store::ReadTable(store, model::kContainers));
   for (const auto& container : containers) diagnosis.Ingest(container);
+  ASSIGN_OR_RETURN(const auto communicators, store::ReadTable(store, model::kCommunicators));
+  for (const auto& communicator : communicators) diagnosis.Ingest(communicator);
   ASSIGN_OR_RETURN(const auto observed, ReadObservedUntil(store, range));
   ASSIGN_OR_RETURN(auto sessions, store::ReadTable(store, model::kGpuSessions));
   for (model::GpuSession& session : sessions) {

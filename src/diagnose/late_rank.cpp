@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "diagnose/late_rank.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <utility>
+
+#include "base/printable.h"
+#include "base/time.h"
+#include "diagnose/actor.h"
+#include "diagnose/causes/words.h"
+
+namespace gpusonde::diagnose {
+namespace {
+
+// A state explains a rank's lateness if it has grown by this share of the time.
+constexpr double kLateShare = 0.25;
+// A process that ran less than this share of the time did nothing.
+constexpr double kIdleShare = 0.001;
+// How far back the time before is compared.
+constexpr int64_t kBeforeNs = 10 * kNanosPerSecond;
+
+struct Part {
+  double ThreadTime::* member;
+  std::optional<CauseId> cause;
+  std::string_view text;
+};
+constexpr std::array kParts = {
+    Part{&ThreadTime::running, CauseId::kMoreCpuWork, "ran on a CPU"},
+    Part{&ThreadTime::run_queue, CauseId::kCpuContention, "waited for a CPU"},
+    Part{&ThreadTime::blocked_io, CauseId::kBlockIo, "waited for disks"},
+    Part{&ThreadTime::blocked, std::nullopt, "was blocked in the kernel"},
+    Part{&ThreadTime::waiting, std::nullopt, "waited for another thread or process"},
+    Part{&ThreadTime::sleeping, std::nullopt, "slept"},
+    Part{&ThreadTime::network, std::nullopt, "waited for the network"},
+};
+
+// "behind greedy (process 7)": who ran instead, or woke the thread.
+std::string Others(const std::map<Id128, double>& by_process, std::string_view preposition,
+                   const Actors& actors) {
+  const auto most = std::ranges::max_element(by_process, {}, [](const auto& entry) { return entry.second; });
+  if (most == by_process.end() || most->first.IsZero()) return "";
+  return fmt::format(" {} {}", preposition, NameActor(actors.ActorOf(most->first, {})));
+}
+
+RankHost ByThread(const CollectiveRank& rank, int64_t from_ns, int64_t to_ns, const RankContext& context) {
+  const ThreadTime during = context.host.Of(rank.process, rank.tid, from_ns, to_ns);
+  const ThreadTime before = context.host.Of(rank.process, rank.tid, from_ns - kBeforeNs, from_ns);
+  const auto length = static_cast<double>(to_ns - from_ns);
+  const double length_before = before.total() > 0 ? static_cast<double>(kBeforeNs) : 1;
+  const Part* most = nullptr;
+  double most_share = 0;
+  for (const Part& part : kParts) {
+    const double rise = during.*part.member / length - before.*part.member / length_before;
+    if (rise <= most_share) continue;
+    most = &part;
+    most_share = rise;
+  }
+  if (most == nullptr || most_share < kLateShare) return {};
+  const bool queued = most->member == &ThreadTime::run_queue;
+  const bool waited = most->member == &ThreadTime::waiting;
+  return {.cause = most->cause,
+          .sentence =
+              fmt::format("The thread that calls NCCL {} {} of the time ({} before){}.", most->text,
+                          Percent(during.*most->member, length), Percent(before.*most->member, length_before),
+                          queued   ? Others(during.behind, "behind", context.actors)
+                          : waited ? Others(during.waiting_for, "until", context.actors)
+                                   : "")};
+}
+
+}  // namespace
+
+RankHost ExplainRank(const CollectiveRank& rank, int64_t from_ns, int64_t to_ns, const RankContext& context) {
+  const model::Process* process = context.actors.Find(rank.process);
+  if (process != nullptr && process->exited_ns.value_or(INT64_MAX) <= to_ns)
+    return {.cause = CauseId::kHang,
+            .sentence = fmt::format("Its process ended at {}.", FormatUtc(*process->exited_ns))};
+  if (to_ns <= from_ns || !context.host.Knows(rank.process)) return {};
+  // The states of a wait are known when it ends: of a process that does nothing at all there are none.
+  if (context.host.RunningOf(rank.process, from_ns, to_ns) <
+      kIdleShare * static_cast<double>(to_ns - from_ns))
+    return {.cause = CauseId::kHang,
+            .sentence = fmt::format(
+                "None of its threads has run since {}: it is stopped, or waits for something that "
+                "does not come.",
+                FormatUtc(from_ns))};
+  const auto own = context.last_reports.find(rank.process);
+  if (own != context.last_reports.end() && !own->second.end_ns.has_value() && own->second.cause.has_value() &&
+      own->second.cause != CauseId::kHang && own->second.cause != CauseId::kStraggler)
+    return {.cause = own->second.cause, .sentence = fmt::format("On that rank, {}.", own->second.because)};
+  return ByThread(rank, from_ns, to_ns, context);
+}
+
+std::string NameRank(const CollectiveRank& rank, const Actors& actors) {
+  const model::Process* process = actors.Find(rank.process);
+  if (process == nullptr) return fmt::format("rank {}", rank.rank);
+  return fmt::format("rank {} ({}, process {})", rank.rank, Printable(process->name), process->pid);
+}
+
+}  // namespace gpusonde::diagnose
