@@ -125,22 +125,6 @@ TEST_F(DiagnosisTest, AProgramThatHasFewerCpusDoesNotSlowItself) {
   EXPECT_EQ(reports[0].incident.cause, kAbstain) << FormatText(diagnosis);
 }
 
-TEST_F(DiagnosisTest, AProgramThatIsAllowedFewerCpusIsSlowForThat) {
-  const World::Step on_one{.behind_loader_ns = 20 * kMs, .one_cpu = true, .loader_hidden_ns = 20 * kMs};
-  const auto run = [&](const World::Step& step, int64_t cpus) {
-    const int64_t from_ns = world.now_ns();
-    world.Run(step, 1);
-    world.Sum("process.cpus", from_ns, cpus * (world.now_ns() - from_ns), world.workload);
-  };
-  for (int i = 0; i < 150; ++i) run({.loader_hidden_ns = 20 * kMs}, 2);
-  for (int i = 0; i < 60; ++i) run(on_one, 1);
-  const auto reports = world.Finish();
-  ASSERT_EQ(reports.size(), 1u);
-  EXPECT_EQ(reports[0].incident.cause, "fewer_cpus") << FormatText(diagnosis);
-  EXPECT_GT(reports[0].incident.confidence, 0.9);
-  EXPECT_THAT(reports[0].incident.sentence, HasSubstr("may run on 1 CPU (2 CPUs before)"));
-}
-
 TEST_F(DiagnosisTest, ALoaderThatRunsLongerIsSlowDataLoadingAndNotContention) {
   const auto reports = Disturb({.loader_runs_ns = 40 * kMs});
   ASSERT_EQ(reports.size(), 1u);
@@ -195,23 +179,6 @@ TEST_F(DiagnosisTest, WaitingForDisksNamesTheProcessThatUsesThem) {
   ASSERT_EQ(reports.size(), 1u);
   EXPECT_EQ(reports[0].incident.cause, "block_io");
   EXPECT_THAT(reports[0].incident.sentence, HasSubstr("stress (process 99) in /batch.slice read or wrote"));
-}
-
-// As after its files have left the page cache: gpusonde reads programs anew, too.
-TEST_F(DiagnosisTest, AProgramThatReadsMoreItselfIsNamedAndGpusondeIsNot) {
-  const Id128 self{1, 77};
-  world.AddProcess(self, 98, 1, "gpusonde", "/");
-  world.Run({}, 150);
-  const int64_t from_ns = world.now_ns();
-  world.Run({.blocked_io_ns = 50 * kMs}, 60);
-  world.Sum("disk.bytes", from_ns, 500'000'000, self);
-  world.Sum("disk.bytes", from_ns, 300'000'000, world.workload);
-  world.Sum("disk.bytes", from_ns, 100'000'000, world.stranger);
-  const auto reports = world.Finish();
-  ASSERT_EQ(reports.size(), 1u);
-  EXPECT_EQ(reports[0].incident.cause, "block_io");
-  EXPECT_THAT(reports[0].incident.sentence, HasSubstr("the program's own train read or wrote"));
-  EXPECT_THAT(reports[0].incident.sentence, Not(HasSubstr("gpusonde")));
 }
 
 TEST_F(DiagnosisTest, InterruptsAndReclaimAreSubtractedFromCpuTime) {
