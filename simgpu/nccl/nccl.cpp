@@ -28,8 +28,7 @@
 
 #define EXPORTED extern "C" __attribute__((visibility("default")))
 
-using simgpu::nccl::Profiler;
-
+namespace simgpu::nccl {
 namespace {
 
 constexpr int kSuccess = 0, kSystemError = 2, kInvalidArgument = 4, kInProgress = 7;
@@ -66,7 +65,7 @@ constexpr const char* kTypes[] = {"ncclInt8",   "ncclUint8",   "ncclInt32",   "n
 
 }  // namespace
 
-struct ncclComm {
+struct Communicator {
   std::string path;
   Shared* shared = nullptr;
   int rank = 0, ranks = 0;
@@ -89,7 +88,7 @@ struct ncclComm {
   int Call(const char* name, size_t count, int type, int root, void* stream);
 };
 
-void ncclComm::AwaitAll(uint64_t number) {
+void Communicator::AwaitAll(uint64_t number) {
   for (;;) {
     const uint32_t seen = __atomic_load_n(&shared->changes, __ATOMIC_ACQUIRE);
     int there = 0;
@@ -105,7 +104,7 @@ void ncclComm::AwaitAll(uint64_t number) {
 }
 
 // One transfer through a network proxy.
-void ncclComm::ReportProxy(const Operation& operation) {
+void Communicator::ReportProxy(const Operation& operation) {
   constexpr int kProxy = GPUSONDE_NCCL_PROXY_OP | GPUSONDE_NCCL_PROXY_STEP | GPUSONDE_NCCL_NET_PLUGIN;
   if ((operation.mask & kProxy) == 0) return;
   Profiler& profiler = Profiler::Get();
@@ -131,7 +130,7 @@ void ncclComm::ReportProxy(const Operation& operation) {
   profiler.Stop(op);
 }
 
-void ncclComm::Execute(const Operation& operation) {
+void Communicator::Execute(const Operation& operation) {
   Profiler& profiler = Profiler::Get();
   void* running[256] = {};
   const bool shows_kernels = (operation.mask & GPUSONDE_NCCL_KERNEL_CH) != 0;
@@ -157,7 +156,7 @@ void ncclComm::Execute(const Operation& operation) {
   }
 }
 
-void ncclComm::Run() {
+void Communicator::Run() {
   std::unique_lock lock(mutex);
   for (;;) {
     changed.wait(lock, [this] { return stop || !queue.empty(); });
@@ -171,7 +170,7 @@ void ncclComm::Run() {
 }
 
 // As src/plugin/profiler.cc and src/enqueue.cc: parents are reported if any of their children is wanted.
-int ncclComm::Call(const char* name, size_t count, int type, int root, void* stream) {
+int Communicator::Call(const char* name, size_t count, int type, int root, void* stream) {
   Profiler& profiler = Profiler::Get();
   const int mask = profiler.mask();
   const bool wanted = (mask & ~GPUSONDE_NCCL_PROXY_CTRL) != 0;
@@ -222,7 +221,7 @@ int ncclComm::Call(const char* name, size_t count, int type, int root, void* str
   return kSuccess;
 }
 
-struct ncclUniqueId {
+struct UniqueId {
   char internal[128];
 };
 
@@ -232,17 +231,17 @@ EXPORTED int ncclGetVersion(int* version) {
   return kSuccess;
 }
 
-EXPORTED int ncclGetUniqueId(ncclUniqueId* id) {
+EXPORTED int ncclGetUniqueId(UniqueId* id) {
   if (id == nullptr) return kInvalidArgument;
   return getrandom(id, sizeof *id, 0) == sizeof *id ? kSuccess : kSystemError;
 }
 
-EXPORTED int ncclCommInitRank(ncclComm** communicator, int ranks, ncclUniqueId id, int rank) {
+EXPORTED int ncclCommInitRank(Communicator** communicator, int ranks, UniqueId id, int rank) {
   if (communicator == nullptr || ranks < 1 || ranks > kMaxRanks || rank < 0 || rank >= ranks)
     return kInvalidArgument;
   uint64_t hash = 0;
   std::memcpy(&hash, id.internal, sizeof hash);
-  auto* made = new ncclComm;
+  auto* made = new Communicator;
   made->path = "/simgpu-nccl-" + std::to_string(hash);
   made->rank = rank;
   made->ranks = ranks;
@@ -265,7 +264,7 @@ EXPORTED int ncclCommInitRank(ncclComm** communicator, int ranks, ncclUniqueId i
   return kSuccess;
 }
 
-EXPORTED int ncclCommDestroy(ncclComm* communicator) {
+EXPORTED int ncclCommDestroy(Communicator* communicator) {
   if (communicator == nullptr) return kSuccess;
   {
     const std::lock_guard lock(communicator->mutex);
@@ -281,23 +280,25 @@ EXPORTED int ncclCommDestroy(ncclComm* communicator) {
   return kSuccess;
 }
 
-EXPORTED int ncclCommGetAsyncError(ncclComm* communicator, int* error) {
+EXPORTED int ncclCommGetAsyncError(Communicator* communicator, int* error) {
   if (communicator == nullptr || error == nullptr) return kInvalidArgument;
   const std::lock_guard lock(communicator->mutex);
   *error = communicator->queue.empty() ? kSuccess : kInProgress;
   return kSuccess;
 }
 
-EXPORTED int ncclAllReduce(const void*, void*, size_t count, int type, int, ncclComm* communicator,
+EXPORTED int ncclAllReduce(const void*, void*, size_t count, int type, int, Communicator* communicator,
                            void* stream) {
   if (communicator == nullptr || type < 0 || type >= static_cast<int>(std::size(kTypes)))
     return kInvalidArgument;
   return communicator->Call("AllReduce", count, type, 0, stream);
 }
 
-EXPORTED int ncclBroadcast(const void*, void*, size_t count, int type, int root, ncclComm* communicator,
+EXPORTED int ncclBroadcast(const void*, void*, size_t count, int type, int root, Communicator* communicator,
                            void* stream) {
   if (communicator == nullptr || type < 0 || type >= static_cast<int>(std::size(kTypes)))
     return kInvalidArgument;
   return communicator->Call("Broadcast", count, type, root, stream);
 }
+
+}  // namespace simgpu::nccl

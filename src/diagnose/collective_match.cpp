@@ -10,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/order_statistics.h"
 #include "base/time.h"
 
 namespace gpusonde::diagnose {
@@ -32,13 +33,6 @@ constexpr int64_t kMaxWaitNs = 5 * kNanosPerSecond;
 // A rank whose call of an older collective never arrived (dropped, or asleep then) no longer holds up the
 // others'.
 constexpr int64_t kLostAfterNs = 30 * kNanosPerSecond;
-
-double Median(std::deque<double> values) {
-  if (values.empty()) return 0;
-  const auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
-  std::ranges::nth_element(values, middle);
-  return *middle;
-}
 
 }  // namespace
 
@@ -251,7 +245,8 @@ std::vector<CollectiveStraggler> CollectiveMatch::Stragglers(int64_t now_ns) {
     const double all_ns = std::accumulate(by_rank.begin(), by_rank.end(), 0.0,
                                           [](double sum, const auto& entry) { return sum + entry.second; });
     const double share = std::min(all_ns / static_cast<double>(kWindowNs), 1.0);
-    const double usual = Median(group.usual);
+    const double usual =
+        group.usual.empty() ? 0 : MedianOf(std::vector(group.usual.begin(), group.usual.end()));
     const bool learnt = group.usual.size() >= kFewestSeconds;
     group.open =
         learnt && share - usual >= (group.open ? kEndsAt : kBeginsAt) && worst->second >= kMostOfIt * all_ns;

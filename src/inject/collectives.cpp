@@ -83,8 +83,8 @@ struct Handle {
 };
 
 void* ToHandle(const Handle& handle) {
-  return reinterpret_cast<void*>(kTag | uint64_t{handle.kind} << 40 |
-                                 uint64_t{handle.generation & 0xffffff} << 16 | handle.slot);
+  return __builtin_bit_cast(
+      void*, kTag | uint64_t{handle.kind} << 40 | uint64_t{handle.generation & 0xffffff} << 16 | handle.slot);
 }
 
 Handle FromHandle(const void* handle) {

@@ -4,6 +4,7 @@
 // NCCL_CHAINED_MASK.
 #include <fmt/format.h>
 
+#include <bit>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -28,7 +29,7 @@ uint64_t Number(const void* handle) { return reinterpret_cast<uint64_t>(handle);
 
 int Begin(void** context, int* mask, const std::string& described) {
   const std::lock_guard lock(g_mutex);
-  *context = reinterpret_cast<void*>(uint64_t{0x77});
+  *context = std::bit_cast<void*>(uint64_t{0x77});
   *mask = std::atoi(std::getenv("NCCL_CHAINED_MASK"));
   Write("init " + described);
   return 0;
@@ -37,7 +38,7 @@ int Begin(void** context, int* mask, const std::string& described) {
 template <class Event>
 int Start(void* context, void** handle, Event* event) {
   const std::lock_guard lock(g_mutex);
-  *handle = reinterpret_cast<void*>(++g_handles);
+  *handle = std::bit_cast<void*>(++g_handles);
   std::string more;
   if (event->type == GPUSONDE_NCCL_COLL) {
     if constexpr (requires { event->coll.max_channels; })
@@ -46,10 +47,10 @@ int Start(void* context, void** handle, Event* event) {
                          event->coll.count, event->coll.datatype, event->coll.max_channels,
                          event->coll.algorithm, event->coll.protocol);
     else
-      more = fmt::format(
-          "{} {} {} {} {} {} {}", event->words[0], reinterpret_cast<const char*>(event->words[1]),
-          event->words[4], reinterpret_cast<const char*>(event->words[6]), event->words[7] & 0xff,
-          reinterpret_cast<const char*>(event->words[8]), reinterpret_cast<const char*>(event->words[9]));
+      more = fmt::format("{} {} {} {} {} {} {}", event->words[0], std::bit_cast<const char*>(event->words[1]),
+                         event->words[4], std::bit_cast<const char*>(event->words[6]), event->words[7] & 0xff,
+                         std::bit_cast<const char*>(event->words[8]),
+                         std::bit_cast<const char*>(event->words[9]));
   }
   if (event->type == GPUSONDE_NCCL_PROXY_OP)
     more = fmt::format("peer {} steps {} bytes {}", event->proxy_op.peer, event->proxy_op.steps,
@@ -97,6 +98,7 @@ int Finalize(void* context) {
 
 }  // namespace
 
+// NOLINTBEGIN(readability-identifier-naming): NCCL's names
 #define EXPORTED extern "C" __attribute__((visibility("default")))
 #if GPUSONDE_CHAINED_VERSION == 3
 EXPORTED const gpusonde_nccl_profiler_v3 ncclProfiler_v3;
@@ -115,3 +117,4 @@ EXPORTED const gpusonde_nccl_profiler_v5 ncclProfiler_v6;
 const gpusonde_nccl_profiler_v5 ncclProfiler_v6 = {
     "chained", InitV5, Start<gpusonde_nccl_event_v5>, Stop, RecordState<gpusonde_nccl_state_v4>, Finalize};
 #endif
+// NOLINTEND(readability-identifier-naming)
