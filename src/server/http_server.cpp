@@ -14,6 +14,7 @@
 #include <boost/asio/thread_pool.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/beast/http.hpp>
+#include <boost/none.hpp>
 #include <limits>
 #include <list>
 #include <optional>
@@ -227,6 +228,9 @@ asio::awaitable<bool> HttpServer::State::Handshake(Connection& connection) {
 // Returns false when the connection must be closed.
 asio::awaitable<bool> HttpServer::State::ServeOne(Connection& connection) {
   http::request_parser<http::empty_body> parser;
+  // Beast's own limit, 1 MiB, would refuse an upload by its header. Only admitted POSTs have their bodies
+  // read, and RespondToPost limits those.
+  parser.body_limit(boost::none);
   connection.waiting = true;
   const error_code error = co_await connection.ReadHeader(parser, options.header_timeout);
   connection.waiting = false;

@@ -21,14 +21,16 @@ constexpr size_t kMaxBody = 1000;
 // A server with a token that answers a POST with its body.
 class UploadsTest : public testing::Test {
  protected:
-  void SetUp() override {
+  void SetUp() override { Start(kMaxBody); }
+  void TearDown() override { Stop(); }
+  void Start(size_t max_body) {
     const auto reply = [](std::string text) {
       return HttpResponse{.content_type = "text/plain",
                           .body = std::make_shared<const std::string>(std::move(text))};
     };
     server_ = HttpServer::Create({.guard = {.access = tokens_.Open()},
-                                  .max_body_bytes = kMaxBody,
-                                  .max_bodies_bytes = 2 * kMaxBody},
+                                  .max_body_bytes = max_body,
+                                  .max_bodies_bytes = 2 * max_body},
                                  {.api = [=](const HttpRequest&) { return reply("got"); },
                                   .files = [=](const HttpRequest&) { return reply("file"); },
                                   .uploads =
@@ -39,7 +41,7 @@ class UploadsTest : public testing::Test {
                   .value();
     thread_ = std::thread([this] { server_->Run(); });
   }
-  void TearDown() override {
+  void Stop() {
     server_->Stop();
     thread_.join();
   }
@@ -67,6 +69,17 @@ TEST_F(UploadsTest, BodiesReachTheHandlerOnKeptConnections) {
   }
   client.Send(Head("Transfer-Encoding: chunked\r\n") + "3\r\nabc\r\n0\r\n\r\n");
   EXPECT_EQ(client.Receive().value().body, "/api/x abc");
+}
+
+TEST_F(UploadsTest, ABodyMayHaveAsManyBytesAsTheAddressAllows) {
+  Stop();
+  Start(size_t{4} << 20);  // Beast's own limit is 1 MiB
+  const std::string body(size_t{4} << 20, 'x');
+  HttpClient client = Connect();
+  client.Send(Post(body));
+  const HttpAnswer answer = client.Receive().value();
+  EXPECT_EQ(answer.status, 200);
+  EXPECT_EQ(answer.body.size(), body.size() + std::string_view("/api/x ").size());
 }
 
 TEST_F(UploadsTest, ALongBodyIsRefusedBeforeItIsSent) {
