@@ -14,6 +14,7 @@
 #include "model/tables/locations.h"
 #include "model/tables/metrics.h"
 #include "model/tables/samples.h"
+#include "model/tables/stacks.h"
 #include "model/tables/threads.h"
 #include "model/testing/random_batch.h"
 #include "store/recordings/recording.h"
@@ -118,6 +119,24 @@ TEST(Store, ALaterRowReplacesTheEarlierOneWithItsKey) {
                   .has_value());
   EXPECT_EQ(TableOf(*store, "SELECT name FROM threads ORDER BY process, tid"),
             "newest;other;of another process");
+}
+
+// Rows keyed by an id alone take another way while no key comes twice.
+TEST(Store, OfATableKeyedByAnIdToo) {
+  const auto store = MemoryStore();
+  const auto stack = [](const std::vector<model::Stack>& rows) {
+    model::BatchBuilder builder(model::kStacks);
+    for (const model::Stack& row : rows) builder.Append(row);
+    return builder.Take();
+  };
+  ASSERT_TRUE(store->Append({{stack({{{1, 1}, {}}, {{1, 2}, {}}})}}).has_value());
+  ASSERT_TRUE(store->Append({{stack({{{1, 2}, {{7, 7}}}}), stack({{{1, 3}, {}}})}}).has_value());
+  EXPECT_EQ(TableOf(*store, "SELECT len(locations)::VARCHAR FROM stacks ORDER BY stack"), "0;1;0");
+  ASSERT_TRUE(store
+                  ->Append({{stack({{{1, 3}, {{7, 7}}}, {{1, 4}, {}}}),
+                             stack({{{1, 3}, {{7, 7}, {7, 8}}}, {{1, 1}, {{7, 7}}}})}})
+                  .has_value());
+  EXPECT_EQ(TableOf(*store, "SELECT len(locations)::VARCHAR FROM stacks ORDER BY stack"), "1;1;2;0");
 }
 
 TEST(Store, AnAppendIsWholeOrNothing) {
