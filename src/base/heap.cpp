@@ -2,6 +2,9 @@
 #include "base/heap.h"
 
 #include <malloc.h>
+#include <unistd.h>
+
+#include <fstream>
 
 namespace gpusonde {
 
@@ -9,6 +12,14 @@ void ReturnMemoryEarly() {
   constexpr int kBytes = 1 << 20;
   ::mallopt(M_MMAP_THRESHOLD, kBytes);
   ::mallopt(M_TRIM_THRESHOLD, kBytes);
+}
+
+int64_t ResidentBytes() {
+  std::ifstream file("/proc/self/statm");
+  int64_t all_pages = 0;
+  int64_t resident_pages = 0;
+  file >> all_pages >> resident_pages;
+  return resident_pages * ::sysconf(_SC_PAGESIZE);
 }
 
 }  // namespace gpusonde

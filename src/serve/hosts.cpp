@@ -2,15 +2,18 @@
 #include "serve/hosts.h"
 
 #include <fmt/format.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <limits>
 #include <system_error>
+#include <tuple>
 #include <utility>
 
 #include "base/disk.h"
+#include "base/heap.h"
 #include "base/log.h"
 #include "base/time.h"
 #include "spool/host_name.h"
@@ -20,14 +23,18 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Agents send every 10 s, and pause a minute at most after failures.
-constexpr int64_t kClaimNs = 60 * kNanosPerSecond;
-// Agents send every 10 s, and try again after a minute at most.
-constexpr int64_t kSilentNs = 90 * kNanosPerSecond;
+// Agents pause a minute at most, as they are told (Pace) and after failures, and a request may take a while.
+constexpr int64_t kClaimNs = 120 * kNanosPerSecond;
+constexpr int64_t kSilentNs = 150 * kNanosPerSecond;
 // A page that is open asks every 2 s.
 constexpr int64_t kWatchNs = 15 * kNanosPerSecond;
 constexpr int64_t kNever = std::numeric_limits<int64_t>::min() / 2;
 constexpr int64_t kDayNs = 86'400 * kNanosPerSecond;
+
+int UsableCpus() {
+  cpu_set_t cpus;
+  return ::sched_getaffinity(0, sizeof cpus, &cpus) == 0 ? CPU_COUNT(&cpus) : 1;
+}
 
 // Calls visit(size, changed) for every file of the folder; `changed` is in ns since the epoch.
 template <class Visit>
@@ -55,8 +62,9 @@ Host::Host(Options options) : options_(std::move(options)), last_seen_ns_(0), wa
 Result<store::LiveStore*> Host::Store() {
   const std::scoped_lock lock(mutex_);
   if (store_ == nullptr) {
-    ASSIGN_OR_RETURN(store_,
-                     store::LiveStore::Open(options_.folder, {.min_free_bytes = options_.min_free_bytes}));
+    ASSIGN_OR_RETURN(
+        store_, store::LiveStore::Open(options_.folder,
+                                       {.min_free_bytes = options_.min_free_bytes, .one_of_many = true}));
   }
   return store_.get();
 }
@@ -67,7 +75,7 @@ Status Host::Claim(const Id128& spool, int64_t now_ns) {
     return Fail(
         ErrorCode::kUnavailable,
         fmt::format("another agent sends as host {}; give one of them another name with --host, or wait "
-                    "a minute if it was set up anew",
+                    "two minutes if it was set up anew",
                     options_.name));
   spool_ = spool;
   claimed_ns_ = now_ns;
@@ -88,6 +96,42 @@ int64_t Host::Bytes() const {
   ForEachFile(options_.folder, [&bytes](int64_t size, int64_t) { bytes += size; });
   return bytes;
 }
+
+store::LiveStore* Host::OpenedStore() const {
+  const std::scoped_lock lock(mutex_);
+  return store_.get();
+}
+
+bool Host::IsOpen() const {
+  const store::LiveStore* const store = OpenedStore();
+  return store != nullptr && store->IsOpen();
+}
+
+int64_t Host::MemoryBytes() const {
+  store::LiveStore* const store = OpenedStore();
+  return store == nullptr ? 0 : store->MemoryBytes();
+}
+
+bool Host::CloseFiles() const {
+  store::LiveStore* const store = OpenedStore();
+  return store == nullptr || store->CloseFiles();
+}
+
+Result<int> Host::Retain(int max_days, int64_t max_bytes) {
+  const int64_t seen_ns = last_seen_ns_;
+  {
+    const std::scoped_lock lock(mutex_);
+    if (retained_ns_ == seen_ns && seen_ns != 0) return 0;
+  }
+  ASSIGN_OR_RETURN(store::LiveStore* const store, Store());
+  ASSIGN_OR_RETURN(const int gone, store->Retain(max_days, max_bytes));
+  const std::scoped_lock lock(mutex_);
+  retained_ns_ = seen_ns;
+  return gone;
+}
+
+Hosts::Hosts(Options options, Fd lock)
+    : options_(std::move(options)), lock_(std::move(lock)), pace_(UsableCpus()) {}
 
 Result<std::unique_ptr<Hosts>> Hosts::Open(Options options) {
   ASSIGN_OR_RETURN(Fd lock, LockFolder(options.folder));
@@ -137,9 +181,7 @@ std::vector<std::shared_ptr<Host>> Hosts::All() const {
 void Hosts::Retain(int64_t epoch_now_ns) {
   for (const std::shared_ptr<Host>& host : All()) {
     if (epoch_now_ns - host->last_seen_ns() >= options_.max_days * kDayNs) continue;
-    const auto store = host->Store();
-    const Result<int> gone = store.has_value() ? (*store)->Retain(options_.max_days, options_.max_bytes)
-                                               : Result<int>(Fail(store.error()));
+    const Result<int> gone = host->Retain(options_.max_days, options_.max_bytes);
     if (!gone.has_value())
       LogError("can't delete days of {} past retention: {}", host->name(), gone.error().message);
     else if (*gone > 0)
@@ -160,6 +202,42 @@ void Hosts::Retain(int64_t epoch_now_ns) {
     LogInfo("retention: deleted {}, which has sent nothing for {} days", host->name(), options_.max_days);
     return true;
   });
+}
+
+int Hosts::LimitMemory(int64_t max_bytes) {
+  const int64_t now_ns = MonotonicNow(), epoch_now_ns = EpochNow();
+  struct Use {
+    std::shared_ptr<Host> host;
+    bool silent = false;
+    bool watched = false;
+    int64_t bytes = 0;
+  };
+  int64_t over_bytes = ResidentBytes() - max_bytes;
+  std::vector<Use> uses;
+  for (const std::shared_ptr<Host>& host : All()) {
+    Use use{.host = host, .silent = host->IsSilent(epoch_now_ns), .watched = host->IsWatched(now_ns)};
+    if ((!use.silent && over_bytes <= 0) || !host->IsOpen()) continue;
+    use.bytes = host->MemoryBytes();
+    uses.push_back(std::move(use));
+  }
+  std::ranges::sort(uses, [](const Use& one, const Use& other) {
+    return std::tuple(one.watched, !one.silent, -one.bytes) <
+           std::tuple(other.watched, !other.silent, -other.bytes);
+  });
+  int closed = 0;
+  for (const Use& use : uses) {
+    if (over_bytes <= 0 && (use.watched || !use.silent)) break;
+    if (!use.host->CloseFiles()) continue;
+    ++closed;
+    over_bytes -= use.bytes;
+  }
+  return closed;
+}
+
+size_t Hosts::Agents() const {
+  const int64_t now_ns = EpochNow();
+  return static_cast<size_t>(std::ranges::count_if(
+      All(), [now_ns](const std::shared_ptr<Host>& host) { return !host->IsSilent(now_ns); }));
 }
 
 Status Hosts::CheckRoom() const { return CheckDiskRoom(options_.folder, options_.min_free_bytes); }

@@ -14,6 +14,7 @@
 #include "base/fd.h"
 #include "base/id128.h"
 #include "base/result.h"
+#include "serve/pace.h"
 #include "store/live/live_store.h"
 
 namespace gpusonde::serve {
@@ -36,7 +37,7 @@ class Host {
   Result<store::LiveStore*> Store();
 
   // Claims the host for the agent with this spool. Errors: kUnavailable while another one, seen within the
-  // last minute, uses the name: two machines would be mixed up.
+  // last two minutes, uses the name: two machines would be mixed up.
   Status Claim(const Id128& spool, int64_t now_ns);
 
   // When rows last came, ns since the epoch.
@@ -58,15 +59,27 @@ class Host {
   // Bytes of its store's files.
   int64_t Bytes() const;
 
+  // Whether its store's files are open, and what they take of the memory (LiveStore::MemoryBytes).
+  bool IsOpen() const;
+  int64_t MemoryBytes() const;
+  // Closes its store's files until they are needed (LiveStore::CloseFiles).
+  bool CloseFiles() const;
+
+  // Deletes old days (LiveStore::Retain), unless nothing has come since the last time. Returns how many.
+  Result<int> Retain(int max_days, int64_t max_bytes);
+
  private:
+  store::LiveStore* OpenedStore() const;  // null if it isn't
+
   const Options options_;
   std::atomic<int64_t> last_seen_ns_;
   std::atomic<int64_t> watched_ns_;                                          // monotonic
   std::atomic<int64_t> spool_age_ns_ = std::numeric_limits<int64_t>::min();  // the least: unknown
-  std::mutex mutex_;                                                         // guards what follows
+  mutable std::mutex mutex_;                                                 // guards what follows
   std::unique_ptr<store::LiveStore> store_;
   Id128 spool_;
-  int64_t claimed_ns_ = 0;  // monotonic
+  int64_t claimed_ns_ = 0;   // monotonic
+  int64_t retained_ns_ = 0;  // last_seen_ns of the last Retain
 };
 
 // All hosts of a server, a folder each in STATE/hosts. Thread-safe.
@@ -98,15 +111,26 @@ class Hosts {
   // Failures are logged.
   void Retain(int64_t epoch_now_ns);
 
+  // Closes the stores of hosts that are silent. While the process has more than `max_bytes` of memory, also
+  // those that take most of it, first those that nobody looks at. Returns how many were closed.
+  int LimitMemory(int64_t max_bytes);
+
+  // Hosts that aren't silent.
+  size_t Agents() const;
+
+  // How long agents wait between requests.
+  Pace& pace() { return pace_; }
+
   // Whether there is room on the disk. Errors: kOutOfSpace.
   Status CheckRoom() const;
 
  private:
-  Hosts(Options options, Fd lock) : options_(std::move(options)), lock_(std::move(lock)) {}
+  Hosts(Options options, Fd lock);
   std::shared_ptr<Host> Make(const std::string& name) const;
 
   const Options options_;
   Fd lock_;
+  Pace pace_;
   mutable std::mutex mutex_;  // guards hosts_
   std::map<std::string, std::shared_ptr<Host>> hosts_;
 };

@@ -5,9 +5,12 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <limits>
 
+#include "base/heap.h"
 #include "base/testing/temp_folder.h"
 #include "base/time.h"
+#include "model/tables/samples.h"
 
 namespace gpusonde::serve {
 namespace {
@@ -63,15 +66,15 @@ TEST_F(HostsTest, OneServerUsesAFolder) {
   EXPECT_EQ(Hosts::Open({.folder = folder_.path() + "/hosts"}).error().code, ErrorCode::kUnavailable);
 }
 
-TEST_F(HostsTest, ANameIsOneAgentsForAMinute) {
+TEST_F(HostsTest, ANameIsOneAgentsForTwoMinutes) {
   const auto hosts = Open();
   const auto host = hosts->FindOrMake("a").value();
   constexpr Id128 kOne{1, 1}, kOther{2, 2};
   const int64_t now = 5 * kNanosPerSecond;
   EXPECT_TRUE(host->Claim(kOne, now).has_value());
-  EXPECT_THAT(host->Claim(kOther, now + 59 * kNanosPerSecond).error().message, HasSubstr("--host"));
-  EXPECT_TRUE(host->Claim(kOne, now + 59 * kNanosPerSecond).has_value());
-  EXPECT_TRUE(host->Claim(kOther, now + 119 * kNanosPerSecond).has_value())
+  EXPECT_THAT(host->Claim(kOther, now + 119 * kNanosPerSecond).error().message, HasSubstr("--host"));
+  EXPECT_TRUE(host->Claim(kOne, now + 119 * kNanosPerSecond).has_value());
+  EXPECT_TRUE(host->Claim(kOther, now + 239 * kNanosPerSecond).has_value())
       << "an agent that was set up anew";
 }
 
@@ -93,6 +96,54 @@ TEST_F(HostsTest, AHostThatHasSentNothingForTheDaysOfRetentionIsDeleted) {
   EXPECT_THAT(NamesOf(*hosts), ElementsAre("there"));
   EXPECT_FALSE(std::filesystem::exists(folder_.path() + "/hosts/gone"));
   EXPECT_TRUE(std::filesystem::exists(folder_.path() + "/hosts/there"));
+}
+
+TEST_F(HostsTest, StoresOfSilentHostsAreClosedAndOthersBeyondTheMemory) {
+  const auto hosts = Open();
+  const int64_t now_ns = EpochNow();
+  const auto add = [&](const std::string& name, int64_t seen_ns) {
+    const auto host = hosts->FindOrMake(name).value();
+    model::BatchBuilder samples(model::kSamples);
+    samples.Append({.time_ns = now_ns, .process = {1, 1}});
+    ASSERT_TRUE(host->Store().value()->Append({{samples.Take()}}).has_value());
+    host->SetLastSeen(seen_ns);
+  };
+  add("silent", now_ns - 200 * kNanosPerSecond);
+  add("busy", now_ns);
+  add("watched", now_ns);
+  hosts->Find("watched").value()->SetWatched(MonotonicNow());
+  const auto is_open = [&](const std::string& name) { return hosts->Find(name).value()->IsOpen(); };
+  EXPECT_TRUE(is_open("silent"));
+  EXPECT_GT(hosts->Find("busy").value()->MemoryBytes(), 0);
+  EXPECT_EQ(hosts->LimitMemory(std::numeric_limits<int64_t>::max()), 1);
+  EXPECT_FALSE(is_open("silent"));
+  EXPECT_TRUE(is_open("busy"));
+
+  // A byte too much is gained with the first one.
+  EXPECT_EQ(hosts->LimitMemory(ResidentBytes() - 1), 1);
+  EXPECT_FALSE(is_open("busy"));
+  EXPECT_TRUE(is_open("watched")) << "closed last";
+  EXPECT_EQ(hosts->LimitMemory(0), 1);
+  EXPECT_FALSE(is_open("watched"));
+  for (const char* name : {"silent", "busy", "watched"}) {
+    auto rows = hosts->Find(name).value()->Store().value()->Query("SELECT count(*) FROM samples").value();
+    ASSERT_TRUE(rows->Next().value());
+    EXPECT_EQ(rows->Int64(0), 1) << name;
+  }
+}
+
+TEST_F(HostsTest, RetentionOpensNoStoreOfAHostThatHasSentNothingSince) {
+  const auto hosts = Open();
+  const auto host = hosts->FindOrMake("a").value();
+  host->SetLastSeen(EpochNow());
+  ASSERT_EQ(host->Retain(7, 1 << 30).value(), 0);
+  EXPECT_TRUE(host->IsOpen());
+  ASSERT_TRUE(host->CloseFiles());
+  ASSERT_EQ(host->Retain(7, 1 << 30).value(), 0);
+  EXPECT_FALSE(host->IsOpen());
+  host->SetLastSeen(EpochNow());
+  ASSERT_EQ(host->Retain(7, 1 << 30).value(), 0);
+  EXPECT_TRUE(host->IsOpen());
 }
 
 }  // namespace

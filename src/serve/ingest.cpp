@@ -26,7 +26,7 @@ namespace gpusonde::serve {
 namespace {
 
 constexpr std::string_view kPath = "/api/v1/frames";
-constexpr int64_t kPauseMs = 10'000, kWatchedPauseMs = 1000;
+constexpr int64_t kWatchedPauseMs = 1000;
 // How far an agent's day may lie from ours. A day in the future would make retention delete the others.
 constexpr int64_t kMaxDaysBehind = 366, kMaxDaysAhead = 1;
 
@@ -100,7 +100,7 @@ std::optional<int64_t> NewestSample(const std::vector<model::Batch>& batches) {
 struct Answer {
   int64_t committed = 0;
   bool repeat_names = false;  // earlier frames of this spool were never here
-  int64_t pause_ms = kPauseMs;
+  int64_t pause_ms = Pace::kMinPauseMs;
 };
 
 Result<Answer> Store(Hosts& hosts, Frames frames, int64_t epoch_now_ns) {
@@ -111,7 +111,9 @@ Result<Answer> Store(Hosts& hosts, Frames frames, int64_t epoch_now_ns) {
   answer.repeat_names =
       store->CommittedThrough(frames.spool) == 0 && frames.first > 1 && !frames.batches.empty();
   if (!frames.batches.empty()) {
+    const int64_t begin_ns = MonotonicNow();
     TRY(store->Commit(store::Day(std::chrono::days(frames.day)), frames.spool, frames.first, frames.batches));
+    hosts.pace().Add(MonotonicNow() - begin_ns);
     host->SetLastSeen(epoch_now_ns);
     // Times are untrusted: their difference may not fit.
     int64_t age_ns = 0;
@@ -120,7 +122,7 @@ Result<Answer> Store(Hosts& hosts, Frames frames, int64_t epoch_now_ns) {
       host->SetSpoolAge(age_ns);
   }
   answer.committed = store->CommittedThrough(frames.spool);
-  if (host->IsWatched(MonotonicNow())) answer.pause_ms = kWatchedPauseMs;
+  answer.pause_ms = host->IsWatched(MonotonicNow()) ? kWatchedPauseMs : hosts.pace().PauseMs(hosts.Agents());
   return answer;
 }
 

@@ -63,7 +63,7 @@ TEST_F(ServeMetricsTest, AgentsAreCountedWithTheAgeOfTheirSpools) {
   EXPECT_EQ(Send("node-2", now_ns_), 200);
   EXPECT_EQ(Send("../x", now_ns_), 400);
   EXPECT_EQ(Send("node-3", std::numeric_limits<int64_t>::min() + 10), 200) << "an age that doesn't fit";
-  hosts_->Find("node-2").value()->SetLastSeen(now_ns_ - 91 * kNanosPerSecond);
+  hosts_->Find("node-2").value()->SetLastSeen(now_ns_ - 151 * kNanosPerSecond);
   const std::string text = Scrape();
   EXPECT_THAT(text, HasSubstr("\ngpusonde_serve_hosts 3\n"));
   EXPECT_THAT(text, HasSubstr("\ngpusonde_serve_agents 2\n"));

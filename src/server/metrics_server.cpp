@@ -3,12 +3,11 @@
 
 #include <fmt/format.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
-#include <fstream>
 #include <system_error>
 #include <utility>
 
+#include "base/heap.h"
 #include "base/time.h"
 
 namespace gpusonde::server {
@@ -28,14 +27,6 @@ double CpuSeconds() {
     if (::getrusage(who, &usage) == 0) total += InSeconds(usage.ru_utime) + InSeconds(usage.ru_stime);
   }
   return total;
-}
-
-int64_t ResidentBytes() {
-  std::ifstream file("/proc/self/statm");
-  int64_t all_pages = 0;
-  int64_t resident_pages = 0;
-  file >> all_pages >> resident_pages;
-  return resident_pages * ::sysconf(_SC_PAGESIZE);
 }
 
 }  // namespace

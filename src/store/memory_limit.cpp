@@ -23,13 +23,15 @@ int64_t ReadBytes(const char* path, int64_t none) {
 
 }  // namespace
 
-int64_t DefaultMemoryLimit() {
+int64_t UsableMemory() {
   const int64_t machine = static_cast<int64_t>(::sysconf(_SC_PHYS_PAGES)) * ::sysconf(_SC_PAGESIZE);
   // As a container sees its own cgroup, version 2 and version 1; elsewhere these are the machine's.
   const int64_t container = std::min(ReadBytes("/sys/fs/cgroup/memory.max", machine),
                                      ReadBytes("/sys/fs/cgroup/memory/memory.limit_in_bytes", machine));
-  return std::clamp(std::min(machine, container) / 8, kMinMemoryLimit, kMaxDefault);
+  return std::min(machine, container);
 }
+
+int64_t DefaultMemoryLimit() { return std::clamp(UsableMemory() / 8, kMinMemoryLimit, kMaxDefault); }
 
 int64_t MemoryLimit() {
   const int64_t set = limit_bytes.load();

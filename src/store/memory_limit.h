@@ -16,6 +16,9 @@ bool MemoryLimitIsSet();
 // GiB, to leave room for other programs.
 int64_t DefaultMemoryLimit();
 
+// The machine's memory, or that of this process's cgroup where it is less, in bytes.
+int64_t UsableMemory();
+
 inline constexpr int64_t kMinMemoryLimit = int64_t{128} << 20;
 
 }  // namespace gpusonde::store

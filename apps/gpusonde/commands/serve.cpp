@@ -11,6 +11,8 @@
 #include <utility>
 
 #include "base/heap.h"
+#include "base/log.h"
+#include "base/open_files.h"
 #include "base/state_folder.h"
 #include "base/time.h"
 #include "command.h"
@@ -31,6 +33,13 @@ namespace gpusonde::app {
 namespace {
 
 constexpr int64_t kRetainHostsEveryNs = 600 * kNanosPerSecond;
+constexpr int64_t kLimitMemoryEveryNs = 5 * kNanosPerSecond;
+// Of each host: its lock, a file and a log for each of its days, and as much again.
+constexpr int64_t kFilesOfAHost = 20;
+
+// A quarter of what this process may use: the page cache, and queries that are under way, need some of the
+// rest.
+int64_t DefaultMemoryBytes() { return store::UsableMemory() / 4; }
 
 struct ServeFlags {
   std::string state = DefaultStateFolder();
@@ -42,6 +51,7 @@ struct ServeFlags {
   int days = 7;
   double gigabytes = 10;
   double reserve_mb = 256;
+  double memory_mb = static_cast<double>(DefaultMemoryBytes()) / 1e6;
 };
 
 // Runs an HTTP server on a thread of its own.
@@ -74,6 +84,8 @@ Status RunServe(const ServeFlags& flags, const server::ListenAddress& listen,
                                                           .client_ca = flags.client_ca}));
   }
   TRY(MakeFolder(flags.state));
+  if (const int64_t files = RaiseOpenFiles(); files < flags.max_hosts * kFilesOfAHost)
+    LogWarn("{} files may be open (ulimit -Hn), enough for {} hosts", files, files / kFilesOfAHost);
   ASSIGN_OR_RETURN(const std::unique_ptr<serve::Hosts> hosts,
                    serve::Hosts::Open({.folder = flags.state + "/hosts",
                                        .min_free_bytes = static_cast<int64_t>(flags.reserve_mb * 1e6),
@@ -100,9 +112,13 @@ Status RunServe(const ServeFlags& flags, const server::ListenAddress& listen,
   fmt::print("agents send to {}, stored in {}\nthe UI is at {} (press Ctrl-C to stop)\n", ingest->Url(),
              flags.state, ui->Url());
   std::fflush(stdout);
-  int64_t retained_ns = 0;
+  int64_t retained_ns = 0, limited_ns = 0;
   while (!StopRequested()) {
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    if (MonotonicNow() - limited_ns >= kLimitMemoryEveryNs) {
+      limited_ns = MonotonicNow();
+      hosts->LimitMemory(static_cast<int64_t>(flags.memory_mb * 1e6));
+    }
     if (retained_ns != 0 && MonotonicNow() - retained_ns < kRetainHostsEveryNs) continue;
     retained_ns = MonotonicNow();
     hosts->Retain(EpochNow());
@@ -144,6 +160,10 @@ void AddServe(CLI::App& app, int& exit_status) {
       fmt::format("IP:PORT of the UI; port 0: any free port [127.0.0.1:{}, or the next free port up "
                   "to {}]",
                   server::kDefaultPort, server::kLastDefaultPort));
+  command
+      ->add_option("--memory-mb", flags->memory_mb,
+                   "Close hosts' files early beyond this much memory [a quarter of the machine's]")
+      ->check(PositiveNumber("MB"));
   command->add_option("--max-hosts", flags->max_hosts, "Refuse new hosts beyond this many")
       ->capture_default_str()
       ->check(WholeNumber("N", 1, 10'000));

@@ -200,7 +200,7 @@ inline constexpr Family kOtlpWaiting{"gpusonde_otlp_waiting", Type::kGauge,
 
 inline constexpr Family kServeHosts{"gpusonde_serve_hosts", Type::kGauge, "hosts that have data"};
 inline constexpr Family kServeAgents{"gpusonde_serve_agents", Type::kGauge,
-                                     "hosts whose agent has sent within the last 90 s"};
+                                     "hosts whose agent has sent within the last 150 s"};
 inline constexpr Family kServeHostsOmitted{"gpusonde_serve_hosts_omitted", Type::kGauge,
                                            "hosts without series, as 256 have them"};
 inline constexpr Family kServeHostSeen{"gpusonde_serve_host_last_data_timestamp_seconds", Type::kGauge,

@@ -23,9 +23,9 @@ namespace gpusonde::store {
 class LiveDatabase {
  public:
   // `folder` holds the days' files. Nothing is written while its file system has less than `min_free_bytes`
-  // left.
-  LiveDatabase(std::string folder, int64_t min_free_bytes)
-      : folder_(std::move(folder)), min_free_bytes_(min_free_bytes) {}
+  // left. `one_of_many` as LiveStore::Options.
+  LiveDatabase(std::string folder, int64_t min_free_bytes, bool one_of_many)
+      : folder_(std::move(folder)), min_free_bytes_(min_free_bytes), one_of_many_(one_of_many) {}
 
   bool is_open() const { return instance_ != nullptr; }
   // Opens an instance without attached files. Errors: kUnavailable while queries over the retired instance
@@ -33,6 +33,8 @@ class LiveDatabase {
   Status Open();
   // Drops the instance after a failed write or set-up.
   void Retire();
+  // Closes the instance, whose logs go into the files, unless a query uses it. Returns whether it is closed.
+  bool Close();
 
   // Errors: kOutOfSpace when less than the reserve is free; kIo.
   Status CheckRoom() const;
@@ -47,6 +49,7 @@ class LiveDatabase {
  private:
   std::string folder_;
   int64_t min_free_bytes_;
+  bool one_of_many_;
   std::shared_ptr<duckdb::Instance> instance_;
   std::optional<duckdb::Connection> writer_;
   std::weak_ptr<duckdb::Instance> retired_;

@@ -85,10 +85,11 @@ Day DayOf(int64_t epoch_ns) {
       std::chrono::sys_time<std::chrono::nanoseconds>(std::chrono::nanoseconds(epoch_ns)));
 }
 
-LiveStore::LiveStore(std::string folder, Fd lock, int64_t min_free_bytes)
+LiveStore::LiveStore(std::string folder, Fd lock, const Options& options)
     : folder_(std::move(folder)),
       lock_(std::move(lock)),
-      database_(std::make_unique<LiveDatabase>(folder_, min_free_bytes)),
+      one_of_many_(options.one_of_many),
+      database_(std::make_unique<LiveDatabase>(folder_, options.min_free_bytes, options.one_of_many)),
       samples_(std::make_unique<Rollup>(SampleRollup())),
       work_(std::make_unique<Rollup>(WorkRollup())) {}
 
@@ -98,7 +99,7 @@ duckdb::Connection& LiveStore::writer() { return database_->writer(); }
 
 Result<std::unique_ptr<LiveStore>> LiveStore::Open(const std::string& folder, const Options& options) {
   ASSIGN_OR_RETURN(Fd lock, LockFolder(folder));
-  std::unique_ptr<LiveStore> store(new LiveStore(folder, std::move(lock), options.min_free_bytes));
+  std::unique_ptr<LiveStore> store(new LiveStore(folder, std::move(lock), options));
   TRY(store->EnsureOpen());
   return store;
 }
@@ -191,7 +192,7 @@ Status LiveStore::OpenDay(Day day) {
 Status LiveStore::BeginDay(Day day) {
   if (std::ranges::binary_search(days_, day)) return {};
   for (const Day earlier : days_) TRY(writer().Run("CHECKPOINT " + duckdb::QuoteName(CatalogOf(earlier))));
-  TRY(AttachNew(writer(), PathOf(day), CatalogOf(day)));
+  TRY(AttachNew(writer(), PathOf(day), CatalogOf(day), one_of_many_ ? Layout::kSmall : Layout::kDefault));
   days_.insert(std::ranges::upper_bound(days_, day), day);
   return RefreshViews();
 }
@@ -385,6 +386,25 @@ Status LiveStore::DeleteDay(Day day) {
   for (const std::string& path : {PathOf(day), PathOf(day) + ".wal"})
     if (::unlink(path.c_str()) != 0 && errno != ENOENT) return Fail(ErrnoError(errno, "delete " + path));
   return {};
+}
+
+bool LiveStore::IsOpen() const {
+  const std::scoped_lock lock(mutex_);
+  return database_->is_open();
+}
+
+int64_t LiveStore::MemoryBytes() {
+  const std::scoped_lock lock(mutex_);
+  if (!database_->is_open()) return 0;
+  const auto rows = writer().Ask("SELECT sum(memory_usage_bytes)::BIGINT FROM duckdb_memory()");
+  return rows.has_value() && (*rows)->Next().value_or(false) ? (*rows)->Int64(0) : 0;
+}
+
+bool LiveStore::CloseFiles() {
+  const std::scoped_lock lock(mutex_);
+  if (!database_->is_open()) return true;
+  if (const Status committed = CommitHeldNow(); !committed.has_value() || !database_->is_open()) return false;
+  return database_->Close();
 }
 
 std::vector<Day> LiveStore::days() const {

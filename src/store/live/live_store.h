@@ -49,6 +49,7 @@ class LiveStore : public Store {
   // the folder open; kTooNew; kPermissionDenied, kOutOfSpace, kIo.
   struct Options {
     int64_t min_free_bytes = 0;  // nothing is stored while the file system has less than this left
+    bool one_of_many = false;    // in its process: takes less memory and no thread, and queries one CPU
   };
   static Result<std::unique_ptr<LiveStore>> Open(const std::string& folder, const Options& options);
   static Result<std::unique_ptr<LiveStore>> Open(const std::string& folder) {
@@ -79,6 +80,14 @@ class LiveStore : public Store {
 
   std::vector<Day> days() const;
 
+  // Whether its files are open, and the bytes of memory that DuckDB says it takes for them.
+  bool IsOpen() const;
+  int64_t MemoryBytes();
+
+  // Closes the files, unless a query reads them: their memory is free until the next use, which opens them
+  // again. Returns whether they are closed.
+  bool CloseFiles();
+
   // Sentences for the page: damaged files, and since when and why nothing is stored.
   std::vector<std::string> notices() const;
 
@@ -94,7 +103,7 @@ class LiveStore : public Store {
   ~LiveStore() override;
 
  private:
-  LiveStore(std::string folder, Fd lock, int64_t min_free_bytes);
+  LiveStore(std::string folder, Fd lock, const Options& options);
   duckdb::Connection& writer();
   Status EnsureOpen();
   Status OpenFiles();
@@ -116,6 +125,7 @@ class LiveStore : public Store {
 
   std::string folder_;
   Fd lock_;
+  const bool one_of_many_;
 
   mutable std::mutex mutex_;  // guards what follows
   std::unique_ptr<LiveDatabase> database_;

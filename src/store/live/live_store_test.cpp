@@ -104,6 +104,31 @@ TEST_F(Live, ReplayingASpoolAddsNothingTwice) {
   EXPECT_EQ(Ask(*store, kTimes), "1,2,3,4,5");
 }
 
+TEST_F(Live, AStoreWithClosedFilesTakesNoMemoryAndGoesOnWhenItIsUsed) {
+  auto store = LiveStore::Open(path_, {.one_of_many = true}).value();
+  ASSERT_TRUE(store->Commit(kMonday, kLiveSpool, 1, {{Thread("old"), Sample(1)}}).has_value());
+  EXPECT_GT(store->MemoryBytes(), 0);
+  {
+    const auto rows = store->Query("SELECT time_ns FROM samples").value();
+    EXPECT_FALSE(store->CloseFiles()) << "a query reads it";
+    ASSERT_TRUE(rows->Next().value());
+    EXPECT_EQ(rows->Int64(0), 1);
+  }
+  ASSERT_TRUE(store->CloseFiles());
+  EXPECT_EQ(store->MemoryBytes(), 0);
+  EXPECT_FALSE(std::filesystem::exists(path_ + "/2026-11-23.sonde.wal")) << "its log is in the file";
+  EXPECT_EQ(store->CommittedThrough(kLiveSpool), 2);
+  EXPECT_EQ(Ask(*store, kTimes), "1");
+  ASSERT_TRUE(store->CloseFiles());
+  ASSERT_TRUE(store->Commit(kMonday, kLiveSpool, 1, {{Thread("old"), Sample(1), Sample(2)}}).has_value());
+  EXPECT_EQ(Ask(*store, kTimes), "1,2") << "nothing comes twice";
+  // Frames that are held are committed first.
+  ASSERT_TRUE(store->Hold(kMonday, kLiveSpool, 4, {Sample(3)}).has_value());
+  ASSERT_TRUE(store->CloseFiles());
+  EXPECT_EQ(store->CommittedThrough(kLiveSpool), 4);
+  EXPECT_EQ(Ask(*store, kTimes), "1,2,3");
+}
+
 TEST_F(Live, HeldFramesAreInEveryAnswerAndDurableOnceReportedCommitted) {
   {
     auto store = Open();

@@ -123,6 +123,12 @@ Result<bool> HoldsItsRows(duckdb::Connection& connection, std::string_view catal
   return true;
 }
 
+// Rows that are not in the file yet take a block of memory for each column that they have.
+constexpr std::string_view kSmallBlocks = ", BLOCK_SIZE 16384";
+// The formats before keep 3 kB of statistics for each of some 400 columns, rows or not; this one 64 bytes.
+// DuckDB 1.2 (February 2025) reads it.
+constexpr std::string_view kFewStatistics = ", STORAGE_VERSION 'v1.2.0'";
+
 Status Attach(duckdb::Connection& connection, const std::string& path, std::string_view catalog,
               Access access, const std::string& options = "") {
   return connection.Run(fmt::format("ATTACH {} AS {} (TYPE duckdb{}{})", duckdb::QuoteText(path),
@@ -180,14 +186,16 @@ Status AttachRecording(duckdb::Connection& connection, const std::string& path, 
   return Fail(std::move(error).With(path));
 }
 
-Status AttachNew(duckdb::Connection& connection, const std::string& path, std::string_view catalog) {
+Status AttachNew(duckdb::Connection& connection, const std::string& path, std::string_view catalog,
+                 Layout layout) {
   if (path == ":memory:") {
     TRY(Attach(connection, path, catalog, Access::kWriting));
     return duckdb::CreateTables(connection, catalog);
   }
   const std::string temporary = path + ".new";
   for (const std::string& left : {temporary, temporary + ".wal"}) ::unlink(left.c_str());
-  TRY(Attach(connection, temporary, catalog, Access::kWriting));
+  TRY(Attach(connection, temporary, catalog, Access::kWriting,
+             layout == Layout::kSmall ? fmt::format("{}{}", kFewStatistics, kSmallBlocks) : ""));
   Status made = duckdb::CreateTables(connection, catalog);
   // DETACH would checkpoint too, but keeps silent when that fails, and the tables would stay in the log of
   // `temporary`.
@@ -203,12 +211,8 @@ Status AttachTemporary(duckdb::Connection& connection, const std::string& path, 
                        int64_t expected_bytes) {
   // A table that has any rows takes a block or more, of 262,144 bytes by default; 16,384 is the least.
   constexpr int64_t kSmallFile = int64_t{4} << 20;
-  constexpr std::string_view kSmallBlocks = ", BLOCK_SIZE 16384";
-  // The formats before keep 3 kB of statistics for each of some 400 columns, rows or not; this one 64 bytes.
-  // DuckDB 1.2 (February 2025) reads it.
-  constexpr std::string_view kFormat = ", STORAGE_VERSION 'v1.2.0'";
   TRY(Attach(connection, path, catalog, Access::kWriting,
-             fmt::format("{}{}", kFormat, expected_bytes < kSmallFile ? kSmallBlocks : "")));
+             fmt::format("{}{}", kFewStatistics, expected_bytes < kSmallFile ? kSmallBlocks : "")));
   return duckdb::CreateTables(connection, catalog);
 }
 

@@ -21,9 +21,14 @@ enum class Access { kReading, kWriting };
 Status AttachRecording(duckdb::Connection& connection, const std::string& path, std::string_view catalog,
                        Access access);
 
+// How a new file is laid out: as DuckDB does by default, or so that it takes little memory while it is
+// written.
+enum class Layout { kDefault, kSmall };
+
 // Creates an empty recording at `path`, which must not exist, and attaches it; in memory for ":memory:". A
 // file of that name always has all its tables, even after kill -9.
-Status AttachNew(duckdb::Connection& connection, const std::string& path, std::string_view catalog);
+Status AttachNew(duckdb::Connection& connection, const std::string& path, std::string_view catalog,
+                 Layout layout = Layout::kDefault);
 
 // The same for a temporary file that its writer renames when complete: faster, and small if few rows are
 // expected.
