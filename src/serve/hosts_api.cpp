@@ -6,10 +6,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -17,22 +19,19 @@
 
 #include "base/json_writer.h"
 #include "base/time.h"
+#include "serve/host_list.h"
 #include "server/api.h"
 #include "server/api_json.h"
 #include "server/query_parameters.h"
 #include "server/usage_question.h"
-#include "store/queries/gpu_query.h"
-#include "store/queries/incident_query.h"
 #include "usage/report.h"
 #include "usage/usage.h"
 
 namespace gpusonde::serve {
 namespace {
 
-// What a host's line in the list sums up, and how old it may get: the list is read while a page is open.
-constexpr int64_t kBusyNs = 900 * kNanosPerSecond;
-constexpr int64_t kIncidentsNs = 86'400 * kNanosPerSecond;
-constexpr int64_t kFreshNs = 10 * kNanosPerSecond;
+// The newest incidents of all hosts that the list shows.
+constexpr size_t kMaxIncidents = 100;
 
 constexpr std::string_view kUsagePath = "/api/v1/usage";
 constexpr int64_t kUsageNs = 86'400 * kNanosPerSecond;  // of the time asked for, where it has no begin
@@ -50,38 +49,18 @@ std::vector<std::string> NoticesOf(Host& host) {
   return notices;
 }
 
-struct Summary {
-  int64_t gpus = 0;
-  std::optional<double> busy;  // 0…1 of the time observed
-  int64_t incidents = 0;
-};
-
-Result<Summary> Summarise(store::Store& store, int64_t now_ns) {
-  Summary summary;
-  ASSIGN_OR_RETURN(const auto devices,
-                   store::ReadDeviceUse(store, {.from_ns = now_ns - kBusyNs, .to_ns = now_ns, .filter = {}}));
-  int64_t busy_ns = 0, observed_ns = 0;
-  for (const store::DeviceUse& device : devices) {
-    busy_ns += device.busy_ns;
-    observed_ns += device.observed_ns;
-  }
-  summary.gpus = std::ranges::count_if(
-      devices, [](const store::DeviceUse& use) { return !use.device.parent.has_value(); });
-  if (observed_ns > 0) summary.busy = static_cast<double>(busy_ns) / static_cast<double>(observed_ns);
-  ASSIGN_OR_RETURN(
-      const store::Incidents found,
-      store::ReadIncidents(store, {.from_ns = now_ns - kIncidentsNs, .to_ns = now_ns, .filter = {}}, 1));
-  summary.incidents = std::ssize(found.incidents) + found.omitted;
-  return summary;
-}
-
-// The API of one host, and its line in the list. Whoever uses it holds the host, which retention may delete.
+// The API of one host. Whoever uses it holds the host, which retention may delete.
 class HostPages {
  public:
-  static Result<std::shared_ptr<HostPages>> Open(const std::shared_ptr<Host>& host) {
-    ASSIGN_OR_RETURN(store::LiveStore* const store, host->Store());
-    return std::shared_ptr<HostPages>(new HostPages(host, *store));
-  }
+  HostPages(const std::shared_ptr<Host>& host, store::LiveStore& store)
+      : owner_(host),
+        host_(host.get()),
+        data_(server::ReadingFrom(store)),
+        api_(server::ApiHandler(*data_, {.mode = "serve",
+                                         .live = true,
+                                         .title = host_->name(),
+                                         .notices = [host = host_] { return NoticesOf(*host); },
+                                         .metrics = {}})) {}
 
   // Whether it is this host's: one that was deleted and made anew has another store.
   bool IsOf(const std::shared_ptr<Host>& host) const { return owner_.lock() == host; }
@@ -92,54 +71,62 @@ class HostPages {
     return data_->ReadUsage(question.selection, question.by);
   }
 
-  void WriteLine(JsonWriter& json) {
-    const Result<Summary> summary = FreshSummary();
-    json.BeginObject().Field("name", host_->name());
-    json.Field("last_seen_us", host_->last_seen_ns() / kNanosPerMicro);
-    json.Field("silent", host_->IsSilent(EpochNow()));
-    json.Field("gpus", summary.has_value() ? std::optional(summary->gpus) : std::nullopt);
-    json.Field("busy", summary.has_value() ? summary->busy : std::nullopt);
-    json.Field("incidents", summary.has_value() ? std::optional(summary->incidents) : std::nullopt);
-    json.Field("bytes", host_->Bytes());
-    json.Field("error", summary.has_value() ? std::string() : summary.error().message);
-    json.EndObject();
-  }
-
  private:
-  HostPages(const std::shared_ptr<Host>& host, store::LiveStore& store)
-      : owner_(host),
-        host_(host.get()),
-        store_(store),
-        data_(server::ReadingFrom(store)),
-        api_(server::ApiHandler(*data_, {.mode = "serve",
-                                         .live = true,
-                                         .title = host_->name(),
-                                         .notices = [host = host_] { return NoticesOf(*host); },
-                                         .metrics = {}})) {}
-
-  Result<Summary> FreshSummary() {
-    const std::scoped_lock lock(mutex_);
-    if (!summary_.has_value() || MonotonicNow() - summed_ns_ > kFreshNs) {
-      ASSIGN_OR_RETURN(summary_, Summarise(store_, EpochNow()));
-      summed_ns_ = MonotonicNow();
-    }
-    return *summary_;
-  }
-
   const std::weak_ptr<Host> owner_;
   Host* const host_;
-  store::LiveStore& store_;
   const std::unique_ptr<server::ApiData> data_;
   const server::HttpHandler api_;
-  std::mutex mutex_;  // guards what follows
-  std::optional<Summary> summary_;
-  int64_t summed_ns_ = 0;  // monotonic
 };
+
+void WriteHost(JsonWriter& json, const HostList::Line& line) {
+  const HostSummary* summary =
+      line.summary != nullptr && line.summary->has_value() ? &line.summary->value() : nullptr;
+  json.BeginObject().Field("name", line.host->name());
+  json.Field("last_seen_us", line.host->last_seen_ns() / kNanosPerMicro);
+  json.Field("silent", line.host->IsSilent(EpochNow()));
+  json.Field("gpus", summary != nullptr ? std::optional(summary->gpus) : std::nullopt);
+  json.Field("busy", summary != nullptr ? summary->busy : std::nullopt);
+  json.Field("incidents", summary != nullptr ? std::optional(summary->incidents) : std::nullopt);
+  json.Field("bytes", line.host->Bytes());
+  if (line.summary == nullptr)
+    json.Field("error", "not read yet");
+  else
+    json.Field("error", summary != nullptr ? std::string() : line.summary->error().message);
+  json.EndObject();
+}
+
+// Of all hosts, the newest first.
+void WriteIncidents(JsonWriter& json, std::span<const HostList::Line> lines) {
+  struct Found {
+    const std::string* host;
+    const store::NewestIncidents::Line* incident;
+  };
+  std::vector<Found> all;
+  for (const HostList::Line& line : lines) {
+    if (line.summary == nullptr || !line.summary->has_value()) continue;
+    for (const store::NewestIncidents::Line& incident : (*line.summary)->newest)
+      all.push_back({&line.host->name(), &incident});
+  }
+  std::ranges::stable_sort(all, std::ranges::greater(),
+                           [](const Found& found) { return found.incident->incident.start_ns; });
+  all.resize(std::min(all.size(), kMaxIncidents));
+  json.Key("incidents").BeginArray();
+  for (const auto& [host, found] : all) {
+    const model::Incident& incident = found->incident;
+    json.BeginObject().Field("host", *host).Field("id", incident.incident.ToHex());
+    json.Field("name", found->process_name).Field("pid", found->pid);
+    json.Field("from_us", incident.start_ns / kNanosPerMicro);
+    json.Field("to_us", incident.end_ns.transform([](int64_t ns) { return ns / kNanosPerMicro; }));
+    json.Field("slowdown", incident.slowdown).Field("cause", incident.cause);
+    json.Field("confidence", incident.confidence).Field("sentence", incident.sentence).EndObject();
+  }
+  json.EndArray();
+}
 
 class AllPages {
  public:
   AllPages(Hosts& hosts, const IngestCounts& counts, server::HttpHandler metrics)
-      : hosts_(hosts), counts_(counts), metrics_(std::move(metrics)) {}
+      : hosts_(hosts), list_(hosts), counts_(counts), metrics_(std::move(metrics)) {}
 
   server::HttpResponse Answer(server::HttpRequest request) {
     if (request.path == "/readyz") return Ready();
@@ -168,11 +155,11 @@ class AllPages {
 
  private:
   Result<std::shared_ptr<HostPages>> PagesOf(const std::shared_ptr<Host>& host) {
+    // Opens it, which may take a while, before other hosts' pages are kept waiting.
+    ASSIGN_OR_RETURN(store::LiveStore* const store, host->Store());
     const std::scoped_lock lock(mutex_);
     std::shared_ptr<HostPages>& pages = pages_[host->name()];
-    if (pages == nullptr || !pages->IsOf(host)) {
-      ASSIGN_OR_RETURN(pages, HostPages::Open(host));
-    }
+    if (pages == nullptr || !pages->IsOf(host)) pages = std::make_shared<HostPages>(host, *store);
     return pages;
   }
 
@@ -183,13 +170,13 @@ class AllPages {
   }
 
   server::HttpResponse List() {
+    const std::vector<HostList::Line> lines = list_.Read();
     JsonWriter json;
     json.BeginObject().Key("hosts").BeginArray();
-    for (const std::shared_ptr<Host>& host : hosts_.All()) {
-      const auto pages = PagesOf(host);
-      if (pages.has_value()) (*pages)->WriteLine(json);
-    }
-    json.EndArray().Key("received").BeginObject();
+    for (const HostList::Line& line : lines) WriteHost(json, line);
+    json.EndArray();
+    WriteIncidents(json, lines);
+    json.Key("received").BeginObject();
     json.Field("requests", counts_.requests.load()).Field("frames", counts_.frames.load());
     json.Field("bytes", counts_.bytes.load()).Field("refused", counts_.refused.load());
     json.Field("turned_away", counts_.turned_away.load()).EndObject().EndObject();
@@ -233,6 +220,7 @@ class AllPages {
   }
 
   Hosts& hosts_;
+  HostList list_;
   const IngestCounts& counts_;
   const server::HttpHandler metrics_;
   std::mutex mutex_;  // guards pages_

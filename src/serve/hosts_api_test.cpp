@@ -10,6 +10,7 @@
 #include "base/testing/temp_folder.h"
 #include "base/time.h"
 #include "model/tables/gpu_sessions.h"
+#include "model/tables/incidents.h"
 #include "model/tables/kernels.h"
 #include "model/tables/processes.h"
 #include "model/tables/sources.h"
@@ -94,6 +95,30 @@ TEST_F(HostsApiTest, TheListHasALineForEachHost) {
   EXPECT_EQ(list["received"]["refused"], 3);
 }
 
+TEST_F(HostsApiTest, TheListHasTheIncidentsOfAllHostsTheNewestFirst) {
+  for (const int64_t number : {1, 3, 2}) {
+    const std::string name = "node-" + std::to_string(number);
+    Add(name);
+    model::BatchBuilder incidents(model::kIncidents);
+    for (const int64_t minutes : {number, number + 10})
+      incidents.Append({.incident = {7, static_cast<uint64_t>(minutes)},
+                        .process = {5, 1},
+                        .start_ns = EpochNow() - minutes * 60 * kNanosPerSecond,
+                        .end_ns = EpochNow(),
+                        .slowdown = 2,
+                        .cause = "cpu_contention",
+                        .sentence = std::to_string(minutes)});
+    ASSERT_TRUE(hosts_->Find(name).value()->Store().value()->Append({{incidents.Take()}}).has_value());
+  }
+  std::vector<std::string> found;
+  const json list = Ok("hosts");
+  for (const json& host : list["hosts"]) EXPECT_EQ(host["error"], "");
+  for (const json& incident : list["incidents"])
+    found.push_back(incident["host"].get<std::string>() + " " + incident["sentence"].get<std::string>());
+  EXPECT_THAT(
+      found, testing::ElementsAre("node-1 1", "node-2 2", "node-3 3", "node-1 11", "node-2 12", "node-3 13"));
+}
+
 // A job with a process on each host, which kept its GPU busy for half of the ten seconds.
 TEST_F(HostsApiTest, UsageIsOfAllHostsTogether) {
   const int64_t start_ns = EpochNow() - 60 * kNanosPerSecond;
@@ -140,7 +165,7 @@ TEST_F(HostsApiTest, UsageIsOfAllHostsTogether) {
 TEST_F(HostsApiTest, AHostThatFallsSilentHasANotice) {
   Add("one");
   EXPECT_TRUE(Ok("overview")["notices"].empty());
-  hosts_->Find("one").value()->SetLastSeen(EpochNow() - 100 * kNanosPerSecond);
+  hosts_->Find("one").value()->SetLastSeen(EpochNow() - 200 * kNanosPerSecond);
   EXPECT_THAT(Ok("overview")["notices"][0].get<std::string>(), HasSubstr("Nothing has come from one since"));
   EXPECT_EQ(Ok("hosts")["hosts"][0]["silent"], true);
 }

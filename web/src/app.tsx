@@ -6,7 +6,7 @@ import type { CompareJson, Devices, FlamegraphJson, Hosts, Incidents, Overview, 
 import { parseProfile, type Profile } from "./flamegraph/model";
 import { parseSource, type SourceFile } from "./source/lines";
 import { formatCount, formatDuration, formatRange } from "./format";
-import { useHost } from "./state/use-host";
+import { useHost, type ChooseHost } from "./state/use-host";
 import { useKeys } from "./state/keys";
 import { useTheme, type Theme } from "./state/theme";
 import { useResource, type Asked } from "./state/use-resource";
@@ -70,7 +70,7 @@ export function App() {
 
 interface HostPagesProps {
   host: string | null;
-  onHost: (host: string | null) => void;
+  onHost: ChooseHost;
   theme: Theme;
   // Who is signed in, where the server asks for it.
   account: ComponentChildren;
@@ -173,7 +173,7 @@ function HostPages({ host, onHost, theme, account, onEnded }: HostPagesProps) {
 
   if (choosing && (hosts.data?.hosts.length ?? 0) > 0) {
     return (
-      <HostsPage account={account} hosts={hosts.data!.hosts} lost={overview.error !== null} theme={theme.choice} onTheme={theme.choose} onHost={onHost}>
+      <HostsPage account={account} hosts={hosts.data!.hosts} incidents={hosts.data!.incidents} lost={overview.error !== null} theme={theme.choice} onTheme={theme.choose} onHost={onHost}>
         {usagePage ?? (usage.error && <Failed error={usage.error} onRetry={retry} />)}
       </HostsPage>
     );

@@ -23,6 +23,11 @@ const HOSTS = [
   { name: "train-08", last_seen_us: Date.now() * 1000 - 3600e6, silent: true, gpus: null, busy: null, incidents: null, bytes: 1.1e9, error: "no" },
 ];
 
+const HOST_INCIDENTS = [
+  { host: "train-08", id: "1".repeat(32), name: "hpc", pid: 411, from_us: Date.now() * 1000 - 60e6, to_us: null, slowdown: 2.24, cause: "cpu_contention", confidence: 0.9, sentence: "Another program took the CPU." },
+  { host: "train-07", id: "2".repeat(32), name: "train", pid: 7, from_us: Date.now() * 1000 - 600e6, to_us: Date.now() * 1000 - 500e6, slowdown: 1.6, cause: "abstain", confidence: 0, sentence: "The cause is not clear." },
+];
+
 class Refusal extends Error {}
 
 function readSelection(params, allowed) {
@@ -110,7 +115,7 @@ export async function startFixture({ scenario = "realistic", nodes = 200_000, po
       }
       case "hosts":
         readSelection(params, []);
-        return { hosts: HOSTS };
+        return { hosts: HOSTS, incidents: HOST_INCIDENTS };
       case "strips": {
         const selection = readSelection(params, [...SELECTION, "buckets", "metrics"]);
         return data.realisticStrips(selection, selection.buckets ?? 600, until, state.scenario === "gpu");

@@ -56,8 +56,24 @@ export interface HostUse {
   error: string;
 }
 
+// An incident in the list of all hosts.
+export interface HostIncident {
+  host: string;
+  id: string;
+  name: string;
+  pid: number;
+  from_us: number;
+  to_us: number | null;
+  slowdown: number;
+  cause: string;
+  confidence: number;
+  sentence: string;
+}
+
 export interface Hosts {
   hosts: HostUse[];
+  // Of all hosts together in the last 24 hours, the newest first.
+  incidents: HostIncident[];
 }
 
 // The GPU time of a group of processes, ns.

@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { ComponentChildren } from "preact";
-import type { HostUse } from "../api/types";
+import type { HostIncident, HostUse } from "../api/types";
 import { formatClock, formatCount, formatDuration, formatRangeUtc, formatShare } from "../format";
-import { hostLink } from "../state/use-host";
+import { hostLink, type ChooseHost } from "../state/use-host";
+import type { View } from "../state/view";
 import type { ThemeChoice } from "../state/theme";
 import { ThemePicker } from "./header";
 
 interface Props {
   hosts: HostUse[];
+  incidents: HostIncident[];
   // The server doesn't respond.
   lost: boolean;
   theme: ThemeChoice;
   onTheme: (choice: ThemeChoice) => void;
-  onHost: (host: string) => void;
+  onHost: ChooseHost;
   // Who is signed in.
   account: ComponentChildren;
   // About all hosts together.
@@ -20,11 +22,11 @@ interface Props {
 }
 
 // All hosts of `gpusonde serve`, each a link to its pages.
-export function HostsPage({ hosts, lost, theme, onTheme, onHost, account, children }: Props) {
-  const open = (event: MouseEvent, name: string) => {
+export function HostsPage({ hosts, incidents, lost, theme, onTheme, onHost, account, children }: Props) {
+  const open = (event: MouseEvent, name: string, page?: View["page"]) => {
     if (event.ctrlKey || event.metaKey || event.shiftKey) return;
     event.preventDefault();
-    onHost(name);
+    onHost(name, page);
   };
   return (
     <div class="app">
@@ -80,8 +82,46 @@ export function HostsPage({ hosts, lost, theme, onTheme, onHost, account, childr
           ))}
         </tbody>
       </table>
+      {incidents.length > 0 && <IncidentsOfAll incidents={incidents} onOpen={open} />}
       {children}
     </div>
+  );
+}
+
+// The newest incidents of all hosts, each a link to those of its host.
+function IncidentsOfAll({ incidents, onOpen }: { incidents: HostIncident[]; onOpen: (event: MouseEvent, host: string, page: View["page"]) => void }) {
+  return (
+    <table class="hosts host-incidents">
+      <caption>Incidents of the last 24 hours</caption>
+      <thead>
+        <tr>
+          <th scope="col">Began</th>
+          <th scope="col">Host</th>
+          <th scope="col">Program</th>
+          <th scope="col" class="figure">
+            Slower
+          </th>
+          <th scope="col">What happened</th>
+        </tr>
+      </thead>
+      <tbody>
+        {incidents.map((incident) => (
+          <tr key={`${incident.host} ${incident.id}`}>
+            <td title={formatRangeUtc(incident.from_us, incident.to_us ?? incident.from_us)}>{formatClock(incident.from_us)}</td>
+            <th scope="row">
+              <a href={hostLink(incident.host, "incidents")} onClick={(event) => onOpen(event, incident.host, "incidents")}>
+                {incident.host}
+              </a>
+            </th>
+            <td>
+              {incident.name} ({incident.pid})
+            </td>
+            <td class="figure">{incident.slowdown.toFixed(1)}×</td>
+            <td>{incident.sentence}</td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
   );
 }
 

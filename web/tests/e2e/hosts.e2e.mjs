@@ -7,10 +7,10 @@ export const tests = [
     scenario: "hosts",
     async run(page, server) {
       await page.raw.waitForSelector(".hosts");
-      const [busy, silent] = await page.raw.locator(".hosts tbody tr").allInnerTexts();
+      const [busy, silent] = await page.raw.locator(".hosts:not(.host-incidents) tbody tr").allInnerTexts();
       assert.match(busy, /train-07[^]*8[^]*54[^]*2[^]*3,200 MB/);
       assert.match(silent, /train-08[^]*silent for \d/);
-      await page.raw.getByRole("link", { name: "train-07" }).click();
+      await page.raw.getByRole("link", { name: "train-07" }).first().click();
       await page.ready();
       assert.equal(page.param("host"), "train-07");
       const asked = server.requests.filter((url) => /flamegraph|strips|processes|devices|incidents/.test(url));
@@ -24,6 +24,20 @@ export const tests = [
       await page.raw.getByLabel("Host", { exact: true }).selectOption("");
       await page.raw.waitForSelector(".hosts");
       assert.equal(page.param("host"), null);
+    },
+  },
+  {
+    name: "the list has the incidents of all hosts, which lead to those of their host",
+    scenario: "hosts",
+    async run(page) {
+      await page.raw.waitForSelector(".host-incidents");
+      const [newest, older] = await page.raw.locator(".host-incidents tbody tr").allInnerTexts();
+      assert.match(newest, /train-08[^]*hpc \(411\)[^]*2\.2×[^]*Another program took the CPU\./);
+      assert.match(older, /train-07[^]*train \(7\)[^]*1\.6×/);
+      await page.raw.locator(".host-incidents").getByRole("link", { name: "train-08" }).click();
+      await page.raw.getByText("No steps in this selection").waitFor();
+      assert.equal(page.param("host"), "train-08");
+      assert.equal(page.param("page"), "incidents");
     },
   },
   {

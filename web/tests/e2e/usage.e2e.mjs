@@ -47,7 +47,7 @@ export const tests = [
     async run(page, server) {
       await page.raw.waitForSelector(".usage tbody tr");
       assert.ok(server.requests.some((url) => url.includes("usage?by=owner") && !url.includes("host=")));
-      await page.raw.getByRole("link", { name: "train-07" }).click();
+      await page.raw.getByRole("link", { name: "train-07" }).first().click();
       await page.ready();
       await page.raw.getByRole("link", { name: "Usage" }).click();
       await page.raw.waitForSelector(".usage");

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "serve/host_list.h"
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <utility>
+
+#include "base/time.h"
+#include "store/queries/gpu_query.h"
+#include "store/queries/newest_incidents.h"
+
+namespace gpusonde::serve {
+namespace {
+
+constexpr int64_t kBusyNs = 900 * kNanosPerSecond;
+constexpr int64_t kIncidentsNs = 86'400 * kNanosPerSecond;
+constexpr int64_t kMaxNewest = 20;
+// When a summary is read again: the list is read every 10 s while a page is open. Of a silent host little
+// changes.
+constexpr int64_t kFreshNs = 10 * kNanosPerSecond;
+constexpr int64_t kSilentFreshNs = 600 * kNanosPerSecond;
+// How old one may be that is shown without waiting.
+constexpr int64_t kGoodNs = 20 * kNanosPerSecond;
+// How long summaries are kept fresh after the list was read.
+constexpr int64_t kWantedNs = 30 * kNanosPerSecond;
+// How long the first reader waits for summaries, and the thread for the next one.
+constexpr std::chrono::seconds kPatience(5);
+constexpr std::chrono::milliseconds kIdle(500);
+constexpr int64_t kListNever = std::numeric_limits<int64_t>::min() / 2;
+
+Result<HostSummary> Summarise(store::Store& store, int64_t now_ns) {
+  HostSummary summary;
+  ASSIGN_OR_RETURN(const auto devices,
+                   store::ReadDeviceUse(store, {.from_ns = now_ns - kBusyNs, .to_ns = now_ns, .filter = {}}));
+  int64_t busy_ns = 0, observed_ns = 0;
+  for (const store::DeviceUse& device : devices) {
+    busy_ns += device.busy_ns;
+    observed_ns += device.observed_ns;
+  }
+  summary.gpus = std::ranges::count_if(
+      devices, [](const store::DeviceUse& use) { return !use.device.parent.has_value(); });
+  if (observed_ns > 0) summary.busy = static_cast<double>(busy_ns) / static_cast<double>(observed_ns);
+  ASSIGN_OR_RETURN(store::NewestIncidents newest,
+                   store::ReadNewestIncidents(store, {now_ns - kIncidentsNs, now_ns}, kMaxNewest));
+  summary.incidents = newest.count;
+  summary.newest = std::move(newest.lines);
+  return summary;
+}
+
+Result<HostSummary> SummariseHost(Host& host) {
+  ASSIGN_OR_RETURN(store::LiveStore* const store, host.Store());
+  return Summarise(*store, EpochNow());
+}
+
+}  // namespace
+
+HostList::HostList(Hosts& hosts)
+    : hosts_(hosts), wanted_ns_(kListNever), thread_([this](const std::stop_token& stop) { Run(stop); }) {}
+
+HostList::~HostList() = default;  // stops the thread and waits for it
+
+std::vector<HostList::Line> HostList::Read() {
+  const std::vector<std::shared_ptr<Host>> all = hosts_.All();
+  std::unique_lock lock(mutex_);
+  // Summaries of a list that is read again and again are as fresh as the thread can have them.
+  const int64_t now_ns = MonotonicNow();
+  const int64_t good_ns = now_ns - wanted_ns_ < kWantedNs ? std::numeric_limits<int64_t>::max() : kGoodNs;
+  wanted_ns_ = now_ns;
+  ++waiting_;
+  changed_.notify_all();
+  changed_.wait_for(lock, kPatience, [&] {
+    return std::ranges::all_of(all, [&](const std::shared_ptr<Host>& host) {
+      return IsYounger(*host, known_[host->name()], good_ns);
+    });
+  });
+  --waiting_;
+  std::erase_if(known_, [](const auto& known) { return known.second.host.expired(); });
+  std::vector<Line> lines;
+  for (const std::shared_ptr<Host>& host : all) {
+    const auto known = known_.find(host->name());
+    const bool is_known = known != known_.end() && known->second.host.lock() == host;
+    lines.push_back({host, is_known ? known->second.summary : nullptr});
+  }
+  return lines;
+}
+
+bool HostList::IsYounger(const Host& host, const Known& known, int64_t age_ns) {
+  if (known.summary == nullptr || known.host.lock().get() != &host) return false;
+  return MonotonicNow() - known.read_ns < (host.IsSilent(EpochNow()) ? kSilentFreshNs : age_ns);
+}
+
+// The host whose summary is the oldest of those that aren't fresh; null if all are.
+std::shared_ptr<Host> HostList::Next() {
+  std::shared_ptr<Host> next;
+  int64_t oldest_ns = std::numeric_limits<int64_t>::max();
+  for (const std::shared_ptr<Host>& host : hosts_.All()) {
+    const Known& known = known_[host->name()];
+    if (IsYounger(*host, known, kFreshNs) || known.read_ns >= oldest_ns) continue;
+    next = host;
+    oldest_ns = known.read_ns;
+  }
+  return next;
+}
+
+void HostList::Run(const std::stop_token& stop) {
+  std::unique_lock lock(mutex_);
+  while (!stop.stop_requested()) {
+    std::shared_ptr<Host> host;
+    if (MonotonicNow() - wanted_ns_ < kWantedNs) host = Next();
+    if (host == nullptr) {
+      // A reader may wait for a host that was deleted meanwhile.
+      const bool in_vain = waiting_ > 0;
+      changed_.wait_for(lock, stop, kIdle, [&] { return !in_vain && waiting_ > 0; });
+      continue;
+    }
+    lock.unlock();
+    const int64_t begin_ns = MonotonicNow();
+    auto summary = std::make_shared<const Result<HostSummary>>(SummariseHost(*host));
+    const int64_t end_ns = MonotonicNow();
+    lock.lock();
+    known_[host->name()] = {.host = host, .summary = std::move(summary), .read_ns = end_ns};
+    host.reset();
+    changed_.notify_all();
+    if (waiting_ == 0)
+      changed_.wait_for(lock, stop, std::chrono::nanoseconds(end_ns - begin_ns),
+                        [this] { return waiting_ > 0; });
+  }
+}
+
+}  // namespace gpusonde::serve

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/result.h"
+#include "serve/hosts.h"
+#include "store/queries/newest_incidents.h"
+
+namespace gpusonde::serve {
+
+// What the list of hosts shows of one.
+struct HostSummary {
+  int64_t gpus = 0;
+  std::optional<double> busy;                        // 0…1 of the time observed in the last 15 minutes
+  int64_t incidents = 0;                             // in the last 24 hours
+  std::vector<store::NewestIncidents::Line> newest;  // of those, at most 20
+};
+
+// Sums up all hosts while somebody reads their list. Hundreds of hosts take seconds, so a thread of its own
+// does that one host after the other, half of the time, and the first reader waits for it a little.
+// Thread-safe.
+class HostList {
+ public:
+  // `hosts` must outlive it.
+  explicit HostList(Hosts& hosts);
+  ~HostList();
+  HostList(const HostList&) = delete;
+  HostList& operator=(const HostList&) = delete;
+
+  struct Line {
+    std::shared_ptr<Host> host;
+    std::shared_ptr<const Result<HostSummary>> summary;  // null if it isn't read yet
+  };
+  // All hosts by name. Summaries are some 10 s old, or as young as the thread can have them. Waits for the
+  // first ones of each host, and for those of a list that wasn't read lately, at most 5 s.
+  std::vector<Line> Read();
+
+ private:
+  struct Known {
+    std::weak_ptr<Host> host;  // one that was deleted and made anew has another summary
+    std::shared_ptr<const Result<HostSummary>> summary;
+    int64_t read_ns = 0;  // monotonic
+  };
+
+  void Run(const std::stop_token& stop);
+  std::shared_ptr<Host> Next();
+  static bool IsYounger(const Host& host, const Known& known, int64_t age_ns);
+
+  Hosts& hosts_;
+  std::mutex mutex_;  // guards what follows
+  std::condition_variable_any changed_;
+  std::map<std::string, Known> known_;
+  int64_t wanted_ns_;    // monotonic; when it was last read
+  int waiting_ = 0;      // readers
+  std::jthread thread_;  // the last member: it uses the others
+};
+
+}  // namespace gpusonde::serve
