@@ -55,6 +55,8 @@ BENCHMARKS = (
     Benchmark("nvml", "Reading the GPUs' state", "bench/nvml_bench.py", ("bench/nvml_bench.py",)),
     Benchmark("page", "An open page over a day's data", "{build}/bin/bench_fill_days", ("bench/page_bench.py",)),
     Benchmark("record", "Sampling, beside perf record", "bench/record_bench.py", ("bench/record_bench.py",)),
+    Benchmark("serve", "Serve: the agents of 200 machines, simulated", "{build}/bin/bench_serve_feed",
+              ("bench/serve_bench.py",)),
     Benchmark("server", "Server", "{build}/bin/bench_server"),
     Benchmark("start", "From the start to the first flame graph", "bench/start_bench.py", ("bench/start_bench.py",)),
     Benchmark("stacks", "Whole stacks, beside perf record --call-graph dwarf", "bench/stacks_bench.py",
