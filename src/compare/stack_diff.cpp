@@ -35,7 +35,11 @@ std::string WithoutNumber(std::string name) {
   return name;
 }
 
-// The outermost first.
+// Each frame is a level of recursion for what walks the tree and for its destructor, and a recording has
+// stacks of any depth.
+constexpr std::ptrdiff_t kMaxEndFrames = 512;
+
+// The outermost first. Of a stack that is deeper than twice kMaxEndFrames the ends.
 std::vector<std::string> FramesOf(const model::Profile& profile, const std::vector<int32_t>& stack) {
   std::vector<std::string> frames;
   for (auto location = stack.rbegin(); location != stack.rend(); ++location) {
@@ -43,6 +47,11 @@ std::vector<std::string> FramesOf(const model::Profile& profile, const std::vect
     if (lines == 0) frames.push_back(WithoutNumber(model::FrameName(profile, *location)));
     for (size_t i = lines; i > 0; --i)
       frames.push_back(WithoutNumber(model::FrameName(profile, *location, i - 1)));
+  }
+  if (std::ssize(frames) > 2 * kMaxEndFrames) {
+    const auto middle = frames.begin() + kMaxEndFrames;
+    *middle = "[frames left out]";
+    frames.erase(middle + 1, frames.end() - kMaxEndFrames);
   }
   return frames;
 }

@@ -15,6 +15,7 @@
 namespace gpusonde::compare {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -85,6 +86,25 @@ TEST(StackDiff, JoinsTheLayersOfAModel) {
       false, 1);
   ASSERT_EQ(diff.root().children.size(), 2u);
   EXPECT_DOUBLE_EQ(diff.root().children.at("nn.Module: Block").a_ns, 150);
+}
+
+// A recording's stacks are as deep as who wrote it wants, and what walks the tree recurses.
+TEST(StackDiff, AStackOfManyFramesKeepsItsEndsAndItsTime) {
+  std::vector<std::string> frames(20'000, "recursion");
+  frames.front() = "main";
+  frames.back() = "kernel";
+  StackDiff diff(model::ProfileType::kGpu);
+  diff.Add(ProfileOf({{frames, 100}}), false, 1);
+  size_t depth = 0;
+  for (const StackNode* node = &diff.root(); !node->children.empty(); node = &node->children.begin()->second)
+    ++depth;
+  ASSERT_LT(depth, 2'000u);
+  const std::vector<StackLine> changes = diff.Changes(8);
+  ASSERT_EQ(changes.size(), 1u);
+  EXPECT_EQ(changes[0].frames.front(), "main");
+  EXPECT_THAT(changes[0].frames, Contains("[frames left out]").Times(1));
+  EXPECT_EQ(changes[0].frames.back(), "kernel");
+  EXPECT_DOUBLE_EQ(changes[0].more_ns(), -100);
 }
 
 TEST(FlameGraph, SaysChangesInColourAndWords) {
