@@ -215,8 +215,8 @@ void Export(store::Store& store, Input& input, bool gpu) {
 
 // Like the UI of `gpusonde view`.
 void Ask(store::Store& store, Input& input) {
-  constexpr const char* kPaths[] = {"devices",   "flamegraph", "incidents", "overview",
-                                    "processes", "source",     "strips",    "summary"};
+  constexpr const char* kPaths[] = {"devices", "flamegraph", "incidents", "overview", "processes",
+                                    "source",  "strips",     "summary",   "compare",  "usage"};
   constexpr std::pair<const char*, const char*> kParameters[] = {
       {"buckets", "7"},        {"device", "00000000000000010000000000000001"},
       {"file", "a.py"},        {"from_us", "1"},
@@ -225,7 +225,9 @@ void Ask(store::Store& store, Input& input) {
       {"roots", "1"},          {"filter", "foo"},
       {"stream", "7"},         {"to_us", "1700000000000000"},
       {"type", "gpu"},         {"type", "off_cpu"},
-      {"wait", "io"},          {"while_gpu_idle", "1"}};
+      {"wait", "io"},          {"while_gpu_idle", "1"},
+      {"by", "label:team"},    {"base_process", "all"},
+      {"base_to_us", "5"},     {"gpus", "1"}};
   server::HttpRequest request{.path = std::string("/api/v1/") + kPaths[input.Byte() % std::size(kPaths)]};
   for (int count = input.Byte() % 4; count > 0; --count)
     request.query.emplace_back(kParameters[input.Byte() % std::size(kParameters)]);
