@@ -158,6 +158,7 @@ class UpTest(PodsTestCase):
     def setUp(self):
         super().setUp()
         done = subprocess.run([SIMGPU, "env"], capture_output=True, text=True, check=True)
+        self.log = self.folder / "log"
         # A simulated machine of its own.
         self.environment = dict(program.os.environ, LD_LIBRARY_PATH=done.stdout.strip(), SIMGPU_MACHINE=self.folder.name)
         self.addCleanup(subprocess.run, [SIMGPU, "reset"], env=self.environment, check=True)
@@ -173,9 +174,10 @@ class UpTest(PodsTestCase):
 
     def start_up(self, *options):
         kubelet, runtime = self.start_double("kubelet"), self.start_double("runtime")
-        up = subprocess.Popen([program.GPUSONDE, "up", "--state", self.folder / "state", "--listen", "127.0.0.1:0", "--no-open",
-                               "--kubelet-socket", kubelet, "--cri-socket", runtime, "--pod-labels", "app,team", *options],
-                              env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        with self.log.open("w", encoding="utf-8") as log:
+            up = subprocess.Popen([program.GPUSONDE, "up", "--state", self.folder / "state", "--listen", "127.0.0.1:0", "--no-open",
+                                   "--kubelet-socket", kubelet, "--cri-socket", runtime, "--pod-labels", "app,team", *options],
+                                  env=self.environment, stdout=subprocess.PIPE, stderr=log, text=True)
         self.addCleanup(up.communicate)
         self.addCleanup(up.kill)
         for line in up.stdout:
@@ -201,9 +203,12 @@ class UpTest(PodsTestCase):
 
     def stop(self, up):
         up.send_signal(signal.SIGINT)
-        _, errors = up.communicate(timeout=120)
-        self.assertEqual(up.returncode, 0, errors)
-        return errors
+        up.communicate(timeout=120)
+        self.assertEqual(up.returncode, 0, self.logged())
+        return self.logged()
+
+    def logged(self):
+        return self.log.read_text(encoding="utf-8")
 
     def test_a_gpu_that_a_pod_has_and_does_not_use_is_idle(self):
         up = self.start_up()
@@ -231,10 +236,11 @@ class UpTest(PodsTestCase):
         up = self.start_up()
         self.wait_for("no pod holds the GPU", lambda: self.groups("pod").get("ml/notebook-0"))
         self.end_double("kubelet")
-        time.sleep(12)  # a period
+        self.wait_for("no log of its end", lambda: "API does not answer at" in self.logged())
+        time.sleep(2)  # the state of GPUs is read every second
         self.assertIn('pod="notebook-0"', self.get("metrics"), "what it said last stays valid")
         self.start_double("kubelet")
-        time.sleep(22)
+        self.wait_for("no log of its restart", lambda: "API answers again at" in self.logged())
         self.tell("kubelet", List={"reply": {}})
         self.wait_for("kubelet is not asked again", lambda: 'pod="notebook-0"' not in self.get("metrics"))
         errors = self.stop(up)
