@@ -24,9 +24,12 @@ def get(url, endpoint, **parameters):
         return json.load(answer)
 
 
-class View(program.TestCase):
+class View(program.SharedRecordings):
     def setUp(self):
         super().setUp()
+        self.enterContext(self.recorded("shapes", self.record_shapes))
+
+    def record_shapes(self):
         done = self.record(sys.executable, SHAPES, 2, options=("--hz", "499"))
         self.assertEqual(done.returncode, 0, done.stderr)
 
