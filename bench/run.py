@@ -52,6 +52,7 @@ BENCHMARKS = (
     Benchmark("launches", "Listening to a GPU, beside perf record -g", "{build}/lib/libgpusonde-inject.so",
               ("bench/gpu_bench.py",)),
     Benchmark("metrics", "A week of a GPU's state", "{build}/bin/bench_metrics"),
+    Benchmark("nccl", "The NCCL plugin's own cost per collective", "{build}/bin/bench_nccl"),
     Benchmark("nvml", "Reading the GPUs' state", "bench/nvml_bench.py", ("bench/nvml_bench.py",)),
     Benchmark("page", "An open page over a day's data", "{build}/bin/bench_fill_days", ("bench/page_bench.py",)),
     Benchmark("record", "Sampling, beside perf record", "bench/record_bench.py", ("bench/record_bench.py",)),
