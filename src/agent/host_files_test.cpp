@@ -41,7 +41,7 @@ TEST(HostFilesTest, TheCpusOfAWorkloadAreItsAllowedCpusTimesTheTime) {
   EXPECT_EQ(cpus->start_ns, kFilesOffsetNs + 5 * kNanosPerSecond);
   EXPECT_EQ(cpus->bucket_ns, 2 * kNanosPerSecond);
   ASSERT_EQ(cpus->values.size(), 1u);
-  EXPECT_EQ(cpus->values[0], *proc::CountAllowedCpus(::getpid()) * 2 * kNanosPerSecond);
+  EXPECT_EQ(cpus->values[0], int64_t{*proc::CountAllowedCpus(::getpid())} * 2 * kNanosPerSecond);
 }
 
 TEST(HostFilesTest, NothingIsWrittenWithoutWorkloads) {
