@@ -371,29 +371,27 @@ void GpuRows::WriteRange(const cupti::Event& event, const cupti::Range& range, S
   rows_.ranges.Append({.process = session.row.process,
                        .tid = event.tid,
                        .start_ns = Epoch(range.start_ns),
-                       .end_ns = range.end_ns == 0 ? std::nullopt : std::optional(Epoch(range.end_ns)),
+                       .end_ns = EpochIfKnown(range.end_ns),
                        .kind = std::string(range.kind),
                        .domain = ToUtf8(range.domain),
                        .name = ToUtf8(range.text)});
 }
 
 void GpuRows::Write(const cupti::Communicator& communicator, Session& session) {
-  rows_.communicators.Append(
-      {.process = session.row.process,
-       .communicator = CommunicatorId(communicator.communicator),
-       .rank = communicator.rank,
-       .ranks = KnownCount(communicator.ranks),
-       .nodes = KnownCount(communicator.nodes),
-       .name = ToUtf8(communicator.name),
-       .joined_ns = Epoch(communicator.joined_ns),
-       .left_ns = communicator.left_ns == 0 ? std::nullopt : std::optional(Epoch(communicator.left_ns)),
-       .dropped = communicator.dropped,
-       .plugin_version = communicator.plugin_version});
+  rows_.communicators.Append({.process = session.row.process,
+                              .communicator = CommunicatorId(communicator.communicator),
+                              .rank = communicator.rank,
+                              .ranks = KnownCount(communicator.ranks),
+                              .nodes = KnownCount(communicator.nodes),
+                              .name = ToUtf8(communicator.name),
+                              .joined_ns = Epoch(communicator.joined_ns),
+                              .left_ns = EpochIfKnown(communicator.left_ns),
+                              .dropped = communicator.dropped,
+                              .plugin_version = communicator.plugin_version});
 }
 
 void GpuRows::WriteCollective(const cupti::Event& event, const cupti::Collective& collective,
                               Session& session) {
-  const auto time = [&](int64_t ns) { return ns == 0 ? std::nullopt : std::optional(Epoch(ns)); };
   const std::optional<int64_t> element = ElementBytes(collective.datatype);
   int64_t bytes = 0;
   const bool sized = element.has_value() && !__builtin_mul_overflow(collective.count, *element, &bytes);
@@ -405,9 +403,9 @@ void GpuRows::WriteCollective(const cupti::Event& event, const cupti::Collective
        .operation = ToUtf8(collective.operation),
        .sequence = collective.sequence,
        .called_ns = Epoch(collective.called_ns),
-       .enqueued_ns = time(collective.enqueued_ns),
-       .begin_ns = time(collective.begin_ns),
-       .end_ns = time(collective.end_ns),
+       .enqueued_ns = EpochIfKnown(collective.enqueued_ns),
+       .begin_ns = EpochIfKnown(collective.begin_ns),
+       .end_ns = EpochIfKnown(collective.end_ns),
        .gpu_ns = collective.gpu_ns == 0 ? std::nullopt : std::optional(collective.gpu_ns),
        .count = collective.count,
        .datatype = ToUtf8(collective.datatype),

@@ -99,6 +99,10 @@ class GpuRows {
   static bool IsReported(const Session& session, const Launch& launch);
   // Times of an untrusted process may have any value, hence saturated.
   int64_t Epoch(int64_t monotonic_ns) const { return AddSaturated(monotonic_ns, options_.epoch_offset_ns); }
+  // 0: not known.
+  std::optional<int64_t> EpochIfKnown(int64_t monotonic_ns) const {
+    return monotonic_ns == 0 ? std::nullopt : std::optional(Epoch(monotonic_ns));
+  }
 
   void Write(const cupti::SessionBegin& begin, Session& session);
   void Write(const cupti::SessionEnd& end, Session& session);

@@ -219,8 +219,8 @@ void WriteMasks() {
   for (size_t i = 0; i < kMaxCommunicators; ++i) {
     const Communicator& communicator = g_communicators[i];
     if (Load(communicator.used) == 0) continue;
-    const int known = communicator.version <= 4 ? 0xff : communicator.version == 5 ? 0xfff : 0x7fff;
-    if (Load(*communicator.mask) != (mask & known)) Store(*communicator.mask, mask & known);
+    const int known = mask & KnownEvents(communicator.version);
+    if (Load(*communicator.mask) != known) Store(*communicator.mask, known);
   }
 }
 

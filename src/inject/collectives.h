@@ -28,6 +28,9 @@ struct Communicator {
   char name[64] = {};
 };
 
+// The events that an interface of this version knows, as a mask.
+constexpr int KnownEvents(uint32_t version) { return version <= 4 ? 0xff : version == 5 ? 0xfff : 0x7fff; }
+
 // The library's handles for events. NCCL treats them as pointers and never follows them. Their upper 16 bits
 // make them non-canonical addresses, so that they can't be confused with the handles of a chained plugin.
 bool IsOwnHandle(const void* handle);

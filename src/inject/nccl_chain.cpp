@@ -97,8 +97,7 @@ int ReasonsFor(uint64_t type) {
 
 bool Wants(const Communicator& communicator, uint64_t type) {
   if (!communicator.has_chained) return false;
-  const int known = g_chain.version <= 4 ? 0xff : g_chain.version == 5 ? 0xfff : 0x7fff;
-  return type <= INT32_MAX && (static_cast<int>(type) & known) != 0 &&
+  return type <= INT32_MAX && (static_cast<int>(type) & KnownEvents(g_chain.version)) != 0 &&
          (ReasonsFor(type) & ChainedEvents()) != 0;
 }
 

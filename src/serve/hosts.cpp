@@ -2,7 +2,6 @@
 #include "serve/hosts.h"
 
 #include <fmt/format.h>
-#include <sched.h>
 
 #include <algorithm>
 #include <chrono>
@@ -16,6 +15,7 @@
 #include "base/heap.h"
 #include "base/log.h"
 #include "base/time.h"
+#include "base/usable_cpus.h"
 #include "spool/host_name.h"
 
 namespace gpusonde::serve {
@@ -30,11 +30,6 @@ constexpr int64_t kSilentNs = 150 * kNanosPerSecond;
 constexpr int64_t kWatchNs = 15 * kNanosPerSecond;
 constexpr int64_t kNever = std::numeric_limits<int64_t>::min() / 2;
 constexpr int64_t kDayNs = 86'400 * kNanosPerSecond;
-
-int UsableCpus() {
-  cpu_set_t cpus;
-  return ::sched_getaffinity(0, sizeof cpus, &cpus) == 0 ? CPU_COUNT(&cpus) : 1;
-}
 
 // Calls visit(size, changed) for every file of the folder; `changed` is in ns since the epoch.
 template <class Visit>

@@ -2,7 +2,6 @@
 #include "analyze/scale/trace_part.h"
 
 #include <fmt/format.h>
-#include <sched.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -14,6 +13,7 @@
 
 #include "analyze/scale/in_order.h"
 #include "analyze/temporary_file.h"
+#include "base/usable_cpus.h"
 
 namespace gpusonde::analyze {
 namespace {
@@ -59,12 +59,7 @@ FollowOptions FollowOptionsOf(const Options& options) {
   return {.communication = options.communication, .steps = options.steps};
 }
 
-int ThreadsOf(const Options& options) {
-  if (options.threads > 0) return options.threads;
-  cpu_set_t cores;
-  CPU_ZERO(&cores);
-  return ::sched_getaffinity(0, sizeof cores, &cores) == 0 ? std::max(1, CPU_COUNT(&cores)) : 1;
-}
+int ThreadsOf(const Options& options) { return options.threads > 0 ? options.threads : UsableCpus(); }
 
 Result<Division> Division::Make(const std::vector<std::string>& paths, uint64_t parts) {
   Division division;

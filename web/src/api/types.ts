@@ -57,17 +57,9 @@ export interface HostUse {
 }
 
 // An incident in the list of all hosts.
-export interface HostIncident {
+export interface HostIncident
+  extends Pick<Incident, 'id' | 'name' | 'pid' | 'from_us' | 'to_us' | 'slowdown' | 'cause' | 'confidence' | 'sentence'> {
   host: string;
-  id: string;
-  name: string;
-  pid: number;
-  from_us: number;
-  to_us: number | null;
-  slowdown: number;
-  cause: string;
-  confidence: number;
-  sentence: string;
 }
 
 export interface Hosts {
