@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <array>
+
+#include "diagnose/cause.h"
+#include "diagnose/causes/weights.h"
+#include "diagnose/causes/words.h"
+
+namespace gpusonde::diagnose {
+namespace {
+
+// The program is stopped and continued from outside: by SIGSTOP (cpulimit, a batch scheduler), by a debugger
+// or a tracer, or with its cgroup (docker pause). The kernel tells who let it continue, who nearly always
+// also stopped it.
+constexpr std::array kStoppedStates = {State::kStopped};
+
+std::optional<Finding> EvaluateStopped(const Situation& situation) {
+  Finding finding{
+      .explained_ns = ExcessOf(situation, kStoppedStates),
+      .nats = kWeights.stopped.stopped,
+      .sentence = fmt::format("the step was stopped {}, {}", ShareOf(situation, State::kStopped), kStoppers)};
+  for (const bool own : {false, true}) {
+    const auto who = LargestRises(situation.stopped_before, situation.stopped_during, own);
+    if (who.empty() || who.front().first.name.empty()) continue;
+    finding.sentence += fmt::format("; {} let it continue", NameActor(who.front().first));
+    break;
+  }
+  return finding;
+}
+
+}  // namespace
+
+const Cause& Stopped() {
+  static constexpr Cause kCause{CauseId::kStopped,
+                                "stopped",
+                                "Stopped",
+                                "Find out who stops it: a debugger or tracer (TracerPid in "
+                                "/proc/PID/status), SIGSTOP, a frozen cgroup.",
+                                kStoppedStates,
+                                {},
+                                {},
+                                EvaluateStopped};
+  return kCause;
+}
+
+}  // namespace gpusonde::diagnose
