@@ -316,6 +316,35 @@ def stopped(pid):
 
 
 @contextlib.contextmanager
+def limiter(trial, milliseconds):
+    """Stops the process whose steps are logged for these ms of each 90, as cpulimit does."""
+    try:
+        with work(trial, "stop", milliseconds, str(trial.logged)):
+            yield
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(trial.logged, signal.SIGCONT)
+
+
+@contextlib.contextmanager
+def freezer(trial, milliseconds):
+    """Freezes all of the victim's processes for these ms of each 430."""
+    group = groups.ROOT / "freezer" / f"bench-{os.getpid()}"
+    group.mkdir()
+    pids = trial.groups["victim"].pids()
+    try:
+        for pid in pids:
+            (group / "cgroup.procs").write_text(str(pid))
+        with work(trial, "freeze", milliseconds, str(group)):
+            yield
+    finally:
+        (group / "freezer.state").write_text("THAWED")
+        for pid in (group / "cgroup.procs").read_text().split():
+            (group.parent / "cgroup.procs").write_text(pid)
+        group.rmdir()
+
+
+@contextlib.contextmanager
 def nothing(_trial, _amount):
     yield
 
@@ -350,6 +379,7 @@ FAULTS = {
     "memory-copy": lambda trial, amount: work(trial, "memory-copy", amount),
     "cpuset": lambda trial, _amount: cpuset(trial),
     "stopped-loader": lambda trial, _amount: stopped(trial.loader_pid()),
+    "limiter": limiter,
     # test split
     "idle": nothing,
     "compile": lambda trial, amount: heavy(trial, loop(trial, COMPILE, amount)),
@@ -372,6 +402,7 @@ FAULTS = {
     "stopped-rank": lambda trial, _amount: stopped(trial.rank_pid(1)),
     "held-lock": lambda trial, _amount: signalled(trial.victim_pid(), signal.SIGUSR1),
     "one-cpu": lambda trial, _amount: one_cpu(trial),
+    "freezer": freezer,
     "compress": lambda trial, amount: heavy(trial, loop(trial, f"head -c 8M {trial.cached_file} | xz -9 -T1 -c", amount)),
     "disk-write": lambda trial, amount: work(trial, "disk-write", amount, trial.disk_file),
     "copy-file": lambda trial, amount: loop(

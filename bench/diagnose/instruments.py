@@ -12,6 +12,7 @@ import time
 
 PERIOD_S = 0.25
 PROC = pathlib.Path("/proc")
+FREEZER = pathlib.Path("/sys/fs/cgroup/freezer")
 
 
 def machine_cpu_ns():
@@ -81,6 +82,17 @@ def allowed_cpus(pids):
     return most
 
 
+def is_stopped(pid):
+    """Whether a process is stopped by a signal or a tracer, or frozen with its control group."""
+    with contextlib.suppress(OSError):
+        if (PROC / str(pid) / "stat").read_text().rsplit(")", 1)[1].split()[0] in "Tt":
+            return True
+        groups = (PROC / str(pid) / "cgroup").read_text().splitlines()
+        path = next(line.rsplit(":", 1)[1] for line in groups if ":freezer:" in line)
+        return path != "/" and (FREEZER / path[1:] / "freezer.state").read_text().strip() == "FROZEN"
+    return False
+
+
 def retransmits(pid="self"):
     """Reads a file in the network namespace of a process."""
     lines = (PROC / str(pid) / "net/snmp").read_text().splitlines()
@@ -140,7 +152,7 @@ class Sampler:
             "cpu_ns": {name: group.cpu_ns() for name, group in self.groups.items()},
             "failcnt": int(victim.read("memory", "memory.failcnt")), "switches": switches(pids),
             "retransmits": again, "sent_bytes": sent, "net_rx": received(), "interrupts_ns": interrupts_ns(),
-            "allowed_cpus": allowed_cpus(pids),
+            "allowed_cpus": allowed_cpus(pids), "stopped": any(map(is_stopped, pids)),
             "threads": {str(pid): schedstat(pid) for pid in pids}}
 
     def run(self):

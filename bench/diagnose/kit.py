@@ -12,7 +12,8 @@ import score
 SPLIT = "kit"
 CAUSES = ("block_io", "cpu_contention", "cpu_contention_own", "cpu_quota", "fewer_cpus", "gpu_clocks", "gpu_fault",
           "gpu_neighbour", "hang", "host_steal", "interrupt_pressure", "io_throttling", "memory_pressure", "more_cpu_work",
-          "network_contention", "packet_loss", "pcie_pressure", "slow_cpu", "slow_data_loading", "straggler")
+          "network_contention", "packet_loss", "pcie_pressure", "slow_cpu", "slow_data_loading", "stopped",
+          "straggler")
 WANTED = {"begin_ns": int, "end_ns": int, "ms_before": (int, float), "ms_during": (int, float), "causes": list}
 MAY_BE = {"pid": int, "first_slow_ns": int, "cause_ms": dict, "root": str, "void": str, "victim": str, "fault": str}
 

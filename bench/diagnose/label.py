@@ -133,7 +133,8 @@ def mechanisms(record, samples, clean, active, before, during):
     def log_ms(column):
         return mean_ms(during, lambda step: step[column]) - mean_ms(before, lambda step: step[column])
 
-    return {"run_delay": waited_ms(threads_during, ms_during) - waited_ms(threads_before, ms_before),
+    stopped_ms = (level(samples, active, was_stopped) - level(samples, clean, was_stopped)) * ms_during
+    return {"stopped": stopped_ms, "run_delay": waited_ms(threads_during, ms_during) - waited_ms(threads_before, ms_before),
             "cpu": cpu_ms(threads_during, ms_during) - cpu_ms(threads_before, ms_before),
             "data": log_ms(2), "disk": log_ms(3), "gpu": log_ms(4)}
 
@@ -146,7 +147,7 @@ def ms_of(cause, explained):
             "more_cpu_work": explained["cpu"], "interrupt_pressure": max(explained["cpu"], explained["run_delay"]),
             "network_contention": explained["data"] - late, "packet_loss": explained["data"] - late,
             "straggler": min(explained["data"], late), "gpu_neighbour": explained["gpu"], "gpu_clocks": explained["gpu"],
-            "gpu_fault": explained["gpu"], "pcie_pressure": explained["gpu"]}.get(cause, explained["run_delay"])
+            "gpu_fault": explained["gpu"], "pcie_pressure": explained["gpu"], "stopped": explained["stopped"]}.get(cause, explained["run_delay"])
 
 
 def root_of(record, samples, clean, active, late_ms, ms_before, ms_during):
@@ -186,6 +187,10 @@ def late_rank_ms(folder, clean, active):
 
 def allowed_cpus(sample):
     return sample.get("allowed_cpus", 0)
+
+
+def was_stopped(sample):
+    return sample.get("stopped", False)
 
 
 def sent_bytes(sample):
@@ -239,6 +244,7 @@ def causes_of(record, samples, clean, active, explained, ms_before, ms_during, v
         labels.add("packet_loss")
     if "straggler" in faults and {"data", "late_rank"} <= enough:
         labels.add("straggler")
+    labels |= faults & {"stopped"} & enough
     if "gpu" in enough:
         labels |= faults & {"gpu_neighbour", "gpu_clocks", "gpu_fault", "pcie_pressure"}
     return sorted(labels)

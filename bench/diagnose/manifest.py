@@ -116,6 +116,7 @@ TRAIN = {
     "memory-copy": (("stencil",), (1,), "slow_cpu"),
     "stress-stream": (("stencil",), (1, 2), "slow_cpu"),
     "cpuset": ((*TRAINERS, *TRAIN_LOADING), (1,), "fewer_cpus"),
+    "limiter": (("stencil", *TRAINERS, *TRAIN_LOADING), (20, 40), "stopped"),
     "stopped-loader": (("trainer",), (1,), ""),
 }
 # Two faults at once: [(fault, amount, label if confirmed), …] by victim.
@@ -153,6 +154,7 @@ TEST = {
     "memory-fill": (("stencil-large",), (1,), "slow_cpu"),
     "stopped-rank": ((*TEST_RANKS, *TEST_NETWORKED), (1,), "hang"),
     "one-cpu": (("hasher", *TEST_LOADING), (1,), "fewer_cpus"),
+    "freezer": (("stencil-large", *TEST_TRAINERS, *TEST_LOADING), (150, 250), "stopped"),
     "held-lock": (("inference-large",), (1,), ""),
 }
 TEST_PAIRS = {

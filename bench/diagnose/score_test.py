@@ -34,14 +34,15 @@ class MadeUp(unittest.TestCase):
     def trial(self, name="train-1-000", slow_ms=200, intended="cpu_contention", delay=0.0, disk_ms=0, foreign=0.0,
               injector=1.0, incidents=(), data_ms=0, disk_busy=0.0, again=0.0, sent=0.0, rank_ms=None, also=(),
               rank_delay=0.0, rank_cpu=0.0, seen_s=1.0, packets=0, active=((BEGIN, END),), after_ms=100, step_mb=0,
-              cpus=2):
+              cpus=2, stopped=False):
         """Steps of 100 ms from 5 s on, and of `slow_ms` during the fault. During the fault, its threads wait for a CPU `delay`
         of that time, its disk calls take `disk_ms` of a step, and the sum over all ranks takes `data_ms`. The disk is busy for 0.5 of
         the time, and `disk_busy` more during the fault; the ranks retransmit `again` segments and send `sent` MB more per second,
         and send `step_mb` in each step themselves. Another rank's own part of a step takes 50 ms, and `rank_ms` during the fault,
         in which it waits for a CPU `rank_delay` of the time or runs `rank_cpu` more of it. Incidents are detected, and named,
         `seen_s` after they began. `packets` per second are handled in softirqs, which take a third of the machine. The fault is
-        active in the windows `active`, in which its threads may use `cpus` instead of 2; steps after it take `after_ms`."""
+        active in the windows `active`, in which its threads may use `cpus` instead of 2, and may be `stopped`; steps after it take
+        `after_ms`."""
         folder = self.out / "trials" / name
         folder.mkdir(parents=True)
         lines, ends, at = [], [], 5 * SECOND
@@ -70,6 +71,7 @@ class MadeUp(unittest.TestCase):
                 "cpu_ns": {"victim": time_ns // 2, "agent": 0, "injector": int(injector * faulty_ns)}, "failcnt": 0,
                 "switches": 0, "net_rx": packets * faulty_ns // SECOND,
                 "allowed_cpus": cpus if any(begin <= time_ns < end for begin, end in active) else 2,
+                "stopped": stopped and any(begin <= time_ns < end for begin, end in active),
                 "interrupts_ns": int(0.7 * faulty_ns) if packets else 0,
                 "retransmits": int(again * faulty_ns / SECOND), "threads": {
                     "7": {"7": [time_ns // 2, int(delay * faulty_ns)]},
@@ -114,6 +116,11 @@ class MadeUp(unittest.TestCase):
         smaller = self.trial("train-1-000", intended="fewer_cpus", delay=0.5, injector=0.0, cpus=1)
         same = self.trial("train-1-001", intended="fewer_cpus", delay=0.5, injector=0.0)
         self.assertEqual([label.label(folder)["causes"] for folder in (smaller, same)], [["fewer_cpus"], []])
+
+    def test_who_is_stopped_must_be_seen_stopped(self):
+        seen = self.trial("train-1-000", intended="stopped", stopped=True)
+        unseen = self.trial("train-1-001", intended="stopped")
+        self.assertEqual([label.label(folder)["causes"] for folder in (seen, unseen)], [["stopped"], []])
 
     def test_others_that_send_are_seen_though_the_ranks_send_less(self):
         busy = self.trial("train-1-000", intended="network_contention", data_ms=90, step_mb=4, sent=15)

@@ -9,7 +9,8 @@ disk-write (AMOUNT processes, with direct I/O), cached-read (of FILE, through th
 and kept), memory-copy (AMOUNT processes that copy more than the caches hold), memory-fill (that write as much), receive (accepts
 all traffic to the address FILE), send (AMOUNT streams to that address), fetch (AMOUNT streams of short transfers to it), flood
 (AMOUNT streams of small datagrams to it), fragments (of datagrams that have to be fragmented), wake (two threads that wake each
-other, AMOUNT times per second).
+other, AMOUNT times per second), stop (process FILE, for AMOUNT ms of each 90), freeze (the control group FILE, for AMOUNT ms of
+each 430).
 """
 
 import ctypes
@@ -17,6 +18,7 @@ import mmap
 import os
 import random
 import select
+import signal
 import socket
 import sys
 import threading
@@ -24,6 +26,7 @@ import time
 
 MB = 1 << 20
 PORT = 9009
+STOP_EVERY_MS, FREEZE_EVERY_MS = 90, 430  # no multiples of the instruments' period
 
 
 def compute():
@@ -139,6 +142,23 @@ def datagrams(address, size):
                 pass
 
 
+def stop(pid, milliseconds):
+    while True:
+        os.kill(pid, signal.SIGSTOP)
+        time.sleep(milliseconds / 1000)
+        os.kill(pid, signal.SIGCONT)
+        time.sleep(max(0.0, STOP_EVERY_MS - milliseconds) / 1000)
+
+
+def freeze(group, milliseconds):
+    with open(f"{group}/freezer.state", "w", encoding="ascii", buffering=1) as state:
+        while True:
+            state.write("FROZEN\n")
+            time.sleep(milliseconds / 1000)
+            state.write("THAWED\n")
+            time.sleep(max(0.0, FREEZE_EVERY_MS - milliseconds) / 1000)
+
+
 def main():
     kind, amount, path = sys.argv[1], int(sys.argv[2]), (sys.argv[3:] or [""])[0]
     ctypes.CDLL(None).prctl(15, f"job-{random.randrange(16 ** 4):04x}".encode(), 0, 0, 0)
@@ -146,9 +166,10 @@ def main():
             "disk-write": lambda: write(path), "cached-read": lambda: read(path, 0), "memory": lambda: hold(amount),
             "memory-copy": copy, "memory-fill": fill, "receive": lambda: receive(path), "send": lambda: send(path, 0),
             "fetch": lambda: send(path, 4 * MB), "wake": lambda: wake(amount), "flood": lambda: datagrams(path, 32),
-            "fragments": lambda: datagrams(path, 60_000)}
+            "fragments": lambda: datagrams(path, 60_000), "stop": lambda: stop(int(path), amount),
+            "freeze": lambda: freeze(path, amount)}
     children = []
-    for _ in range(1 if kind in ("memory", "wake") else amount):
+    for _ in range(1 if kind in ("memory", "wake", "stop", "freeze") else amount):
         child = os.fork()
         if child == 0:
             ctypes.CDLL(None).prctl(1, 9, 0, 0, 0)  # PR_SET_PDEATHSIG, SIGKILL: end with the parent

@@ -19,7 +19,7 @@
 namespace gpusonde::agent {
 
 // Host signals that are polled: pressure and steal of the machine, throttling by the cgroups of workloads,
-// and the CPUs that these may use. Needs no privileges. Not thread-safe.
+// the CPUs that these may use, and whether they are stopped. Needs no privileges. Not thread-safe.
 class HostFiles {
  public:
   // Also reads the throttling of this process's cgroups. Call it again for all workloads each round; others

@@ -2,8 +2,11 @@
 #include "agent/host_files.h"
 
 #include <gtest/gtest.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <optional>
 #include <span>
 #include <string>
@@ -42,6 +45,34 @@ TEST(HostFilesTest, TheCpusOfAWorkloadAreItsAllowedCpusTimesTheTime) {
   EXPECT_EQ(cpus->bucket_ns, 2 * kNanosPerSecond);
   ASSERT_EQ(cpus->values.size(), 1u);
   EXPECT_EQ(cpus->values[0], int64_t{*proc::CountAllowedCpus(::getpid())} * 2 * kNanosPerSecond);
+}
+
+// The time of a child's stops in [5 s, 7 s) of the clock that HostFiles is given.
+int64_t StoppedNs(int32_t child) {
+  HostFiles files;
+  files.SetWorkloads({{kPolled, child}});
+  int64_t stopped_ns = -1;
+  for (const int64_t now_ns : {5 * kNanosPerSecond, 7 * kNanosPerSecond}) {
+    model::BatchBuilder<decltype(model::kSignals)> rows(model::kSignals);
+    files.Write(kFilesSource, kFilesOffsetNs, now_ns, [](int32_t) { return std::optional(kPolled); }, rows);
+    for (const model::Signal& row : model::RowsOf(model::kSignals, rows.Take()))
+      if (row.metric == "process.stopped") stopped_ns = row.values.at(0);
+  }
+  return stopped_ns;
+}
+
+TEST(HostFilesTest, AStoppedWorkloadIsStoppedForTheTimeBetweenTwoReadings) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    for (;;) ::pause();
+  }
+  EXPECT_EQ(StoppedNs(child), 0);
+  ::kill(child, SIGSTOP);
+  ASSERT_EQ(::waitpid(child, nullptr, WUNTRACED), child);
+  EXPECT_EQ(StoppedNs(child), 2 * kNanosPerSecond);
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
 }
 
 TEST(HostFilesTest, NothingIsWrittenWithoutWorkloads) {

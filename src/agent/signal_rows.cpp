@@ -18,9 +18,9 @@ constexpr int64_t kMaxEmpty = 16;
 model::Metric MetricOf(gpusonde_signal signal) {
   using enum model::Metric;
   constexpr model::Metric kMetrics[GPUSONDE_SIGNALS] = {
-      kThreadRunning,  kThreadRunQueue, kThreadBlockedIo,   kThreadBlocked,     kThreadWaiting,
-      kThreadSleeping, kThreadNetwork,  kThreadInterrupted, kThreadReclaim,     kThreadDisplaced,
-      kNetworkQueued,  kDiskBytes,      kNetworkBytes,      kNetworkRetransmits};
+      kThreadRunning,  kThreadRunQueue, kThreadBlockedIo,   kThreadBlocked, kThreadWaiting,
+      kThreadSleeping, kThreadNetwork,  kThreadInterrupted, kThreadReclaim, kThreadDisplaced,
+      kThreadStopped,  kNetworkQueued,  kDiskBytes,         kNetworkBytes,  kNetworkRetransmits};
   return kMetrics[signal];
 }
 

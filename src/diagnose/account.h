@@ -30,11 +30,12 @@ enum class State : uint8_t {
   kRunQueue,
   kRunQueueOwn,
   kSleeping,
+  kStopped,
   kThrottled,
   kUnexplained,
   kWaiting,
 };
-inline constexpr size_t kStates = 19;
+inline constexpr size_t kStates = 20;
 
 // The state's metric in the catalogue, which lists them in the same order.
 constexpr model::Metric MetricOf(State state) {

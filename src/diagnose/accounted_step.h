@@ -22,9 +22,10 @@ struct AccountedStep {
   bool slow = false;   // counted in the sum of slow steps
 };
 
-// Returns the time in which the path waited for something that was idle itself, ns.
+// Returns the time in which the path was stopped, or waited for something that was idle itself, ns.
 inline double IdleNs(const PathAccount& path) {
-  double idle = path.states[State::kWaiting] + path.states[State::kUnexplained];
+  double idle =
+      path.states[State::kStopped] + path.states[State::kWaiting] + path.states[State::kUnexplained];
   for (const auto& [who, rank] : path.ranks) idle += rank.idle;
   return idle;
 }

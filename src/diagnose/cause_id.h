@@ -26,6 +26,7 @@
   X(PciePressure)          \
   X(SlowCpu)               \
   X(SlowDataLoading)       \
+  X(Stopped)               \
   X(Straggler)
 
 namespace gpusonde::diagnose {

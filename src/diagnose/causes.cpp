@@ -74,7 +74,9 @@ const RankActivity* MainActivity(const RankPart& rank) {
       RankActivity{State::kBlocked, std::nullopt, "it was blocked in the kernel"},
       RankActivity{State::kReclaim, CauseId::kMemoryPressure, "it reclaimed memory"},
       RankActivity{State::kInterrupted, CauseId::kInterruptPressure, "interrupts took its CPU"},
-      RankActivity{State::kSleeping, std::nullopt, "it slept"}};
+      RankActivity{State::kSleeping, std::nullopt, "it slept"},
+      RankActivity{State::kStopped, CauseId::kStopped,
+                   "it was stopped by a signal, a tracer or a frozen cgroup"}};
   const auto rise_in = [&](const RankActivity& activity) {
     return rank.during[activity.state] - rank.before[activity.state];
   };

@@ -179,19 +179,46 @@ TEST_F(CausesTest, ARankThatComesLastIsNamedWithTheReason) {
   EXPECT_THAT(FormatJson(diagnosis), HasSubstr("root.cpu_contention"));
 }
 
-TEST_F(CausesTest, ARankThatIsIdleForSecondsIsAHangAndIsNamed) {
-  world.AddRank();
-  world.Run({.rank_runs_ns = kMs}, 150);
-  world.Run({.rank_stopped_ns = 8 * kNanosPerSecond});
-  world.Run({.rank_runs_ns = kMs}, 150);
-  for (const Report& report : world.Finish()) {
-    if (report.incident.process != world.workload) continue;
-    EXPECT_EQ(report.incident.cause, "hang") << FormatText(diagnosis);
-    EXPECT_THAT(report.incident.sentence, HasSubstr("a step waited 8 s for train (process 13)"));
-    EXPECT_LT(Confidence(report, "straggler"), 0.5);
-    return;
+class IdleRankTest : public CausesTest {
+ protected:
+  // The workload's incident after one step in which the other rank was idle for 8 s.
+  Report Idle(const World::Step& step) {
+    world.AddRank();
+    world.Run({.rank_runs_ns = kMs}, 150);
+    world.Run(step);
+    world.Run({.rank_runs_ns = kMs}, 150);
+    for (const Report& report : world.Finish())
+      if (report.incident.process == world.workload) return report;
+    ADD_FAILURE() << "no incident";
+    return {};
   }
-  FAIL() << "no incident";
+};
+
+TEST_F(IdleRankTest, ARankThatIsIdleForSecondsIsAHangAndIsNamed) {
+  const Report report = Idle({.rank_idle_ns = 8 * kNanosPerSecond});
+  EXPECT_EQ(report.incident.cause, "hang") << FormatText(diagnosis);
+  EXPECT_THAT(report.incident.sentence,
+              HasSubstr("a step waited 8 s for train (process 13), which did nothing"));
+  EXPECT_LT(Confidence(report, "straggler"), 0.5);
+}
+
+TEST_F(IdleRankTest, ARankThatIsStoppedForSecondsIsAHangThatSaysSo) {
+  const Report report = Idle({.rank_stopped_ns = 8 * kNanosPerSecond});
+  EXPECT_EQ(report.incident.cause, "hang") << FormatText(diagnosis);
+  EXPECT_THAT(report.incident.sentence,
+              HasSubstr("a step waited 8 s for train (process 13), which was stopped by a signal"));
+}
+
+TEST_F(CausesTest, AProgramThatIsStoppedNowAndThenNamesWhoContinuesIt) {
+  const Report report = Slow({}, {.stopped_ns = 30 * kMs});
+  EXPECT_EQ(report.incident.cause, "stopped") << FormatText(diagnosis);
+  EXPECT_THAT(report.incident.sentence, HasSubstr("stress (process 99) in /batch.slice let it continue"));
+}
+
+// The wait for the GPU is over long before the program may go on.
+TEST_F(CausesTest, AProgramThatIsStoppedWhileItWaitsForTheGpuDoesNotWaitForIt) {
+  const Report report = Slow({.gpu_ns = 5 * kMs}, {.stopped_ns = 30 * kMs, .gpu_ns = 5 * kMs});
+  EXPECT_EQ(report.incident.cause, "stopped") << FormatText(diagnosis);
 }
 
 TEST_F(CausesTest, AnotherGpuProgramOnTheMachineIsNotARank) {

@@ -89,12 +89,13 @@ class Accountant {
     const auto length = static_cast<double>(end_ns - begin_ns);
     const ThreadParts parts = SplitTime(time);
     Account& states = account_.states;
-    // Interrupts, reclaim and the run queue delay the path whatever else happens.
+    // Interrupts, reclaim, stops and the run queue delay the path whatever else happens.
     states[State::kInterrupted] += parts.interrupted;
     states[State::kReclaim] += parts.reclaim;
     AddRunQueue(time, 1);
+    AddStopped(time, 1);
     // A wait for the GPU sleeps or spins. It counts where the thread had a CPU or wanted none.
-    double open = std::max(0.0, length - parts.interrupted - parts.run_queue - parts.reclaim);
+    double open = std::max(0.0, length - parts.interrupted - parts.run_queue - parts.reclaim - parts.stopped);
     const GpuWait wait = WaitIn(begin_ns, end_ns);
     const double gpu = std::min(wait.total(), open);
     if (wait.total() > 0) AddGpu(wait, gpu / wait.total());
@@ -141,6 +142,11 @@ class Accountant {
     states[State::kBlockedIo] += factor * parts.blocked_io;
   }
 
+  void AddStopped(const ThreadTime& time, double factor) {
+    account_.states[State::kStopped] += factor * time.stopped;
+    for (const auto& [who, ns] : time.stopped_by) account_.stopped_by[who] += factor * ns;
+  }
+
   void AddRunQueue(const ThreadTime& time, double factor) {
     AddRunQueue(time, factor, account_.states, account_.behind);
   }
@@ -173,6 +179,7 @@ class Accountant {
       const ThreadTime time = host_.Of(loader, *thread, from_ns_, to_ns_);
       AddActive(SplitTime(time), 1, State::kLoader, states);
       states[State::kNetwork] += time.network;
+      states[State::kStopped] += time.stopped;
       AddRunQueue(time, 1, states, account_.loaders_behind);
     }
   }
@@ -201,6 +208,7 @@ class Accountant {
     const double factor = ns / known;
     AddActive(SplitTime(time), factor, State::kLoader, states);
     AddRunQueue(time, factor);
+    AddStopped(time, factor);
     states[State::kSleeping] += factor * time.sleeping;
     account_.idle[State::kSleeping] += factor * time.sleeping;
     AddWaitOf(who, factor * time.waiting, begin_ns, end_ns, depth);
@@ -283,10 +291,11 @@ class Accountant {
 
   // Adds what the rank did by itself within `ns`.
   void AddRank(RankAccount& rank, const ThreadTime& time, double factor, double ns) const {
-    const double did = time.total() - time.waiting - time.network - time.sleeping;
+    const double did = time.total() - time.waiting - time.network - time.sleeping - time.stopped;
     rank.idle += std::max(0.0, ns - factor * did);
     AddActive(SplitTime(time), factor, State::kCpu, rank.states);
     rank.states[State::kSleeping] += factor * time.sleeping;
+    rank.states[State::kStopped] += factor * time.stopped;
     AddRunQueue(time, factor, rank.states, rank.behind);
   }
 
@@ -367,6 +376,7 @@ void PathAccount::Add(const PathAccount& other, double factor) {
     for (const auto& [whom, ns] : rank.behind) ranks[who].behind[whom] += factor * ns;
   }
   for (const auto& [who, ns] : other.behind) behind[who] += factor * ns;
+  for (const auto& [who, ns] : other.stopped_by) stopped_by[who] += factor * ns;
   for (const auto& [who, ns] : other.loaders_behind) loaders_behind[who] += factor * ns;
 }
 

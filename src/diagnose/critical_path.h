@@ -39,7 +39,7 @@ struct Program {
 // What a rank did while others waited for it, ns, and who ran while it was runnable.
 struct RankAccount {
   Account states;
-  double idle = 0;  // it slept, or waited for an unknown process
+  double idle = 0;  // it slept, was stopped, or waited for an unknown process
   std::map<Id128, double> behind;
 };
 
@@ -51,6 +51,7 @@ struct PathAccount {
   Account idle;
   double launch_thread_asleep = 0;  // of the idle time: sleeps that the launch thread asked for
   std::map<Id128, double> behind;
+  std::map<Id128, double> stopped_by;  // State::kStopped by who let the path continue; zero id: unknown
   std::map<Id128, RankAccount> ranks;  // State::kPeer by the rank that came last
   // What the loaders did in the whole step, whether or not anyone waited for them: the sum over all loaders,
   // without their own waits.

@@ -36,6 +36,8 @@ double* PartOf(ThreadTime& time, Metric metric) {
       return &time.reclaim;
     case Metric::kThreadDisplaced:
       return &time.displaced;
+    case Metric::kThreadStopped:
+      return &time.stopped;
     default:
       return nullptr;
   }
@@ -59,10 +61,12 @@ ThreadTime& ThreadTime::Add(const ThreadTime& other, double factor) {
   interrupted += factor * other.interrupted;
   reclaim += factor * other.reclaim;
   displaced += factor * other.displaced;
+  stopped += factor * other.stopped;
   for (const auto& [who, ns] : other.behind) behind[who] += factor * ns;
   for (const auto& [who, ns] : other.waiting_for) waiting_for[who] += factor * ns;
   for (const auto& [who, ns] : other.sent_by) sent_by[who] += factor * ns;
   for (const auto& [who, ns] : other.displaced_by) displaced_by[who] += factor * ns;
+  for (const auto& [who, ns] : other.stopped_by) stopped_by[who] += factor * ns;
   return *this;
 }
 
@@ -100,6 +104,7 @@ void HostTimeline::AddToThread(Buckets& buckets, const model::Signal& signal, Me
     if (metric == Metric::kThreadWaiting) cell.time.waiting_for[other] += here;
     if (metric == Metric::kThreadNetwork) cell.time.sent_by[other] += here;
     if (metric == Metric::kThreadDisplaced) cell.time.displaced_by[other] += here;
+    if (metric == Metric::kThreadStopped) cell.time.stopped_by[other] += here;
   }
 }
 

@@ -16,7 +16,7 @@
 
 namespace gpusonde::diagnose {
 
-// Time by thread state, ns. The first seven states sum to at most the length of the interval.
+// Time by thread state, ns. The first eight states sum to at most the length of the interval.
 struct ThreadTime {
   double running = 0;
   double run_queue = 0;
@@ -25,6 +25,7 @@ struct ThreadTime {
   double waiting = 0;
   double sleeping = 0;
   double network = 0;                   // waiting until a packet arrived
+  double stopped = 0;                   // by a signal, a tracer or a frozen cgroup
   double interrupted = 0;               // part of running
   double reclaim = 0;                   // part of running and blocked
   double displaced = 0;                 // part of run_queue
@@ -33,8 +34,11 @@ struct ThreadTime {
   std::map<Id128, double> sent_by;      // network by who sent the packet; zero id: unknown
   // displaced by who ran on another CPU while the thread waited behind its own program; zero id: unknown
   std::map<Id128, double> displaced_by;
+  std::map<Id128, double> stopped_by;  // stopped by who let the thread continue; zero id: unknown
 
-  double total() const { return running + run_queue + blocked_io + blocked + waiting + sleeping + network; }
+  double total() const {
+    return running + run_queue + blocked_io + blocked + waiting + sleeping + network + stopped;
+  }
   ThreadTime& Add(const ThreadTime& other, double factor = 1);
 };
 

@@ -119,6 +119,7 @@ void DescribeSignals(const SignalScope& scope, Situation& situation) {
   AddShare(scope, Metric::kCgroupThrottled, scope.program.process, situation);
   AddShare(scope, Metric::kCgroupIoThrottled, scope.program.process, situation);
   AddShare(scope, Metric::kProcessCpus, scope.program.process, situation);
+  AddShare(scope, Metric::kProcessStopped, scope.program.process, situation);
   situation.disk_before = UseOf(scope, Metric::kDiskBytes, scope.calm);
   situation.disk_during = UseOf(scope, Metric::kDiskBytes, scope.incident);
   situation.network_before = UseOf(scope, Metric::kNetworkBytes, scope.calm);

@@ -29,7 +29,7 @@ struct Change {
 struct RankPart {
   std::string name;  // "python (process 412)"
   Account before, during;
-  double idle_before = 0, idle_during = 0;  // it slept, or waited for an unknown process
+  double idle_before = 0, idle_during = 0;  // it slept, was stopped, or waited for an unknown process
   Shares cpu_before, cpu_during;
   // If that rank has an incident of its own with a known cause: the cause, and the sentence.
   std::optional<CauseId> cause;
@@ -45,12 +45,15 @@ struct Situation {
   double slowdown = 1;
   // Means per step, ns: of clean steps of the same types, and of the steps since the onset.
   Account before, during;
-  // The longest time within one step in which its critical path waited for something that was idle itself.
+  // The longest time within one step in which its critical path was stopped, or waited for something that was
+  // idle itself.
   double idle_ns = 0;
-  bool unfinished = false;          // no step has ended since the onset
-  int64_t silent_ns = 0;            // time since the last GPU work
-  bool signals_known = false;       // whether any host signals of the workload were received
-  Shares cpu_before, cpu_during;    // run-queue delay of the critical path by who ran instead, ns per step
+  bool unfinished = false;        // no step has ended since the onset
+  int64_t silent_ns = 0;          // time since the last GPU work
+  bool signals_known = false;     // whether any host signals of the workload were received
+  Shares cpu_before, cpu_during;  // run-queue delay of the critical path by who ran instead, ns per step
+  // Time in which the critical path was stopped, by who let it continue; ns per step.
+  Shares stopped_before, stopped_during;
   Shares disk_before, disk_during;  // bytes per second
   // Bytes per second that had to queue for a network device; the ranks of the job count as `own`, too.
   Shares network_before, network_during;

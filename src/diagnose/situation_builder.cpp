@@ -18,9 +18,9 @@ namespace {
 void BlameLoaders(const PathAccount& before, PathAccount& during) {
   double late = std::max(0.0, during.states[State::kLoader] - before.states[State::kLoader]);
   late -= std::max(0.0, during.loaders[State::kLoader] - before.loaders[State::kLoader]);
-  constexpr std::array kReasons = {State::kRunQueue,    State::kRunQueueOwn, State::kThrottled,
-                                   State::kBlocked,     State::kBlockedIo,   State::kReclaim,
-                                   State::kInterrupted, State::kIoThrottled, State::kNetwork};
+  constexpr std::array kReasons = {
+      State::kRunQueue, State::kRunQueueOwn, State::kThrottled,   State::kBlocked, State::kBlockedIo,
+      State::kReclaim,  State::kInterrupted, State::kIoThrottled, State::kNetwork, State::kStopped};
   double grown = 0;
   for (const State reason : kReasons) grown += std::max(0.0, during.loaders[reason] - before.loaders[reason]);
   if (late <= 0 || grown <= 0) return;
@@ -98,6 +98,8 @@ Situation BuildSituation(const IncidentView& incident, const SituationContext& c
   situation.during *= per_step;
   situation.cpu_before = SharesOf(before.behind, per_step, context);
   situation.cpu_during = SharesOf(during.behind, per_step, context);
+  situation.stopped_before = SharesOf(before.stopped_by, per_step, context);
+  situation.stopped_during = SharesOf(during.stopped_by, per_step, context);
   for (const auto& [who, rank] : during.ranks) {
     const auto was = before.ranks.find(who);
     situation.ranks.push_back(DescribeRank(who, was == before.ranks.end() ? nullptr : &was->second, rank,

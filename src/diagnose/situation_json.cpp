@@ -73,6 +73,11 @@ class Reader {
   void Read(const Json& object, const char* key, T& value) {
     Convert(Field(object, key), key, value);
   }
+  // For a field that situations of earlier builds lack.
+  template <class T>
+  void ReadIfPresent(const Json& object, const char* key, T& value) {
+    if (object.contains(key)) Read(object, key, value);
+  }
 
  private:
   void Convert(const Json& json, std::string_view key, double& value) {
@@ -173,6 +178,8 @@ std::string WriteSituation(const Situation& situation) {
   json.Field("silent_ns", situation.silent_ns).Field("signals_known", situation.signals_known);
   WriteShares(json, "cpu_before", situation.cpu_before);
   WriteShares(json, "cpu_during", situation.cpu_during);
+  WriteShares(json, "stopped_before", situation.stopped_before);
+  WriteShares(json, "stopped_during", situation.stopped_during);
   WriteShares(json, "disk_before", situation.disk_before);
   WriteShares(json, "disk_during", situation.disk_during);
   WriteShares(json, "network_before", situation.network_before);
@@ -213,6 +220,8 @@ Result<Situation> ReadSituation(std::string_view line) {
   reader.Read(json, "signals_known", situation.signals_known);
   reader.Read(json, "cpu_before", situation.cpu_before);
   reader.Read(json, "cpu_during", situation.cpu_during);
+  reader.ReadIfPresent(json, "stopped_before", situation.stopped_before);
+  reader.ReadIfPresent(json, "stopped_during", situation.stopped_during);
   reader.Read(json, "disk_before", situation.disk_before);
   reader.Read(json, "disk_during", situation.disk_during);
   reader.Read(json, "network_before", situation.network_before);

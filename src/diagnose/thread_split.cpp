@@ -10,7 +10,8 @@ ThreadParts SplitTime(const ThreadTime& time) {
                     .run_queue = time.run_queue,
                     .waiting = time.waiting,
                     .sleeping = time.sleeping,
-                    .network = time.network};
+                    .network = time.network,
+                    .stopped = time.stopped};
   const double ran = time.running - parts.interrupted;
   parts.reclaim = std::min(time.reclaim, ran + time.blocked + time.blocked_io);
   const double running = std::min(parts.reclaim, ran);

@@ -16,9 +16,11 @@ struct ThreadParts {
   double waiting = 0;
   double sleeping = 0;
   double network = 0;
+  double stopped = 0;
 
   double total() const {
-    return cpu + interrupted + reclaim + blocked + blocked_io + run_queue + waiting + sleeping + network;
+    return cpu + interrupted + reclaim + blocked + blocked_io + run_queue + waiting + sleeping + network +
+           stopped;
   }
 };
 

@@ -20,12 +20,13 @@ TEST(SplitTime, ThePartsSumToTheWholeAndNoneIsNegative) {
                           .waiting = some(),
                           .sleeping = some(),
                           .network = some(),
+                          .stopped = some(),
                           .interrupted = some(),
                           .reclaim = some()};
     const ThreadParts parts = SplitTime(time);
     ASSERT_NEAR(parts.total(), time.total(), 1e-3) << i;
     for (const double part : {parts.cpu, parts.interrupted, parts.reclaim, parts.blocked, parts.blocked_io,
-                              parts.run_queue, parts.waiting, parts.sleeping, parts.network})
+                              parts.run_queue, parts.waiting, parts.sleeping, parts.network, parts.stopped})
       ASSERT_GE(part, 0) << i;
     ASSERT_LE(parts.interrupted, time.interrupted) << i;
     ASSERT_LE(parts.reclaim, time.reclaim) << i;

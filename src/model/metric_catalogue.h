@@ -64,6 +64,7 @@ enum class Metric : uint8_t {
   kNetworkQueued,
   kNetworkRetransmits,
   kProcessCpus,
+  kProcessStopped,
   kStepBlocked,
   kStepBlockedIo,
   kStepCpu,
@@ -80,6 +81,7 @@ enum class Metric : uint8_t {
   kStepRunQueue,
   kStepRunQueueOwn,
   kStepSleeping,
+  kStepStopped,
   kStepThrottled,
   kStepUnexplained,
   kStepWaiting,
@@ -92,6 +94,7 @@ enum class Metric : uint8_t {
   kThreadRunQueue,
   kThreadRunning,
   kThreadSleeping,
+  kThreadStopped,
   kThreadWaiting,
 };
 
@@ -244,6 +247,9 @@ inline constexpr std::array kMetricCatalogue = {
                "network"},
     MetricInfo{Metric::kProcessCpus, "process.cpus", "CPUs allowed", "ns", MetricKind::kSum, "affinity",
                "CPU time open to a process: the CPUs on which any of its threads may run, times the time"},
+    MetricInfo{Metric::kProcessStopped, "process.stopped", "Stopped", "ns", MetricKind::kSum,
+               "/proc/PID/stat",
+               "time in which a process was stopped by a signal or by a tracer, sampled once a round"},
     MetricInfo{Metric::kStepBlocked, "step.blocked", "Blocked", "ns", MetricKind::kStep, "diagnosis",
                "time per step: blocked in the kernel, for neither a device nor memory"},
     MetricInfo{Metric::kStepBlockedIo, "step.blocked_io", "Disk", "ns", MetricKind::kStep, "diagnosis",
@@ -278,6 +284,8 @@ inline constexpr std::array kMetricCatalogue = {
                "diagnosis", "time per step: waiting for a CPU that other threads of the program used"},
     MetricInfo{Metric::kStepSleeping, "step.sleeping", "Sleeping", "ns", MetricKind::kStep, "diagnosis",
                "time per step: sleeping (nanosleep)"},
+    MetricInfo{Metric::kStepStopped, "step.stopped", "Stopped", "ns", MetricKind::kStep, "diagnosis",
+               "time per step: stopped by a signal, a tracer or a frozen cgroup"},
     MetricInfo{Metric::kStepThrottled, "step.throttled", "Throttled", "ns", MetricKind::kStep, "diagnosis",
                "time per step: throttled by the cgroup's CPU quota"},
     MetricInfo{Metric::kStepUnexplained, "step.unexplained", "Unexplained", "ns", MetricKind::kStep,
@@ -307,6 +315,9 @@ inline constexpr std::array kMetricCatalogue = {
                "time in which a thread was on a CPU, interrupts included"},
     MetricInfo{Metric::kThreadSleeping, "thread.sleeping", "Sleeping", "ns", MetricKind::kSum, "eBPF",
                "time in which a thread slept (nanosleep)"},
+    MetricInfo{Metric::kThreadStopped, "thread.stopped", "Stopped", "ns", MetricKind::kSum, "eBPF",
+               "time in which a thread was stopped by a signal, a tracer or a frozen cgroup; `other` is the "
+               "process that let it continue"},
     MetricInfo{Metric::kThreadWaiting, "thread.waiting", "Waiting", "ns", MetricKind::kSum, "eBPF",
                "time in which a thread waited until it was woken; `other` is the profiled process that woke "
                "it, if any"},

@@ -13,8 +13,8 @@
  */
 #define GPUSONDE_SIGNAL_SPREAD 32
 
-/* In ns, except the last three. A thread is in exactly one of the first seven states at a time; interrupts,
- * reclaim and displacement are part of these. */
+/* In ns, except the last three. A thread is in exactly one of the first seven states at a time, or stopped;
+ * interrupts, reclaim and displacement are part of these. */
 enum gpusonde_signal {
   GPUSONDE_SIGNAL_RUNNING,
   GPUSONDE_SIGNAL_RUN_QUEUE,      /* runnable but not running; other: the process that ran on its CPU */
@@ -27,6 +27,8 @@ enum gpusonde_signal {
   GPUSONDE_SIGNAL_RECLAIM,        /* in direct reclaim */
   GPUSONDE_SIGNAL_DISPLACED,      /* part of run-queue delay behind a target process; other: the process that
                                    * ran on another CPU where the thread might have run */
+  GPUSONDE_SIGNAL_STOPPED,        /* by a signal, a tracer or a frozen cgroup; other: the process that let it
+                                   * continue */
   GPUSONDE_SIGNAL_NETWORK_QUEUED, /* per process: its TCP packets waited in the queue of a network device */
   GPUSONDE_SIGNAL_DISK_BYTES,     /* requested from block devices; per process, all processes */
   GPUSONDE_SIGNAL_NETWORK_BYTES,  /* sent after waiting in the queue of a network device; all processes */

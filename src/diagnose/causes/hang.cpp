@@ -2,39 +2,58 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <string_view>
+#include <string>
 
 #include "diagnose/cause.h"
+#include "diagnose/causes/weights.h"
 #include "diagnose/causes/words.h"
 
 namespace gpusonde::diagnose {
 namespace {
 
 // A step doesn't end and no GPU work is launched any more, or it ended after seconds in which nothing was
-// done. If it waited for an idle rank, that rank is named.
+// done: the program was stopped, or waited. If it waited for an idle rank, that rank is named.
 
-constexpr std::array kHangStates = {State::kUnexplained, State::kWaiting};
+constexpr std::array kHangStates = {State::kStopped, State::kUnexplained, State::kWaiting};
+
+bool HungForAWhile(const Situation& situation) {
+  return !situation.unfinished && situation.idle_ns >= kHungNs;
+}
+
+constexpr std::array kHangSupersedes = {
+    Superseded{CauseId::kStopped, [](const Situation& situation) -> double {
+                 return HungForAWhile(situation) ? kWeights.stopped.hang : 0.0;
+               }}};
+
+Finding DescribeWait(const Situation& situation) {
+  Finding finding{.explained_ns = ExcessOf(situation, kHangStates)};
+  const bool stopped = situation.excess(State::kStopped) > finding.explained_ns / 2;
+  finding.sentence =
+      stopped ? fmt::format("a step was stopped for {:.0f} s, {}", situation.idle_ns / 1e9, kStoppers)
+              : fmt::format("a step waited {:.0f} s for an unknown process, which did nothing",
+                            situation.idle_ns / 1e9);
+  double longest_ns = finding.explained_ns;
+  for (const RankPart& rank : situation.ranks) {
+    finding.explained_ns += rank.idle_rise();
+    if (rank.idle_rise() <= longest_ns) continue;
+    longest_ns = rank.idle_rise();
+    const bool rank_stopped = rank.during[State::kStopped] - rank.before[State::kStopped] > longest_ns / 2;
+    finding.sentence =
+        fmt::format("a step waited {:.0f} s for {}, which {}", situation.idle_ns / 1e9, rank.name,
+                    rank_stopped ? fmt::format("was stopped {}", kStoppers) : "did nothing");
+  }
+  return finding;
+}
 
 std::optional<Finding> EvaluateHang(const Situation& situation) {
-  if (!situation.unfinished && situation.idle_ns >= kHungNs) {
-    Finding finding{.explained_ns = ExcessOf(situation, kHangStates)};
-    std::string_view who = "an unknown process";
-    double longest_ns = finding.explained_ns;
-    for (const RankPart& rank : situation.ranks) {
-      finding.explained_ns += rank.idle_rise();
-      if (rank.idle_rise() <= longest_ns) continue;
-      longest_ns = rank.idle_rise();
-      who = rank.name;
-    }
-    finding.sentence =
-        fmt::format("a step waited {:.0f} s for {}, which did nothing", situation.idle_ns / 1e9, who);
-    return finding;
-  }
+  if (HungForAWhile(situation)) return DescribeWait(situation);
   if (!situation.unfinished || situation.silent_ns < kHungNs) return std::nullopt;
   Finding finding{.explained_ns = situation.excess_ns()};
   finding.sentence =
       fmt::format("no step has ended for {:.0f} s, and there was no GPU work for {:.0f} s",
                   situation.during.total() / 1e9, static_cast<double>(situation.silent_ns) / 1e9);
+  if (situation.Of(model::Metric::kProcessStopped).during.value_or(0) > kWeights.stopped.hung)
+    finding.sentence += "; the process is stopped by a signal or a tracer";
   return finding;
 }
 
@@ -42,8 +61,10 @@ std::optional<Finding> EvaluateHang(const Situation& situation) {
 
 const Cause& Hang() {
   static constexpr Cause kCause{
-      CauseId::kHang, "hang", "Hang", "Look at the stacks of the process that is waited for (gpusonde view).",
-      kHangStates,    {},     {},     EvaluateHang};
+      CauseId::kHang,  "hang",
+      "Hang",          "Look at the stacks of the process that is waited for (gpusonde view).",
+      kHangStates,     {},
+      kHangSupersedes, EvaluateHang};
   return kCause;
 }
 

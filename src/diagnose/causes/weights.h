@@ -155,6 +155,12 @@ struct CauseWeights {
   } slow_data_loading;
 
   struct {
+    Tuned<double> stopped{2, "nats", "the kernel itself reports it"};
+    Tuned<double> hang{4, "nats against", "one stop of seconds is a hang"};
+    Tuned<double> hung{0.5, "of the time", "a hung process that is stopped hangs for no other reason"};
+  } stopped;
+
+  struct {
     Tuned<double> main_share{0.7, "of the explained time", "the same rank came last most of the time"};
     Tuned<double> same_rank{0.5, "nats", "one rank that is always last, rather than different ones in turn"};
     Tuned<double> activity_share{0.5, "of its lost time", "less isn't what mainly delayed it"};

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -12,6 +13,9 @@
 
 // Phrases that several causes use.
 namespace gpusonde::diagnose {
+
+// What stops a thread, as the kernel doesn't tell these apart.
+inline constexpr std::string_view kStoppers = "by a signal, a tracer or a frozen cgroup";
 
 inline std::string Millis(double ns) { return fmt::format("{:.{}f} ms", ns / 1e6, ns < 1e7 ? 1 : 0); }
 

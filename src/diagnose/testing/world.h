@@ -41,10 +41,12 @@ class World {
     int64_t loader_behind_stranger_ns = 0;  // before it runs, also waited for
     int64_t loader_hidden_ns = 0;           // it runs while nothing waits for it
     int64_t blocked_io_ns = 0;
+    int64_t stopped_ns = 0;               // by a stranger
     int64_t network_ns = 0;               // until a packet of unknown origin arrives
     int64_t rank_runs_ns = 0;             // while the launch thread waits for its packet
     int64_t rank_behind_stranger_ns = 0;  // before it runs, also waited for
-    int64_t rank_stopped_ns = 0;          // it waits for an unknown process, also waited for
+    int64_t rank_idle_ns = 0;             // it waits for an unknown process, also waited for
+    int64_t rank_stopped_ns = 0;          // also waited for
     int64_t interrupted_ns = 0;           // part of cpu_ns
     int64_t reclaim_ns = 0;               // part of cpu_ns
     int64_t gpu_ns = 20 * kMs;
@@ -76,15 +78,19 @@ class World {
                 std::nullopt);
     Spend("thread.waiting", step.loader_behind_stranger_ns + step.loader_runs_ns, loader);
     Spend("thread.blocked_io", step.blocked_io_ns, std::nullopt);
+    Spend("thread.stopped", step.stopped_ns, stranger);
     Spend("thread.network", step.network_ns, std::nullopt);
     if (step.rank_behind_stranger_ns > 0)
       AddSignal("thread.run_queue", now_ns_, step.rank_behind_stranger_ns, rank, kRankLaunchThread, stranger);
     if (step.rank_runs_ns > 0)
       AddSignal("thread.running", now_ns_ + step.rank_behind_stranger_ns, step.rank_runs_ns, rank,
                 kRankLaunchThread, std::nullopt);
+    if (step.rank_idle_ns > 0)
+      AddSignal("thread.waiting", now_ns_, step.rank_idle_ns, rank, kRankLaunchThread, std::nullopt);
     if (step.rank_stopped_ns > 0)
-      AddSignal("thread.waiting", now_ns_, step.rank_stopped_ns, rank, kRankLaunchThread, std::nullopt);
-    Spend("thread.network", step.rank_behind_stranger_ns + step.rank_runs_ns + step.rank_stopped_ns, rank);
+      AddSignal("thread.stopped", now_ns_, step.rank_stopped_ns, rank, kRankLaunchThread, stranger);
+    Spend("thread.network",
+          step.rank_behind_stranger_ns + step.rank_runs_ns + step.rank_idle_ns + step.rank_stopped_ns, rank);
     now_ns_ += step.lost_ns;
     const int64_t sync_ns = now_ns_;
     Spend("thread.sleeping", step.gpu_idle_ns + step.gpu_ns + step.copy_ns, std::nullopt);

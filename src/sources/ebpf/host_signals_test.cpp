@@ -6,14 +6,19 @@
 #include <netinet/in.h>
 #include <sched.h>
 #include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <chrono>
+#include <filesystem>
+#include <fstream>
 #include <map>
 #include <optional>
+#include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -237,6 +242,76 @@ TEST_F(HostSignalsTest, AWaitForAnotherTargetNamesIt) {
                   .has_value());
   ::waitpid(child, nullptr, 0);
   EXPECT_GE(waited_for_child_ns, 150 * kNanosPerMilli);
+}
+
+// Of a child that computes: the time of its stops that this process ended.
+class StoppedChildTest : public HostSignalsTest {
+ protected:
+  void SetUp() override {
+    HostSignalsTest::SetUp();
+    if (IsSkipped()) return;
+    child_ = ::fork();
+    if (child_ == 0) {
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+      for (;;) Burn(kNanosPerSecond);
+    }
+  }
+  void TearDown() override {
+    if (child_ <= 0) return;
+    ::kill(child_, SIGKILL);
+    ::waitpid(child_, nullptr, 0);
+  }
+
+  // Ends with the child running again. Its time is only counted once it was seen to run.
+  int64_t StoppedNs() {
+    int64_t stopped_ns = 0;
+    const int64_t deadline_ns = MonotonicNow() + kPatienceNs;
+    while (stopped_ns == 0 && MonotonicNow() < deadline_ns) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      const Status drained = signals_->Drain(sources::VisitOnly([&](const SignalSum& sum) {
+        if (sum.tid == child_ && sum.signal == GPUSONDE_SIGNAL_STOPPED && sum.other == ::getpid())
+          stopped_ns += sum.amount;
+      }));
+      if (!drained.has_value()) return 0;
+    }
+    return stopped_ns;
+  }
+
+  static constexpr auto kPause = std::chrono::milliseconds(100);
+  static constexpr int64_t kPauseNs = 100 * kNanosPerMilli;
+  pid_t child_ = 0;
+};
+
+TEST_F(StoppedChildTest, ASignalStopsItUntilThisProcessContinuesIt) {
+  ASSERT_EQ(::kill(child_, SIGSTOP), 0);
+  ASSERT_EQ(::waitpid(child_, nullptr, WUNTRACED), child_);
+  std::this_thread::sleep_for(kPause);
+  ASSERT_EQ(::kill(child_, SIGCONT), 0);
+  EXPECT_GE(StoppedNs(), kPauseNs);
+}
+
+TEST_F(StoppedChildTest, ATracerStopsItUntilItDetaches) {
+  ASSERT_EQ(::ptrace(PTRACE_ATTACH, child_, nullptr, nullptr), 0);
+  ASSERT_EQ(::waitpid(child_, nullptr, 0), child_);
+  std::this_thread::sleep_for(kPause);
+  ASSERT_EQ(::ptrace(PTRACE_DETACH, child_, nullptr, nullptr), 0);
+  EXPECT_GE(StoppedNs(), kPauseNs);
+}
+
+TEST_F(StoppedChildTest, AFrozenCgroupStopsItUntilThisProcessThawsIt) {
+  const std::filesystem::path group = "/sys/fs/cgroup/freezer/gpusonde-test-" + std::to_string(::getpid());
+  std::error_code failed;
+  if (!std::filesystem::create_directory(group, failed))
+    GTEST_SKIP() << "no freezer of cgroup v1 to use: " << failed.message();
+  const auto write = [&](const char* file, const std::string& text) { std::ofstream(group / file) << text; };
+  write("cgroup.procs", std::to_string(child_));
+  write("freezer.state", "FROZEN");
+  std::this_thread::sleep_for(2 * kPause);
+  write("freezer.state", "THAWED");
+  EXPECT_GE(StoppedNs(), kPauseNs);
+  ::kill(child_, SIGKILL);
+  ::waitpid(std::exchange(child_, 0), nullptr, 0);
+  std::filesystem::remove(group, failed);
 }
 
 // A connection over loopback: {one end, the other}.

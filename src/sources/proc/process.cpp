@@ -103,7 +103,8 @@ Result<ProcessInfo> ReadProcessStat(int32_t pid) {
     return Fail(ErrorCode::kCorrupt, path + " can't be parsed");
   info.name = stat.substr(open + 1, close - open - 1);
   std::string_view rest = std::string_view(stat).substr(close + 1);
-  NextField(rest);  // state
+  const std::string_view state = NextField(rest);
+  if (state.size() == 1) info.state = state[0];
   ParseNumber(NextField(rest), info.parent_pid);
   for (int field = 5; field < 22; ++field) NextField(rest);
   ParseNumber(NextField(rest), info.start_ticks);

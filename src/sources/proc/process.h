@@ -20,15 +20,19 @@ struct ProcessInfo {
   int32_t user_id = 0;        // real
   int64_t start_ticks = 0;    // since boot, in units of 10 ms (USER_HZ)
   std::string name;           // comm, at most 15 bytes
+  char state = 0;             // of its first thread: 'R', 'S', 'D', 'T' (stopped), 't' (traced), …
   std::string command;        // command line joined by spaces; at most 4,096 bytes; empty for kernel threads
   std::string executable;     // in its own mount namespace; empty for kernel threads
   std::string cgroup;         // of the cpu controller (v1) or the unified hierarchy (v2)
 };
 
+// Whether it is stopped by a signal or by a tracer.
+inline bool IsStopped(const ProcessInfo& info) { return info.state == 'T' || info.state == 't'; }
+
 // Errors: kNotFound when there is no such process, or it has ended; kPermissionDenied.
 Result<ProcessInfo> ReadProcess(int32_t pid);
 
-// Reads only pid, name, parent and start, from one file instead of five.
+// Reads only pid, name, state, parent and start, from one file instead of five.
 Result<ProcessInfo> ReadProcessStat(int32_t pid);
 
 struct MappedFile {

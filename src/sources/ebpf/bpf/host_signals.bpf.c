@@ -214,7 +214,13 @@ static __always_inline struct thread *find_thread(struct task_struct *task, stru
 #define SYS_NANOSLEEP 35
 #define SYS_CLOCK_NANOSLEEP 230
 
+static __always_inline bool is_frozen(struct task_struct *task) {
+  return bpf_core_field_exists(task->frozen) && BPF_CORE_READ_BITFIELD(task, frozen);
+}
+
 static __always_inline __u32 reason_to_leave(struct task_struct *task, __u32 state) {
+  if (state & (STATE_STOPPED | STATE_TRACED | STATE_FROZEN) || is_frozen(task))
+    return GPUSONDE_SIGNAL_STOPPED;
   if (BPF_CORE_READ_BITFIELD(task, in_iowait)) return GPUSONDE_SIGNAL_BLOCKED_IO;
   if (state & STATE_UNINTERRUPTIBLE) return GPUSONDE_SIGNAL_BLOCKED;
   const struct pt_regs___kernel *registers = (void *)bpf_task_pt_regs(task);
@@ -253,6 +259,17 @@ static __always_inline __u32 pid_of_run(const struct run *run) {
   const struct pid *process = run->process;
   if (bpf_core_read(&first, sizeof first, &process->numbers[0]) || (__u32)first.nr != run->task_pid) return 0;
   return number_in_namespace(process);
+}
+
+/* The pid of the current process, whose name is recorded. */
+static __always_inline __u32 name_current(void) {
+  struct task_struct *task = bpf_get_current_task_btf();
+  const __u32 pid = pids_of(task).pid;
+  if (!pid) return 0;
+  struct gpusonde_signal_process process;
+  describe(task, &process);
+  name_other(pid, &process);
+  return pid;
 }
 
 /* The pid of the process of a run, whose name is recorded; 0: the idle task, or not known. */
@@ -378,6 +395,7 @@ int BPF_PROG(signal_waking, struct task_struct *task) {
   struct thread *thread = bpf_map_lookup_elem(&threads, &tid);
   if (!thread || thread->on_cpu || thread->woken_ns) return 0;
   thread->woken_ns = bpf_ktime_get_ns();
+  if (thread->signal == GPUSONDE_SIGNAL_STOPPED) thread->waker = name_current();
   if (thread->signal != GPUSONDE_SIGNAL_WAITING) return 0;
   if (in_network()) {
     thread->signal = GPUSONDE_SIGNAL_NETWORK;

@@ -65,6 +65,7 @@ struct task_struct {
   const struct cpumask *cpus_ptr; /* where it may run */
   unsigned int __state;           /* 0: runnable */
   unsigned in_iowait : 1;
+  unsigned frozen : 1;  /* by a cgroup of version 2 */
   __u64 start_boottime; /* ns */
   char comm[16];
 };
@@ -97,4 +98,8 @@ static __always_inline __u32 state_of(struct task_struct *task) {
   return BPF_CORE_READ(old, state);
 }
 
-#define STATE_UNINTERRUPTIBLE 2 /* include/linux/sched.h: TASK_UNINTERRUPTIBLE */
+/* include/linux/sched.h */
+#define STATE_UNINTERRUPTIBLE 2
+#define STATE_STOPPED 4
+#define STATE_TRACED 8
+#define STATE_FROZEN 0x8000 /* by a cgroup of version 1; since 6.1, uninterruptible before */
