@@ -167,6 +167,15 @@ StepSum Accounting::SlowUntil(int64_t until_ns) const {
   return sum;
 }
 
+StepSum Accounting::SlowSince(int64_t from_ns) const {
+  StepSum sum;
+  for (const AccountedStep& accounted : recent_ | std::views::reverse) {
+    if (accounted.step.start_ns < from_ns) break;
+    if (accounted.slow) sum.Add(accounted);
+  }
+  return sum;
+}
+
 void Accounting::Clear() {
   recent_.clear();
   incomplete_ = 0;

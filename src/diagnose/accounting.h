@@ -54,6 +54,8 @@ class Accounting {
   void BeginSlow(int64_t onset_ns);
   // Returns the sum over all slow steps that started before `until_ns`.
   StepSum SlowUntil(int64_t until_ns) const;
+  // Returns the sum over the slow steps since `from_ns` that are remembered.
+  StepSum SlowSince(int64_t from_ns) const;
 
   // Forgets the steps.
   void Clear();

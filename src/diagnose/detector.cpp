@@ -104,7 +104,11 @@ Detector::Verdict Detector::Ingest(const Step& step) {
   if (open_) {
     slow_ns_ += length_ns;
     usual_ns_ += usual_ns;
-    if (IsWorse()) return Verdict::kWorse;
+    if (const std::optional<int64_t> since_ns = WorseSince(); since_ns.has_value()) {
+      if (worse_since_ns_ == 0) worse_since_ns_ = *since_ns;
+      return Verdict::kWorse;
+    }
+    worse_since_ns_ = 0;
     if (!Recovered()) return Verdict::kSlow;
     Close();
     return Verdict::kClosed;
@@ -339,8 +343,8 @@ bool Detector::Recovered() {
          ns / usual_ns - 1 < std::max(kDetector.calm.excess * Excess(), (kDetector.min.slowdown - 1) / 2);
 }
 
-// Whether the last second is much slower than the incident before: a new disturbance.
-bool Detector::IsWorse() {
+// The start of the last second if it is much slower than the incident before: perhaps a new disturbance.
+std::optional<int64_t> Detector::WorseSince() const {
   const int64_t since_ns = recent_.back().end_ns - kDetector.mean.window_ns;
   double now_ns = 0, now_usual_ns = 0;
   int slow = 0, count = 0;
@@ -357,16 +361,23 @@ bool Detector::IsWorse() {
   const double before_usual_ns = usual_ns_ - now_usual_ns;
   if (count < kDetector.worse.steps || slow * 2 < count ||
       now_usual_ns > kDetector.worse.max_share * before_usual_ns)
-    return false;
+    return std::nullopt;
   const double excess = now_ns / now_usual_ns - 1;
   if (excess <
           kDetector.worse.factor * std::max(before_ns / before_usual_ns - 1, kDetector.min.slowdown - 1) ||
       1 + excess < kDetector.worse.ratio)
-    return false;
-  recovered_ns_ = onset_ns_ = first_ns;
-  slow_ns_ = now_ns;
-  usual_ns_ = now_usual_ns;
-  return true;
+    return std::nullopt;
+  return first_ns;
+}
+
+void Detector::Split() {
+  recovered_ns_ = onset_ns_ = std::exchange(worse_since_ns_, 0);
+  slow_ns_ = usual_ns_ = 0;
+  for (const Recent& step : recent_) {
+    if (step.start_ns < onset_ns_) continue;
+    slow_ns_ += step.ratio * step.usual_ns;
+    usual_ns_ += step.usual_ns;
+  }
 }
 
 Detector::Verdict Detector::Overrun(int64_t start_ns, int64_t now_ns) {

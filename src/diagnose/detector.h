@@ -42,10 +42,13 @@ class Detector {
     kSuspect,  // slower than the baseline, but no incident yet
     kSlow,     // within an incident
     kClosed,   // this step ends the incident: steps have recovered, or steps of its kind no longer come
-    kWorse,    // steps have become much slower within an incident: it ends, and another one is open
+    kWorse,    // within an incident, and steps are much slower than in it before: perhaps another one
   };
 
   Verdict Ingest(const Step& step);
+
+  // Steps since worse_since_ns() belong to another incident, which is open from now on. Only after kWorse.
+  void Split();
 
   // The unfinished step that began at `start_ns` still runs at `now_ns`. Returns kSlow once it overruns.
   Verdict Overrun(int64_t start_ns, int64_t now_ns);
@@ -53,6 +56,8 @@ class Detector {
   // These describe the open incident, or the one that the last Ingest closed.
   int64_t onset_ns() const { return onset_ns_; }  // start of the first slow step
   int64_t recovered_ns() const { return recovered_ns_; }
+  // After kWorse: start of the first much slower step.
+  int64_t worse_since_ns() const { return worse_since_ns_; }
   // Of the open incident: the end of its last slow step so far; later steps may belong to the recovery.
   // INT64_MAX if no slow step is retained.
   int64_t slow_until_ns() const;
@@ -83,7 +88,7 @@ class Detector {
   size_t LikeliestOnset(int64_t window_ns, double max_ratio) const;
   void Open(size_t onset);
   bool Recovered();
-  bool IsWorse();
+  std::optional<int64_t> WorseSince() const;
   double Excess() const;
   bool IsSlow(const Recent& step) const;
   double TailAddend(double ratio) const;
@@ -114,6 +119,7 @@ class Detector {
 
   bool open_ = false;
   int64_t onset_ns_ = 0, recovered_ns_ = 0;
+  int64_t worse_since_ns_ = 0;         // 0: it isn't
   double slow_ns_ = 0, usual_ns_ = 0;  // of the steps since the onset
   int unknown_steps_ = 0;              // consecutive steps of unknown types since then
   int64_t unknown_since_ns_ = 0;

@@ -27,7 +27,9 @@ class DetectorTest : public testing::Test {
   int Slow(int steps, double mean_ms, double spread = 0.05) {
     int slow = 0;
     for (int i = 0; i < steps; ++i)
-      if (Step(mean_ms, spread) == Detector::Verdict::kSlow) ++slow;
+      if (const auto verdict = Step(mean_ms, spread);
+          verdict == Detector::Verdict::kSlow || verdict == Detector::Verdict::kWorse)
+        ++slow;
     return slow;
   }
 
@@ -199,6 +201,11 @@ TEST_F(DetectorTest, AMuchLargerSlowdownWithinAnIncidentIsAnotherIncident) {
   bool worse = false;
   for (int i = 0; i < 60 && !worse; ++i) worse = Step(60, 0.05) == Detector::Verdict::kWorse;
   EXPECT_TRUE(worse);
+  EXPECT_LT(detector_.onset_ns(), second_ns - kNanosPerSecond)
+      << "it is the first incident's until it is split";
+  EXPECT_NEAR(static_cast<double>(detector_.worse_since_ns() - second_ns) / kMs, 0, 700);
+  detector_.Split();
+  EXPECT_TRUE(detector_.open());
   EXPECT_NEAR(static_cast<double>(detector_.onset_ns() - second_ns) / kMs, 0, 700);
 }
 

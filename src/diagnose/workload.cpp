@@ -4,6 +4,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "diagnose/explain.h"
+#include "diagnose/incident_table.h"
+#include "diagnose/rank.h"
+
 namespace gpusonde::diagnose {
 
 std::vector<model::Batch> Diagnosis::Shared::DrainRows() {
@@ -146,9 +150,13 @@ void Diagnosis::Workload::AddStep(const StepSpan& span) {
       EndIncident(detector_.onset_ns(), detector_.recovered_ns());
       accounting_.Clear();
       break;
-    case Detector::Verdict::kWorse:  // the worse steps were counted in the first incident until now
-      EndIncident(reports().back().incident.start_ns, detector_.recovered_ns());
-      BeginIncident();
+    case Detector::Verdict::kWorse:
+      if (!incidents_.IsUpdateDue(step.end_ns)) break;
+      if (HasAnotherCause(detector_.worse_since_ns(), step.end_ns)) {
+        detector_.Split();
+        EndIncident(reports().back().incident.start_ns, detector_.recovered_ns());
+        BeginIncident();
+      }
       UpdateIncident(step.end_ns);
       break;
   }
@@ -196,21 +204,34 @@ void Diagnosis::Workload::EndIncident(int64_t onset_ns, int64_t end_ns) {
   Explain(onset_ns, end_ns, end_ns);
 }
 
+Situation Diagnosis::Workload::SituationOf(int64_t onset_ns, int64_t until_ns, StepSum slow) const {
+  return BuildSituation({.onset_ns = onset_ns,
+                         .until_ns = until_ns,
+                         .slow = std::move(slow),
+                         .unfinished = unfinished_,
+                         .slowdown = detector_.slowdown(),
+                         .last_work_ns = std::max(finder_.last_work_ns(), observed_since_ns_),
+                         .signals_known = signals_known_},
+                        {.program = accounting_.program(),
+                         .devices = devices_,
+                         .baseline = baseline_,
+                         .host = shared_.host,
+                         .actors = shared_.actors,
+                         .last_reports = shared_.last_reports});
+}
+
+// Steps since `onset_ns` are much slower than the open incident's before. With its cause, or with none yet,
+// they are the same disturbance, as long as that is young or explained.
+bool Diagnosis::Workload::HasAnotherCause(int64_t onset_ns, int64_t until_ns) const {
+  const model::Incident& open = reports().back().incident;
+  const Situation worse = SituationOf(onset_ns, until_ns, accounting_.SlowSince(onset_ns));
+  const std::optional<CauseId> cause = diagnose::Explain(worse, Rank(worse), onset_ns).cause;
+  if (!cause.has_value() || NameOf(*cause) == open.cause) return false;
+  return open.cause != kAbstain || onset_ns - open.start_ns > kIncidentTable.report.young_ns;
+}
+
 void Diagnosis::Workload::Explain(int64_t onset_ns, int64_t until_ns, std::optional<int64_t> end_ns) {
-  const Situation situation =
-      BuildSituation({.onset_ns = onset_ns,
-                      .until_ns = until_ns,
-                      .slow = accounting_.SlowUntil(until_ns),
-                      .unfinished = unfinished_,
-                      .slowdown = detector_.slowdown(),
-                      .last_work_ns = std::max(finder_.last_work_ns(), observed_since_ns_),
-                      .signals_known = signals_known_},
-                     {.program = accounting_.program(),
-                      .devices = devices_,
-                      .baseline = baseline_,
-                      .host = shared_.host,
-                      .actors = shared_.actors,
-                      .last_reports = shared_.last_reports});
+  const Situation situation = SituationOf(onset_ns, until_ns, accounting_.SlowUntil(until_ns));
   const bool is_news = incidents_.Explain(situation, shared_.actors.Find(process_), end_ns, now_ns_);
   shared_.Emit(reports().back(), devices_);
   options_.explained(situation, reports().back());
