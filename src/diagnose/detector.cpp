@@ -157,7 +157,8 @@ void Detector::Learn(const Step& step) {
   UsualLength& usual = types_[step.type];
   usual.Add({step.end_ns, length_ns, step.work});
   if (usual.steps() < kDetector.baseline.min_of_type) return;
-  baseline_.push_back({step.type, length_ns, step.work, std::log(length_ns) - usual.MedianLog(step.work)});
+  baseline_.push_back({step.type, length_ns, step.work, std::log(length_ns) - usual.MedianLog(step.work),
+                       baseline_ns_ <= kDetector.min.warm_up_ns});
   if (baseline_.size() > kDetector.baseline.max) baseline_.pop_front();
   if (baseline_.size() < kDetector.baseline.learn_steps) return;
   const bool is_new = ++new_in_baseline_ >= std::max(kDetector.baseline.refresh.value,
@@ -167,7 +168,21 @@ void Detector::Learn(const Step& step) {
   UpdateThresholds();
 }
 
+// The first seconds of a program are often slower, and would hide a slow-down of their size.
+void Detector::ForgetSlowStart() {
+  const auto end = std::ranges::find(baseline_, false, &BaselineStep::warm_up);
+  double ns = 0, usual_ns = 0;
+  for (const BaselineStep& step : std::ranges::subrange(baseline_.begin(), end)) {
+    ns += step.length_ns;
+    usual_ns += types_[step.type].MeanNs(step.work);
+  }
+  const auto others = static_cast<size_t>(baseline_.end() - end);
+  if (ns > kDetector.baseline.slow_start * usual_ns && others >= kDetector.baseline.learn_steps)
+    baseline_.erase(baseline_.begin(), end);
+}
+
 void Detector::UpdateThresholds() {
+  if (baseline_ns_ >= kDetector.baseline.long_ns) ForgetSlowStart();
   std::vector<double> clean, deviations;
   for (const BaselineStep& step : baseline_) {
     clean.push_back(step.residual);

@@ -79,6 +79,7 @@ class Detector {
   Verdict IngestUnknownType(const Step& step);
   void Close();
   void Learn(const Step& step);
+  void ForgetSlowStart();
   void UpdateThresholds();
   bool HasBaseline() const { return scale_ > 0; }
   bool Suspicious() const { return small_ > small_threshold_ / 2 || large_ > large_threshold_ / 2; }
@@ -100,6 +101,7 @@ class Detector {
     double length_ns;
     int64_t work;
     double residual;  // log ratio to the median of its type and size at that time
+    bool warm_up;     // of the program's first seconds
   };
   std::deque<BaselineStep> baseline_;  // the newest clean steps, of all types
   std::deque<Step> held_;              // the newest clean steps, not yet part of the baseline

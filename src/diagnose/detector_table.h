@@ -16,6 +16,9 @@ struct DetectorTable {
                                  "the first steps of a program compile, allocate and fill caches"};
     Tuned<size_t> learn_steps{20, "steps", "the fewest clean steps to compute thresholds from"};
     Tuned<size_t> max{1024, "steps", "of all types; what the bootstrap draws from"};
+    Tuned<int64_t> long_ns{10 * kNanosPerSecond, "ns", "then a slow start is forgotten"};
+    Tuned<double> slow_start{1.2, "ratio",
+                             "of the first three seconds; drift alone makes them 1.1 times as slow"};
     Tuned<size_t> min_of_type{4, "steps", "fewer say nothing about a type"};
     Tuned<size_t> of_type{64, "steps", "kept per type, if they cover at least the time below"};
     Tuned<int64_t> of_type_ns{10 * kNanosPerSecond, "ns", "short steps are many, but drift over seconds"};

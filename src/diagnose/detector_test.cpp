@@ -46,6 +46,12 @@ TEST_F(DetectorTest, RandomVariationIsNotSlow) {
   }
 }
 
+TEST_F(DetectorTest, ASlowStartDoesNotHideALaterSlowdownOfItsSize) {
+  EXPECT_EQ(Slow(75, 40, 0.6), 0);
+  EXPECT_EQ(Slow(600, 20, 0.6), 0);
+  EXPECT_GT(Slow(100, 40, 0.6), 50);
+}
+
 // A host's clocks drift: for a while all steps are a little shorter, or longer. Their small variation within
 // such a stretch says nothing about drift.
 TEST_F(DetectorTest, StepsThatDriftAreNotSlowButTwiceAsLongOnesAre) {
