@@ -85,17 +85,23 @@ std::optional<Anchor> AnchorSearch::Find(bool is_long, bool at_end) const {
     occurrences.at.push_back(i);
     occurrences.length_ns += history_[i].length_ns;
   }
-  std::vector<Candidate> candidates;
+  std::vector<Candidate> candidates, frequent;
   bool has_rare_step_name = false;
   for (const auto& [token, occurrences] : by_token) {
     const bool named = tokens_[token].is_step_name;
     has_rare_step_name |= named && std::ssize(occurrences.at) < kStepTable.anchor.min_named;
     if (occurrences.at.size() < 2) continue;
     const Candidate candidate{token, occurrences.at.size(), occurrences.length_ns, Measure(occurrences)};
-    if (candidate.regularity.mean_ns >= kStepTable.anchor.min_step_ns) candidates.push_back(candidate);
+    const Regularity& regularity = candidate.regularity;
+    if (regularity.mean_ns >= kStepTable.anchor.min_step_ns)
+      candidates.push_back(candidate);
+    else if (regularity.mean_ns >= kStepTable.anchor.min_loop_ns &&
+             regularity.variation <= kStepTable.anchor.max_variation)
+      frequent.push_back(candidate);
   }
   // Make the choice among equals independent of the hash map's order.
-  std::ranges::sort(candidates, {}, [this](const Candidate& each) { return tokens_[each.token].name; });
+  for (std::vector<Candidate>* all : {&candidates, &frequent})
+    std::ranges::sort(*all, {}, [this](const Candidate& each) { return tokens_[each.token].name; });
   const Candidate* best = BestNamedStep(candidates);
   if (best == nullptr && (!has_rare_step_name || at_end)) {
     best = BestAnchor(candidates, kStepTable.anchor.min_kernel_step_ns);
@@ -103,10 +109,15 @@ std::optional<Anchor> AnchorSearch::Find(bool is_long, bool at_end) const {
     if (best == nullptr || MarksByWork(*best))
       if (const Candidate* requests = EndOfRequests(candidates); requests != nullptr) best = requests;
     if (best != nullptr) best = AnchorOfRounds(candidates, *best);
+    if (best == nullptr && (is_long || at_end)) best = BestAnchor(frequent, kStepTable.anchor.min_loop_ns);
   }
   if (best == nullptr) return std::nullopt;
+  const double occurrences = best->regularity.mean_ns >= kStepTable.anchor.min_step_ns
+                                 ? 1
+                                 : std::ceil(kStepTable.anchor.group_ns / best->regularity.mean_ns);
   return Anchor{.token = best->token,
-                .typical_work = best->regularity.mean_work,
+                .occurrences = static_cast<int>(occurrences),
+                .typical_work = occurrences * best->regularity.mean_work,
                 .needs_kernels = RunsKernelsBetween(best->token)};
 }
 

@@ -34,9 +34,10 @@ struct WorkPiece {
   int64_t length_ns;
 };
 
-// Work that occurs exactly once per step.
+// Work that occurs a fixed number of times per step.
 struct Anchor {
   uint32_t token;
+  int occurrences;      // per step: 1, or more for a loop that is too short for a step
   double typical_work;  // pieces of work per step
   bool needs_kernels;   // whether it only ends a step in which kernels ran
 };
@@ -48,7 +49,8 @@ struct Anchor {
 // followed by the rest of the step. Among the regular candidates the most frequent ones mark steps; the
 // others mark groups of several steps. If a few kinds of intervals take turns in a fixed order (three
 // micro-batches and an update, each with a sync), one round of them is a step. Syncs mark requests of varying
-// size if the GPU is idle after them and hardly before.
+// size if the GPU is idle after them and hardly before. A loop that takes less than a step may is followed in
+// groups of a fixed number of rounds.
 class AnchorSearch {
  public:
   // Both must outlive it. Pieces refer to tokens by index.

@@ -15,7 +15,7 @@ struct IncidentTable {
   // Accounts of clean steps, by type.
   struct {
     Tuned<size_t> min_of_type{32, "steps", "kept however old they are"};
-    Tuned<size_t> max_of_type{512, "steps", "bounds memory"};
+    Tuned<size_t> max_of_type{2048, "steps", "bounds memory; ten seconds of steps of 5 ms"};
     Tuned<int64_t> kept_ns{10 * kNanosPerSecond, "ns", "a slow onset may be taken for clean for seconds"};
   } clean;
 

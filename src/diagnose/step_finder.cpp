@@ -99,7 +99,6 @@ void StepFinder::Follow(const WorkPiece& piece, std::vector<StepSpan>& steps) {
     if (step_start_ns_.has_value()) steps.push_back(Close(piece.time_ns));
     step_start_ns_ = piece.time_ns;
     cut_ = false;
-    has_kernels_ = false;
     signature_ = 0;
     pieces_ = gpu_pieces_ = 0;
   }
@@ -115,8 +114,12 @@ void StepFinder::Follow(const WorkPiece& piece, std::vector<StepSpan>& steps) {
 }
 
 // Syncs after copies alone (a checkpoint is written, a loss is read) belong to the step around them.
-bool StepFinder::EndsStep(const WorkPiece& piece) const {
-  return piece.token == *anchor_ && (has_kernels_ || !needs_kernels_);
+bool StepFinder::EndsStep(const WorkPiece& piece) {
+  if (piece.token != *anchor_ || (needs_kernels_ && !has_kernels_)) return false;
+  has_kernels_ = false;
+  if (++occurrences_ < occurrences_per_step_) return false;
+  occurrences_ = 0;
+  return true;
 }
 
 // The first step starts with its range, or with the work before its anchor if that is about as much as in
@@ -140,6 +143,7 @@ void StepFinder::FollowNamedStep(const WorkPiece& piece) {
   named_ = piece.token;
   if (++named_seen_ < kStepTable.anchor.min_named) return;
   anchor_ = named_;
+  occurrences_per_step_ = 1;
   needs_kernels_ = false;
   typical_work_ =
       static_cast<double>(pieces_since_named_) / static_cast<double>(kStepTable.anchor.min_named - 1);
@@ -157,6 +161,7 @@ std::vector<StepSpan> StepFinder::Gap(int64_t time_ns, bool observed) {
   cut_ = observed;
   head_ns_.reset();
   pieces_ = gpu_pieces_ = 0;
+  occurrences_ = 0;
   signature_ = 0;
   history_.clear();
   choose_at_ = 0;
@@ -172,7 +177,8 @@ std::optional<int64_t> StepFinder::needed_since_ns() const {
 
 std::optional<std::string> StepFinder::anchor() const {
   if (!anchor_.has_value()) return std::nullopt;
-  return fmt::format("{} {}", NameOf(tokens_[*anchor_].kind), tokens_[*anchor_].name);
+  const std::string text = fmt::format("{} {}", NameOf(tokens_[*anchor_].kind), tokens_[*anchor_].name);
+  return occurrences_per_step_ == 1 ? text : fmt::format("{}, {} to a step", text, occurrences_per_step_);
 }
 
 // Chooses an anchor if the history allows it. At the end of the input, shorter histories are accepted.
@@ -185,6 +191,8 @@ void StepFinder::Choose(bool at_end, std::vector<StepSpan>& steps) {
       history_.size() > kStepTable.finder.max_history / 2 || length_ns >= kStepTable.finder.long_history_ns;
   if (const auto found = AnchorSearch(history_, tokens_).Find(is_long, at_end); found.has_value()) {
     anchor_ = found->token;
+    occurrences_per_step_ = found->occurrences;
+    occurrences_ = 0;
     needs_kernels_ = found->needs_kernels;
     has_kernels_ = false;
     typical_work_ = found->typical_work;

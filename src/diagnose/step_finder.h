@@ -60,7 +60,7 @@ class StepFinder {
   uint32_t TokenOf(const Work& work);
   uint64_t SignatureOf(const WorkPiece& piece) const;
   void Follow(const WorkPiece& piece, std::vector<StepSpan>& steps);
-  bool EndsStep(const WorkPiece& piece) const;
+  bool EndsStep(const WorkPiece& piece);
   void StartBefore(const WorkPiece& anchor);
   void FollowNamedStep(const WorkPiece& piece);
   void Choose(bool at_end, std::vector<StepSpan>& steps);
@@ -80,9 +80,11 @@ class StepFinder {
   int64_t pieces_since_named_ = 0;
   size_t choose_at_ = 0;  // length of the history at which to look for an anchor again
   std::optional<uint32_t> anchor_;
+  int occurrences_per_step_ = 1;
+  int occurrences_ = 0;         // of the anchor in the step under way
   double typical_work_ = 0;     // pieces of work per step
   bool needs_kernels_ = false;  // whether an anchor only ends a step in which kernels ran
-  bool has_kernels_ = false;    // whether kernels ran in the step under way
+  bool has_kernels_ = false;    // whether kernels ran since the last anchor
   std::optional<int64_t> step_start_ns_;
   std::optional<int64_t> head_ns_;  // start of the work before the first anchor
   bool cut_ = false;

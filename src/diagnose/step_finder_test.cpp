@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <ranges>
 #include <set>
 #include <string>
 #include <vector>
@@ -45,6 +46,25 @@ TEST_F(StepFinderTest, WorkThatOccursOncePerLayerDoesNotMarkSteps) {
     types.insert(step.type);
   }
   EXPECT_EQ(types.size(), 1u);
+}
+
+// A loop of 0.2 ms.
+TEST_F(StepFinderTest, ALoopThatIsTooShortForAStepIsFollowedInGroupsOfAFixedNumber) {
+  std::vector<StepSpan> steps;
+  for (int round = 0; round < 60'000; ++round) {
+    Add(Kind::kKernel, "gemm", 120'000);
+    Add(Kind::kSync, "stream", 80'000);
+    if (round % 100 != 99) continue;
+    const auto found = finder.Advance(now_ns);
+    steps.insert(steps.end(), found.begin(), found.end());
+  }
+  EXPECT_EQ(finder.anchor(), "sync stream, 25 to a step");
+  ASSERT_GE(steps.size(), 2'398u);
+  for (const StepSpan& step : steps | std::views::drop(1)) {
+    ASSERT_EQ(step.end_ns - step.start_ns, 5 * kMs);
+    ASSERT_EQ(step.work, 25);
+    ASSERT_EQ(step.type, steps[1].type);
+  }
 }
 
 TEST_F(StepFinderTest, RangesArePreferredToSyncsAndLongRangesToShortOnes) {

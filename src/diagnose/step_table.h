@@ -24,6 +24,11 @@ struct StepTable {
     Tuned<int64_t> min_named{3, "occurrences",
                              "of a range that is named as a step, which needn't be regular"};
     Tuned<double> min_step_ns{5e5, "ns", "more frequent work is only a part of a step"};
+    Tuned<double> min_loop_ns{5e4, "ns", "a launch and a wait for it take ten to twenty microseconds"};
+    Tuned<double> group_ns{
+        5e6, "ns",
+        "rounds of a short loop that take as long are a step: 400 remembered ones span the "
+        "time until their signals have arrived"};
     Tuned<double> min_kernel_step_ns{
         4e6, "ns",
         "kernels and copies may take milliseconds themselves; shorter steps only "
