@@ -2,6 +2,7 @@
 #include "diagnose/critical_path.h"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 
 #include "diagnose/incident_table.h"
@@ -60,16 +61,29 @@ class Accountant {
     return host_.SumOf(metric, program_.process, from_ns_, to_ns_).value_or(0);
   }
 
-  GpuWait WaitIn(int64_t begin_ns, int64_t end_ns) const {
-    const std::vector<TimeRange> syncs = UnionOf(syncs_, {begin_ns, end_ns});
-    if (syncs.empty()) return {};
-    const std::vector<TimeRange> running = Intersect(syncs, kernels_);
+  // What the GPU does for the program within disjoint ranges.
+  GpuWait WorkIn(std::span<const TimeRange> within) const {
+    if (within.empty()) return {};
+    const std::vector<TimeRange> running = Intersect(within, kernels_);
     std::vector<TimeRange> busy(running);
-    for (const TimeRange& copying : Intersect(syncs, copies_)) busy.push_back(copying);
+    for (const TimeRange& copying : Intersect(within, copies_)) busy.push_back(copying);
     std::ranges::sort(busy, {}, &TimeRange::from_ns);
     const double run = LengthOf(running);
-    const double any = LengthOf(UnionOf(busy, {begin_ns, end_ns}));
-    return {.run = run, .copy = any - run, .queue = LengthOf(syncs) - any};
+    const double any = LengthOf(UnionOf(busy, {within.front().from_ns, within.back().to_ns}));
+    return {.run = run, .copy = any - run};
+  }
+
+  GpuWait WaitIn(int64_t begin_ns, int64_t end_ns) const {
+    const std::vector<TimeRange> syncs = UnionOf(syncs_, {begin_ns, end_ns});
+    GpuWait wait = WorkIn(syncs);
+    wait.queue = LengthOf(syncs) - wait.total();
+    return wait;
+  }
+
+  // What the GPU does for the program beside a wait for it.
+  GpuWait WorkBeside(const GpuWait& wait, int64_t begin_ns, int64_t end_ns) const {
+    const GpuWait all = WorkIn(std::array{TimeRange{begin_ns, end_ns}});
+    return {.run = std::max(0.0, all.run - wait.run), .copy = std::max(0.0, all.copy - wait.copy)};
   }
 
   void AddGpu(const GpuWait& wait, double factor) {
@@ -110,7 +124,13 @@ class Accountant {
       open -= taken;
       return taken;
     };
-    const double sleeping = assign(parts.sleeping);
+    double sleeping = assign(parts.sleeping);
+    if (sleeping > 0) {  // while the GPU works: it polls
+      const GpuWait busy = WorkBeside(wait, begin_ns, end_ns);
+      const double polling = std::min(sleeping, busy.total());
+      if (polling > 0) AddGpu(busy, polling / busy.total());
+      sleeping -= polling;
+    }
     const double waiting = assign(parts.waiting);
     const double network = assign(parts.network);
     const double running = assign(parts.cpu);

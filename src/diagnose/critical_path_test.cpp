@@ -42,7 +42,9 @@ struct CriticalPathTest : testing::Test {
                               .values = {static_cast<int64_t>(ns)}});
   }
 
-  PathAccount Account() const { return AccountFor(program, host, {}, kBegin, kBegin + kBucket); }
+  PathAccount Account(const GpuWork& gpu = {}) const {
+    return AccountFor(program, host, gpu, kBegin, kBegin + kBucket);
+  }
 
   Program program;
   HostTimeline host;
@@ -114,6 +116,21 @@ TEST_F(CriticalPathTest, AWaitForAThreadOfTheSameProcessIsSplitByWhatThatThreadD
     EXPECT_NEAR(account.idle.total(), (runs ? 0 : 9) * kMs, 1);
     EXPECT_EQ(account.launch_thread_asleep, 0);
   }
+}
+
+TEST_F(CriticalPathTest, SleepsWhileTheGpuWorksAreWaitsForItAndOthersAreIdle) {
+  AddRanks(1);
+  AddSignal(0, "thread.running", 1 * kMs);
+  AddSignal(0, "thread.sleeping", 9 * kMs);
+  const PathAccount account = Account({.kernels = {{kBegin + 1 * kMs, kBegin + 5 * kMs}},
+                                       .copies = {{kBegin + 4 * kMs, kBegin + 7 * kMs}},
+                                       .syncs = {}});
+  EXPECT_NEAR(account.states[State::kCpu], 1 * kMs, 1);
+  EXPECT_NEAR(account.states[State::kGpuRun], 4 * kMs, 1);
+  EXPECT_NEAR(account.states[State::kGpuCopy], 2 * kMs, 1);
+  EXPECT_NEAR(account.states[State::kSleeping], 3 * kMs, 1);
+  EXPECT_NEAR(account.idle.total(), 3 * kMs, 1);
+  EXPECT_NEAR(account.states.total(), 10 * kMs, 1);
 }
 
 // As multiprocessing.Pool has: a thread of the program reads the results that its processes write.
