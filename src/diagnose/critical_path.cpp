@@ -226,7 +226,9 @@ class Accountant {
       return;
     }
     const double factor = ns / known;
-    AddActive(SplitTime(time), factor, State::kLoader, states);
+    const ThreadParts parts = SplitTime(time);
+    AddActive(parts, factor, State::kLoader, states);
+    if (who == program_.process) account_.own_threads += factor * parts.cpu;
     AddRunQueue(time, factor);
     AddStopped(time, factor);
     states[State::kSleeping] += factor * time.sleeping;
@@ -390,6 +392,7 @@ void PathAccount::Add(const PathAccount& other, double factor) {
     loaders.ns[i] += factor * other.loaders.ns[i];
   }
   launch_thread_asleep += factor * other.launch_thread_asleep;
+  own_threads += factor * other.own_threads;
   for (const auto& [who, rank] : other.ranks) {
     for (size_t i = 0; i < kStates; ++i) ranks[who].states.ns[i] += factor * rank.states.ns[i];
     ranks[who].idle += factor * rank.idle;

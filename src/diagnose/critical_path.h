@@ -51,6 +51,7 @@ struct PathAccount {
   Account idle;
   double launch_thread_asleep = 0;  // of the idle time: sleeps that the launch thread asked for
   std::map<Id128, double> behind;
+  double own_threads = 0;              // of State::kLoader: other threads of the launch thread's process
   std::map<Id128, double> stopped_by;  // State::kStopped by who let the path continue; zero id: unknown
   std::map<Id128, RankAccount> ranks;  // State::kPeer by the rank that came last
   // What the loaders did in the whole step, whether or not anyone waited for them: the sum over all loaders,

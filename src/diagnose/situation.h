@@ -52,6 +52,8 @@ struct Situation {
   int64_t silent_ns = 0;          // time since the last GPU work
   bool signals_known = false;     // whether any host signals of the workload were received
   Shares cpu_before, cpu_during;  // run-queue delay of the critical path by who ran instead, ns per step
+  // The part of State::kLoader that is other threads of the launch thread's process, ns per step.
+  double own_threads_before = 0, own_threads_during = 0;
   // Time in which the critical path was stopped, by who let it continue; ns per step.
   Shares stopped_before, stopped_during;
   Shares disk_before, disk_during;  // bytes per second

@@ -98,6 +98,8 @@ Situation BuildSituation(const IncidentView& incident, const SituationContext& c
   situation.during *= per_step;
   situation.cpu_before = SharesOf(before.behind, per_step, context);
   situation.cpu_during = SharesOf(during.behind, per_step, context);
+  situation.own_threads_before = per_step * before.own_threads;
+  situation.own_threads_during = per_step * during.own_threads;
   situation.stopped_before = SharesOf(before.stopped_by, per_step, context);
   situation.stopped_during = SharesOf(during.stopped_by, per_step, context);
   for (const auto& [who, rank] : during.ranks) {

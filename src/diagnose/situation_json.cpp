@@ -188,6 +188,8 @@ std::string WriteSituation(const Situation& situation) {
   json.Key("ranks").BeginArray();
   for (const RankPart& rank : situation.ranks) WriteRank(json, rank);
   json.EndArray();
+  json.Field("own_threads_before", situation.own_threads_before);
+  json.Field("own_threads_during", situation.own_threads_during);
   json.Field("loader_cpu_before", situation.loader_cpu_before);
   json.Field("loader_cpu_during", situation.loader_cpu_during);
   WriteChange(json, "own_cpu", situation.own_cpu);
@@ -228,6 +230,8 @@ Result<Situation> ReadSituation(std::string_view line) {
   reader.Read(json, "network_during", situation.network_during);
   reader.Read(json, "retransmits", situation.retransmits);
   reader.Read(json, "ranks", situation.ranks);
+  reader.ReadIfPresent(json, "own_threads_before", situation.own_threads_before);
+  reader.ReadIfPresent(json, "own_threads_during", situation.own_threads_during);
   reader.Read(json, "loader_cpu_before", situation.loader_cpu_before);
   reader.Read(json, "loader_cpu_during", situation.loader_cpu_during);
   reader.Read(json, "own_cpu", situation.own_cpu);

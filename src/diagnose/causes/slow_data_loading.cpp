@@ -17,9 +17,11 @@ constexpr std::array kSlowDataLoadingStates = {State::kLoader};
 
 std::optional<Finding> EvaluateSlowDataLoading(const Situation& situation) {
   Finding finding{.explained_ns = ExcessOf(situation, kSlowDataLoadingStates)};
-  finding.sentence =
-      fmt::format("the launch thread waited for the program's own processes, which were running, {}",
-                  ShareOf(situation, State::kLoader));
+  const double threads_ns = situation.own_threads_during - situation.own_threads_before;
+  finding.sentence = fmt::format(
+      "the launch thread waited for {}, which were running, {}",
+      threads_ns > finding.explained_ns / 2 ? "other threads of its process" : "the program's own processes",
+      ShareOf(situation, State::kLoader));
   // Loaders that hardly run longer than before aren't the reason: the path waits for them now because
   // something else has changed. (If everything is slower, slow_cpu supersedes this cause by as much already.)
   if (situation.loader_cpu_before > 0 && !IsUniformlySlower(situation)) {
@@ -41,7 +43,8 @@ const Cause& SlowDataLoading() {
   static constexpr Cause kCause{CauseId::kSlowDataLoading,
                                 "slow_data_loading",
                                 "Slow data loading inside the program",
-                                "Use more loader workers, or do less work for each item.",
+                                "Use more loader workers, or do less work for each item; in Python, use "
+                                "processes, as only one thread runs at a time.",
                                 kSlowDataLoadingStates,
                                 {},
                                 {},

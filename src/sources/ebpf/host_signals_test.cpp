@@ -13,9 +13,12 @@
 
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <system_error>
@@ -298,20 +301,70 @@ TEST_F(StoppedChildTest, ATracerStopsItUntilItDetaches) {
   EXPECT_GE(StoppedNs(), kPauseNs);
 }
 
-TEST_F(StoppedChildTest, AFrozenCgroupStopsItUntilThisProcessThawsIt) {
-  const std::filesystem::path group = "/sys/fs/cgroup/freezer/gpusonde-test-" + std::to_string(::getpid());
+struct Freezer {
+  const char* hierarchy;
+  const char* file;
+  const char* freeze;
+  const char* thaw;
+};
+
+class FrozenChildTest : public StoppedChildTest, public testing::WithParamInterface<Freezer> {};
+
+TEST_P(FrozenChildTest, AFrozenCgroupStopsItUntilThisProcessThawsIt) {
+  const std::filesystem::path group =
+      std::filesystem::path(GetParam().hierarchy) / ("gpusonde-test-" + std::to_string(::getpid()));
   std::error_code failed;
   if (!std::filesystem::create_directory(group, failed))
-    GTEST_SKIP() << "no freezer of cgroup v1 to use: " << failed.message();
+    GTEST_SKIP() << "no freezer to use in " << GetParam().hierarchy << ": " << failed.message();
   const auto write = [&](const char* file, const std::string& text) { std::ofstream(group / file) << text; };
   write("cgroup.procs", std::to_string(child_));
-  write("freezer.state", "FROZEN");
+  write(GetParam().file, GetParam().freeze);
   std::this_thread::sleep_for(2 * kPause);
-  write("freezer.state", "THAWED");
+  write(GetParam().file, GetParam().thaw);
   EXPECT_GE(StoppedNs(), kPauseNs);
   ::kill(child_, SIGKILL);
   ::waitpid(std::exchange(child_, 0), nullptr, 0);
   std::filesystem::remove(group, failed);
+}
+
+INSTANTIATE_TEST_SUITE_P(CgroupVersions, FrozenChildTest,
+                         testing::Values(Freezer{"/sys/fs/cgroup/freezer", "freezer.state", "FROZEN",
+                                                 "THAWED"},
+                                         Freezer{"/sys/fs/cgroup/unified", "cgroup.freeze", "1", "0"}),
+                         [](const auto& freezer) { return freezer.index == 0 ? "V1" : "V2"; });
+
+// The kernel marks a thread as frozen while it waits for the process that it started with vfork.
+TEST_F(HostSignalsTest, AWaitForAVforkIsNoStop) {
+  Drain();
+  by_signal_.clear();
+  if (::vfork() == 0) {
+    const timespec pause{.tv_sec = 0, .tv_nsec = 100 * kNanosPerMilli};
+    ::nanosleep(&pause, nullptr);
+    ::_exit(0);
+  }
+  ::wait(nullptr);
+  std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  Drain();
+  EXPECT_EQ(by_signal_[GPUSONDE_SIGNAL_STOPPED], 0);
+  EXPECT_GE(by_signal_[GPUSONDE_SIGNAL_BLOCKED], 90 * kNanosPerMilli);
+}
+
+// As Python's threads wait for the interpreter's lock: again and again, each time until a timer expires.
+TEST_F(HostSignalsTest, AWaitForALockThatATimerEndsIsForThisProcess) {
+  std::mutex mutex;
+  std::condition_variable condition;
+  std::unique_lock lock(mutex);
+  for (int i = 0; i < 20; ++i) condition.wait_for(lock, std::chrono::milliseconds(5));
+  std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  int64_t waited_ns = 0;
+  ASSERT_TRUE(signals_
+                  ->Drain(sources::VisitOnly([&](const SignalSum& sum) {
+                    if (sum.tid == ::gettid() && sum.signal == GPUSONDE_SIGNAL_WAITING &&
+                        sum.other == ::getpid())
+                      waited_ns += sum.amount;
+                  }))
+                  .has_value());
+  EXPECT_GE(waited_ns, 90 * kNanosPerMilli);
 }
 
 // A connection over loopback: {one end, the other}.

@@ -42,7 +42,8 @@ struct thread {
   __u32 tid;
   __u32 waker; /* pid */
   __u8 on_cpu;
-  __u8 signal; /* its state while it is off its CPU and not woken */
+  __u8 signal;   /* its state while it is off its CPU and not woken */
+  __u8 in_futex; /* if it waits: for a lock or a condition of its own process, most likely */
 };
 struct {
   __uint(type, BPF_MAP_TYPE_HASH);
@@ -210,12 +211,19 @@ static __always_inline struct thread *find_thread(struct task_struct *task, stru
   return bpf_map_lookup_elem(&threads, &tid);
 }
 
-/* System calls that wait only for a timer, on x86-64. */
+/* System calls that wait only for a timer, and for a futex, on x86-64. */
 #define SYS_NANOSLEEP 35
+#define SYS_FUTEX 202
 #define SYS_CLOCK_NANOSLEEP 230
 
+static __always_inline long system_call_of(struct task_struct *task) {
+  const struct pt_regs___kernel *registers = (void *)bpf_task_pt_regs(task);
+  return (long)registers->orig_ax;
+}
+
 static __always_inline bool is_frozen(struct task_struct *task) {
-  return bpf_core_field_exists(task->frozen) && BPF_CORE_READ_BITFIELD(task, frozen);
+  return bpf_core_field_exists(task->frozen) && BPF_CORE_READ_BITFIELD(task, frozen) &&
+         task->jobctl & JOBCTL_TRAP_FREEZE;
 }
 
 static __always_inline __u32 reason_to_leave(struct task_struct *task, __u32 state) {
@@ -223,8 +231,7 @@ static __always_inline __u32 reason_to_leave(struct task_struct *task, __u32 sta
     return GPUSONDE_SIGNAL_STOPPED;
   if (BPF_CORE_READ_BITFIELD(task, in_iowait)) return GPUSONDE_SIGNAL_BLOCKED_IO;
   if (state & STATE_UNINTERRUPTIBLE) return GPUSONDE_SIGNAL_BLOCKED;
-  const struct pt_regs___kernel *registers = (void *)bpf_task_pt_regs(task);
-  const long call = (long)registers->orig_ax;
+  const long call = system_call_of(task);
   return call == SYS_NANOSLEEP || call == SYS_CLOCK_NANOSLEEP ? GPUSONDE_SIGNAL_SLEEPING
                                                               : GPUSONDE_SIGNAL_WAITING;
 }
@@ -240,6 +247,7 @@ static __always_inline void leave(struct task_struct *task, bool preempted, stru
   thread->woken_ns = runnable ? now : 0;
   thread->waker = 0;
   thread->signal = runnable ? GPUSONDE_SIGNAL_RUN_QUEUE : reason_to_leave(task, state);
+  thread->in_futex = thread->signal == GPUSONDE_SIGNAL_WAITING && system_call_of(task) == SYS_FUTEX;
 }
 
 static __always_inline void note_run(struct cpu *cpu, struct task_struct *task, __u64 now) {
@@ -344,7 +352,10 @@ static __always_inline void arrive(struct task_struct *task, struct cpu *cpu, __
   if (thread->since_ns && !thread->on_cpu) {
     /* The wake-up was not seen: an interrupt woke it before it had left its CPU. */
     const __u64 woken = thread->woken_ns ? thread->woken_ns : now;
-    spend(thread, thread->signal, thread->waker, thread->since_ns, woken);
+    /* A wait for a lock that a timer ended: Python's threads wait 5 ms at a time for the interpreter's lock.
+     */
+    const __u32 waker = !thread->waker && thread->in_futex ? thread->pid : thread->waker;
+    spend(thread, thread->signal, waker, thread->since_ns, woken);
     blame(thread, task, cpu, woken, now);
   }
   thread->on_cpu = 1;
@@ -374,8 +385,7 @@ static __always_inline bool in_network(void) {
 /* Whether the task is in a system call that may send a packet, on x86-64. The sending thread itself receives
  * a packet within one machine; other packets are received on an arbitrary thread that the interrupt hit. */
 static __always_inline bool sends(struct task_struct *task) {
-  const struct pt_regs___kernel *registers = (void *)bpf_task_pt_regs(task);
-  switch ((long)registers->orig_ax) {
+  switch (system_call_of(task)) {
     case 1:   /* write */
     case 20:  /* writev */
     case 40:  /* sendfile */

@@ -65,7 +65,8 @@ struct task_struct {
   const struct cpumask *cpus_ptr; /* where it may run */
   unsigned int __state;           /* 0: runnable */
   unsigned in_iowait : 1;
-  unsigned frozen : 1;  /* by a cgroup of version 2 */
+  unsigned frozen : 1;  /* by a cgroup of version 2, or waiting for a vfork */
+  unsigned long jobctl; /* include/linux/sched/jobctl.h */
   __u64 start_boottime; /* ns */
   char comm[16];
 };
@@ -102,4 +103,5 @@ static __always_inline __u32 state_of(struct task_struct *task) {
 #define STATE_UNINTERRUPTIBLE 2
 #define STATE_STOPPED 4
 #define STATE_TRACED 8
+#define JOBCTL_TRAP_FREEZE (1ul << 23)
 #define STATE_FROZEN 0x8000 /* by a cgroup of version 1; since 6.1, uninterruptible before */
