@@ -105,7 +105,9 @@ void AddSignalEvidence(std::span<const Candidate> causes, std::vector<model::Evi
 
 // Whether there is a likely cause, and little of the lost time is unexplained.
 bool IsExplained(const Situation& situation, std::span<const Candidate> causes) {
-  if (causes.empty() || !(causes.front().confidence >= kWeights.ranking.min_confidence)) return false;
+  if (causes.empty() || !(causes.front().confidence >= kWeights.ranking.min_confidence) ||
+      causes.front().share < kWeights.ranking.min_named)
+    return false;
   double unexplained =
       std::max(0.0, situation.excess(State::kUnexplained) + situation.excess(State::kWaiting));
   // A hang explains unexplained time: the threads do nothing.

@@ -220,14 +220,14 @@ Situation Diagnosis::Workload::SituationOf(int64_t onset_ns, int64_t until_ns, S
                          .last_reports = shared_.last_reports});
 }
 
-// Steps since `onset_ns` are much slower than the open incident's before. With its cause, or with none yet,
-// they are the same disturbance, as long as that is young or explained.
+// Steps since `onset_ns` are much slower than the open incident's before. With its cause, or with none, they
+// are the same disturbance; and while that is young, as it builds up.
 bool Diagnosis::Workload::HasAnotherCause(int64_t onset_ns, int64_t until_ns) const {
   const model::Incident& open = reports().back().incident;
+  if (onset_ns - open.start_ns < kIncidentTable.report.young_ns) return false;
   const Situation worse = SituationOf(onset_ns, until_ns, accounting_.SlowSince(onset_ns));
   const std::optional<CauseId> cause = diagnose::Explain(worse, Rank(worse), onset_ns).cause;
-  if (!cause.has_value() || NameOf(*cause) == open.cause) return false;
-  return open.cause != kAbstain || onset_ns - open.start_ns > kIncidentTable.report.young_ns;
+  return cause.has_value() && NameOf(*cause) != open.cause;
 }
 
 void Diagnosis::Workload::Explain(int64_t onset_ns, int64_t until_ns, std::optional<int64_t> end_ns) {

@@ -15,6 +15,8 @@ struct CauseWeights {
         "a cause that explains this share and has no other evidence gets a confidence of 0.5; it "
         "separates labels from other causes in 41 trials of the benchmark's train split"};
     Tuned<double> min_share{0.02, "of the lost time", "less is noise, whatever else speaks for the cause"};
+    Tuned<double> min_named{0.25, "of the lost time",
+                            "a cause that explains less isn't the cause, whatever else speaks for it"};
     Tuned<double> share{6, "nats", "a cause that explains 90 % gets a confidence of 0.96"};
     Tuned<double> max_unexplained{0.4, "of the lost time", "beyond it, what is known isn't the main part"};
     Tuned<double> min_confidence{0.5, "", "a cause that is less likely than *unknown* isn't named"};
