@@ -58,22 +58,34 @@ HolderUse& HolderUse::operator+=(const HolderUse& more) {
   return *this;
 }
 
-DeviceAccount::DeviceAccount(std::span<const Holder> holders, const TimeRange& range)
-    : range_(range), busy_ns_(holders.size()) {
-  const auto blocks = static_cast<int64_t>(kAccountBlocks);
-  block_ns_ = (range.to_ns - range.from_ns) / blocks + 1;
+DeviceAccount::Blocks DeviceAccount::EqualBlocks(const TimeRange& range) {
+  const auto count = static_cast<int64_t>(kAccountBlocks);
+  Blocks blocks{range.from_ns, (range.to_ns - range.from_ns) / count + 1, kAccountBlocks};
   // Roll-ups are by the minute: a block that ends within one would have to read it in rows.
-  if (block_ns_ >= kMinuteNs) {
-    range_.from_ns -= range.from_ns % kMinuteNs;
-    block_ns_ = ((range.to_ns - range_.from_ns) / blocks / kMinuteNs + 1) * kMinuteNs;
+  if (blocks.length_ns >= kMinuteNs) {
+    blocks.from_ns -= range.from_ns % kMinuteNs;
+    blocks.length_ns = ((range.to_ns - blocks.from_ns) / count / kMinuteNs + 1) * kMinuteNs;
   }
+  return blocks;
+}
+
+DeviceAccount::DeviceAccount(std::span<const Holder> holders, const TimeRange& range)
+    : DeviceAccount(holders, range, EqualBlocks(range)) {}
+
+DeviceAccount::DeviceAccount(std::span<const Holder> holders, const TimeRange& range, int64_t block_ns)
+    : DeviceAccount(holders, range,
+                    Blocks{range.from_ns, block_ns,
+                           static_cast<size_t>((range.to_ns - range.from_ns - 1) / block_ns + 1)}) {}
+
+DeviceAccount::DeviceAccount(std::span<const Holder> holders, const TimeRange& range, const Blocks& blocks)
+    : blocks_(blocks), busy_ns_(holders.size(), std::vector<double>(blocks.count)) {
   std::vector<Change> changes;
   for (const Holder& holder : holders) {
     held_.push_back(Within(holder.held, range));
     AddChanges(held_.back(), 1, 0, changes);
     AddChanges(Subtract(held_.back(), holder.observed), 0, 1, changes);
   }
-  for (size_t i = 0; i < kAccountBlocks; ++i) changes.push_back({Block(i).from_ns});
+  for (size_t i = 0; i < blocks_.count; ++i) changes.push_back({Block(i).from_ns});
   std::ranges::sort(changes, {}, &Change::time_ns);
   int held = 0, unobserved = 0;
   for (size_t i = 0; i + 1 < changes.size(); ++i) {
@@ -86,13 +98,13 @@ DeviceAccount::DeviceAccount(std::span<const Holder> holders, const TimeRange& r
 }
 
 TimeRange DeviceAccount::Block(size_t number) const {
-  const int64_t from_ns = range_.from_ns + static_cast<int64_t>(number) * block_ns_;
-  return {from_ns, from_ns + block_ns_};
+  const int64_t from_ns = blocks_.from_ns + static_cast<int64_t>(number) * blocks_.length_ns;
+  return {from_ns, from_ns + blocks_.length_ns};
 }
 
 size_t DeviceAccount::BlockOf(int64_t time_ns) const {
-  const int64_t number = (time_ns - range_.from_ns) / block_ns_;
-  return static_cast<size_t>(std::clamp<int64_t>(number, 0, kAccountBlocks - 1));
+  const int64_t number = (time_ns - blocks_.from_ns) / blocks_.length_ns;
+  return static_cast<size_t>(std::clamp<int64_t>(number, 0, static_cast<int64_t>(blocks_.count) - 1));
 }
 
 // The first segment that ends after this time.
@@ -176,7 +188,7 @@ std::vector<TimeRange> DeviceAccount::Observed() const {
   return observed;
 }
 
-std::vector<HolderUse> DeviceAccount::Uses() const {
+std::vector<std::vector<DeviceAccount::BlockUse>> DeviceAccount::UsesByBlock() const {
   // What a process that held the device all the time until each segment would have.
   std::vector<double> idle_until{0}, unobserved_until{0};
   for (const Segment& segment : segments_) {
@@ -185,24 +197,41 @@ std::vector<HolderUse> DeviceAccount::Uses() const {
     idle_until.push_back(idle_until.back() + (segment.observed ? idle : 0));
     unobserved_until.push_back(unobserved_until.back() + (segment.observed ? 0 : each));
   }
-  std::vector<HolderUse> uses(held_.size());
+  std::vector<std::vector<BlockUse>> uses(held_.size());
+  std::vector<BlockUse> of_holder;
   for (size_t i = 0; i < held_.size(); ++i) {
-    HolderUse& use = uses[i];
+    of_holder.assign(blocks_.count, {});
     for (const TimeRange& held : held_[i]) {
-      use.held_ns += held.to_ns - held.from_ns;
       for (size_t block = BlockOf(held.from_ns); block <= BlockOf(held.to_ns - 1); ++block) {
-        const size_t from = SegmentAt(std::max(held.from_ns, Block(block).from_ns));
-        const size_t to = SegmentAt(std::min(held.to_ns, Block(block).to_ns));
-        const double idle = idle_until[to] - idle_until[from];
-        use.idle_ns += idle;
-        use.unobserved_ns += unobserved_until[to] - unobserved_until[from];
-        use.blocks[block].observed_ns += idle;
+        const TimeRange within{std::max(held.from_ns, Block(block).from_ns),
+                               std::min(held.to_ns, Block(block).to_ns)};
+        const size_t from = SegmentAt(within.from_ns);
+        const size_t to = SegmentAt(within.to_ns);
+        of_holder[block].held_ns += within.to_ns - within.from_ns;
+        of_holder[block].idle_ns += idle_until[to] - idle_until[from];
+        of_holder[block].unobserved_ns += unobserved_until[to] - unobserved_until[from];
       }
     }
-    for (size_t block = 0; block < kAccountBlocks; ++block) {
-      use.busy_ns += busy_ns_[i][block];
-      use.blocks[block].busy_ns = busy_ns_[i][block];
-      use.blocks[block].observed_ns += busy_ns_[i][block];
+    for (size_t block = 0; block < blocks_.count; ++block) {
+      BlockUse& use = of_holder[block];
+      use.block = block;
+      use.busy_ns = busy_ns_[i][block];
+      if (use.held_ns > 0 || use.busy_ns > 0) uses[i].push_back(use);
+    }
+  }
+  return uses;
+}
+
+std::vector<HolderUse> DeviceAccount::Uses() const {
+  std::vector<HolderUse> uses;
+  for (const std::vector<BlockUse>& of_holder : UsesByBlock()) {
+    HolderUse& use = uses.emplace_back();
+    for (const BlockUse& part : of_holder) {
+      use.busy_ns += part.busy_ns;
+      use.idle_ns += part.idle_ns;
+      use.unobserved_ns += part.unobserved_ns;
+      use.held_ns += part.held_ns;
+      use.blocks[part.block] = {.observed_ns = part.idle_ns + part.busy_ns, .busy_ns = part.busy_ns};
     }
   }
   return uses;

@@ -44,8 +44,10 @@ class DeviceAccount {
     std::vector<TimeRange> held;      // sorted, disjoint
     std::vector<TimeRange> observed;  // when its work was recorded; sorted, disjoint
   };
-  // Accounts for the range, which is not empty.
+  // Accounts for the range, which is not empty, in kAccountBlocks blocks.
   DeviceAccount(std::span<const Holder> holders, const TimeRange& range);
+  // In as many blocks of this length, whole minutes, as the range has from its begin on.
+  DeviceAccount(std::span<const Holder> holders, const TimeRange& range, int64_t block_ns);
 
   // Adds the times in which work of each holder ran, in the constructor's order: sorted, disjoint, for time
   // that no other call covers. Time in which the device isn't held, or some holder isn't observed, is
@@ -60,10 +62,29 @@ class DeviceAccount {
   // The time in which all holders were observed, sorted and disjoint.
   std::vector<TimeRange> Observed() const;
 
-  // In the constructor's order.
+  // In the constructor's order. Only of an account in kAccountBlocks blocks.
   std::vector<HolderUse> Uses() const;
 
+  // The parts of a use that fall into one block.
+  struct BlockUse {
+    size_t block = 0;
+    double busy_ns = 0;
+    double idle_ns = 0;
+    double unobserved_ns = 0;
+    int64_t held_ns = 0;
+  };
+  // Of each holder, in the constructor's order: the blocks in which it held the device, by number.
+  std::vector<std::vector<BlockUse>> UsesByBlock() const;
+
  private:
+  // Adjacent blocks of one length from a time on.
+  struct Blocks {
+    int64_t from_ns = 0;
+    int64_t length_ns = 0;
+    size_t count = 0;
+  };
+  static Blocks EqualBlocks(const TimeRange& range);
+  DeviceAccount(std::span<const Holder> holders, const TimeRange& range, const Blocks& blocks);
   // Time without a change of who holds the device and whether all are observed, within one block.
   struct Segment {
     TimeRange range;
@@ -76,11 +97,10 @@ class DeviceAccount {
   size_t SegmentAt(int64_t time_ns) const;
   void AddBusyOfBlock(std::span<const std::vector<TimeRange>> by_holder, size_t block);
 
-  TimeRange range_;
-  int64_t block_ns_ = 0;
+  const Blocks blocks_;
   std::vector<std::vector<TimeRange>> held_;  // within the range
   std::vector<Segment> segments_;             // sorted, disjoint
-  std::vector<std::array<double, kAccountBlocks>> busy_ns_;
+  std::vector<std::vector<double>> busy_ns_;  // of each holder, by block
 };
 
 // The share of a holder's time, or of several holders' together, in which its work ran.

@@ -21,7 +21,9 @@ namespace gpusonde::usage {
 namespace {
 
 constexpr double kHourNs = 3600e9;
-constexpr size_t kMaxGroups = 1000;  // in JSON
+// In JSON.
+constexpr size_t kMaxGroups = 1000;
+constexpr size_t kMaxGaps = 100;
 // Below this, hours would be zeros.
 constexpr double kShortNs = 0.1 * kHourNs;
 
@@ -161,6 +163,16 @@ void WriteGroup(const Group& group, Price price, JsonWriter& json) {
   json.Field("idle_cost", price.has_value() ? std::optional(IdleCost(group.use, *price)) : std::nullopt);
 }
 
+void WriteCoverage(const Coverage& coverage, JsonWriter& json) {
+  json.BeginObject().Field("hosts", coverage.hosts);
+  json.Field("until_us", coverage.until_ns.transform([](int64_t ns) { return ns / kNanosPerMicro; }));
+  json.Key("gaps").BeginArray();
+  const size_t written = std::min(coverage.gaps.size(), kMaxGaps);
+  for (size_t i = 0; i < written; ++i)
+    json.BeginObject().Field("host", coverage.gaps[i].host).Field("why", coverage.gaps[i].why).EndObject();
+  json.EndArray().Field("gaps_omitted", static_cast<int64_t>(coverage.gaps.size() - written)).EndObject();
+}
+
 }  // namespace
 
 std::string ToText(const Usage& usage, Price price, const Terminal& terminal) {
@@ -211,6 +223,7 @@ std::string ToJson(const Usage& usage, Price price) {
   json.EndArray().Key("labels").BeginArray();
   for (const std::string& label : usage.labels) json.Value(label);
   json.EndArray().Field("omitted", static_cast<int64_t>(usage.groups.size() - written));
+  if (usage.coverage.has_value()) WriteCoverage(*usage.coverage, json.Key("coverage"));
   return json.EndObject().Take();
 }
 

@@ -65,13 +65,26 @@ struct Group {
   std::optional<double> SampledUtilization() const;
 };
 
+// What an answer about the hosts of a server covers.
+struct Coverage {
+  int64_t hosts = 0;
+  // Until when all hosts that still send are summed; null without any.
+  std::optional<int64_t> until_ns = {};
+  struct Gap {
+    std::string host;
+    std::string why;  // a phrase
+  };
+  std::vector<Gap> gaps = {};  // hosts of which something is missing, by name
+};
+
 struct Usage {
   TimeRange range;  // empty without data
   SumBy by;
-  bool simulated = false;          // some of the devices are
-  std::set<Id128> devices;         // those known, held or not
-  std::set<std::string> labels{};  // of pods, by which it can be summed
-  std::vector<Group> groups;       // falling by the GPU time that they are accountable for
+  bool simulated = false;              // some of the devices are
+  std::set<Id128> devices;             // those known, held or not
+  std::set<std::string> labels{};      // of pods, by which it can be summed
+  std::vector<Group> groups;           // falling by the GPU time that they are accountable for
+  std::optional<Coverage> coverage{};  // of several hosts
 
   // Of all groups.
   Group Total() const;

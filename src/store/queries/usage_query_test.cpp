@@ -165,6 +165,18 @@ TEST_F(UsageQuery, TwoProcessesShareADevice) {
   EXPECT_DOUBLE_EQ(usage.holders[1].use.idle_ns, 40 * kSecond);
 }
 
+// So that the parts of adjacent times sum up to the whole: the part after its end doesn't know the process.
+TEST_F(UsageQuery, WorkAfterItsProcessHasEndedIsNobodys) {
+  Listen(kTrainer, 5 * kSecond, std::nullopt);
+  Listen(kNotebook, 5 * kSecond, std::nullopt);
+  Work(kTrainer, 70 * kSecond, 90 * kSecond);
+  Work(kNotebook, 10 * kSecond, 11 * kSecond);
+  const GpuUsage usage = Read();
+  ASSERT_THAT(usage.holders, SizeIs(2));
+  EXPECT_DOUBLE_EQ(usage.holders[0].use.busy_ns, 10 * kSecond) << "it ended at 80 s";
+  EXPECT_DOUBLE_EQ(usage.holders[1].use.idle_ns, 59.0 * kSecond + 20 * kSecond);
+}
+
 TEST_F(UsageQuery, TimeBetweenRunsCountsForNobody) {
   Add(model::kSources, {{.source = {9, 8},
                          .host = "here",
