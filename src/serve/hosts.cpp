@@ -84,6 +84,12 @@ std::optional<int64_t> Host::spool_age_ns() const {
   return age_ns == std::numeric_limits<int64_t>::min() ? std::optional<int64_t>() : age_ns;
 }
 
+void Host::AddUsageChange(int64_t from_ns) {
+  int64_t known_ns = usage_changed_from_ns_;
+  while (from_ns < known_ns && !usage_changed_from_ns_.compare_exchange_weak(known_ns, from_ns)) {
+  }
+}
+
 bool Host::IsWatched(int64_t now_ns) const { return now_ns - watched_ns_ < kWatchNs; }
 
 int64_t Host::Bytes() const {

@@ -16,6 +16,7 @@
 #include "base/result.h"
 #include "serve/pace.h"
 #include "store/live/live_store.h"
+#include "usage/hours.h"
 
 namespace gpusonde::serve {
 
@@ -52,6 +53,10 @@ class Host {
   std::optional<int64_t> spool_age_ns() const;
   void SetSpoolAge(int64_t age_ns) { spool_age_ns_ = age_ns; }
 
+  // From when on rows have changed its usage since the last call (usage::ChangedFrom of the rows).
+  int64_t TakeUsageChange() { return usage_changed_from_ns_.exchange(usage::kNoneOfIt); }
+  void AddUsageChange(int64_t from_ns);
+
   // Whether somebody looks at the host's pages: its agent then sends every second.
   bool IsWatched(int64_t now_ns) const;
   void SetWatched(int64_t now_ns) { watched_ns_ = now_ns; }
@@ -75,7 +80,8 @@ class Host {
   std::atomic<int64_t> last_seen_ns_;
   std::atomic<int64_t> watched_ns_;                                          // monotonic
   std::atomic<int64_t> spool_age_ns_ = std::numeric_limits<int64_t>::min();  // the least: unknown
-  mutable std::mutex mutex_;                                                 // guards what follows
+  std::atomic<int64_t> usage_changed_from_ns_ = usage::kNoneOfIt;
+  mutable std::mutex mutex_;  // guards what follows
   std::unique_ptr<store::LiveStore> store_;
   Id128 spool_;
   int64_t claimed_ns_ = 0;   // monotonic

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <functional>
 #include <map>
 #include <memory>
@@ -20,6 +21,7 @@
 #include "base/json_writer.h"
 #include "base/time.h"
 #include "serve/host_list.h"
+#include "serve/host_usage.h"
 #include "server/api.h"
 #include "server/api_json.h"
 #include "server/query_parameters.h"
@@ -67,10 +69,6 @@ class HostPages {
 
   server::HttpResponse Answer(const server::HttpRequest& request) const { return api_(request); }
 
-  Result<usage::Usage> ReadUsage(const server::UsageQuestion& question) const {
-    return data_->ReadUsage(question.selection, question.by);
-  }
-
  private:
   const std::weak_ptr<Host> owner_;
   Host* const host_;
@@ -78,7 +76,7 @@ class HostPages {
   const server::HttpHandler api_;
 };
 
-void WriteHost(JsonWriter& json, const HostList::Line& line) {
+void WriteHost(JsonWriter& json, const HostList::Line& line, const HostUsage::Total* day) {
   const HostSummary* summary =
       line.summary != nullptr && line.summary->has_value() ? &line.summary->value() : nullptr;
   json.BeginObject().Field("name", line.host->name());
@@ -87,6 +85,9 @@ void WriteHost(JsonWriter& json, const HostList::Line& line) {
   json.Field("gpus", summary != nullptr ? std::optional(summary->gpus) : std::nullopt);
   json.Field("busy", summary != nullptr ? summary->busy : std::nullopt);
   json.Field("incidents", summary != nullptr ? std::optional(summary->incidents) : std::nullopt);
+  json.Field("held_ns",
+             day != nullptr ? std::optional<int64_t>(std::llround(day->accountable_ns)) : std::nullopt);
+  json.Field("idle_ns", day != nullptr ? std::optional<int64_t>(std::llround(day->idle_ns)) : std::nullopt);
   json.Field("bytes", line.host->Bytes());
   if (line.summary == nullptr)
     json.Field("error", "not read yet");
@@ -126,7 +127,12 @@ void WriteIncidents(JsonWriter& json, std::span<const HostList::Line> lines) {
 class AllPages {
  public:
   AllPages(Hosts& hosts, const IngestCounts& counts, server::HttpHandler metrics)
-      : hosts_(hosts), list_(hosts), counts_(counts), metrics_(std::move(metrics)) {}
+      : hosts_(hosts),
+        list_(hosts),
+        usage_(hosts),
+       
+        counts_(counts),
+        metrics_(std::move(metrics)) {}
 
   server::HttpResponse Answer(server::HttpRequest request) {
     if (request.path == "/readyz") return Ready();
@@ -171,9 +177,14 @@ class AllPages {
 
   server::HttpResponse List() {
     const std::vector<HostList::Line> lines = list_.Read();
+    const int64_t now_ns = EpochNow();
+    const auto days = usage_.Totals({now_ns - kUsageNs, now_ns});
     JsonWriter json;
     json.BeginObject().Key("hosts").BeginArray();
-    for (const HostList::Line& line : lines) WriteHost(json, line);
+    for (const HostList::Line& line : lines) {
+      const auto day = days.find(line.host->name());
+      WriteHost(json, line, day == days.end() ? nullptr : &day->second);
+    }
     json.EndArray();
     WriteIncidents(json, lines);
     json.Key("received").BeginObject();
@@ -199,18 +210,8 @@ class AllPages {
     model::Selection& selection = question->selection;
     selection.to_ns = std::min(selection.to_ns, EpochNow());
     if (selection.from_ns < 0) selection.from_ns = selection.to_ns - kUsageNs;
-    std::vector<usage::Usage> all;
-    for (const std::shared_ptr<Host>& host : hosts_.All()) {
-      const auto pages = PagesOf(host);
-      if (!pages.has_value()) return server::ErrorResponse(pages.error());
-      Result<usage::Usage> usage = (*pages)->ReadUsage(*question);
-      if (!usage.has_value()) return server::ErrorResponse(usage.error());
-      all.push_back(*std::move(usage));
-    }
-    usage::Usage sum = usage::Merge(std::move(all));
-    sum.range = {selection.from_ns, selection.to_ns};
-    sum.by = question->by;
-    return server::JsonResponse(usage::ToJson(sum, std::nullopt));
+    return server::JsonResponse(
+        usage::ToJson(usage_.Sum({selection.from_ns, selection.to_ns}, question->by), std::nullopt));
   }
 
   // An overview without data: the page shows the list instead.
@@ -221,6 +222,7 @@ class AllPages {
 
   Hosts& hosts_;
   HostList list_;
+  HostUsage usage_;
   const IngestCounts& counts_;
   const server::HttpHandler metrics_;
   std::mutex mutex_;  // guards pages_

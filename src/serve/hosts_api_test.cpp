@@ -149,7 +149,11 @@ TEST_F(HostsApiTest, UsageIsOfAllHostsTogether) {
                                        .end_ns = start_ns + 5 * kNanosPerSecond,
                                        .name = "k"});
   }
+  // The hosts are read in the background.
+  for (int tries = 0; tries < 100 && !Ok("usage")["coverage"]["gaps"].empty(); ++tries) {
+  }
   const json all = Ok("usage");
+  EXPECT_EQ(all["coverage"]["hosts"], 2);
   EXPECT_EQ(all["gpus"], 2);
   ASSERT_EQ(all["groups"].size(), 1u);
   EXPECT_EQ(all["groups"][0]["name"], "job 7");

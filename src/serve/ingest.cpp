@@ -21,6 +21,7 @@
 #include "server/metrics_server.h"
 #include "server/query_parameters.h"
 #include "spool/upload.h"
+#include "usage/hours.h"
 
 namespace gpusonde::serve {
 namespace {
@@ -114,6 +115,7 @@ Result<Answer> Store(Hosts& hosts, Frames frames, int64_t epoch_now_ns) {
     const int64_t begin_ns = MonotonicNow();
     TRY(store->Commit(store::Day(std::chrono::days(frames.day)), frames.spool, frames.first, frames.batches));
     hosts.pace().Add(MonotonicNow() - begin_ns);
+    host->AddUsageChange(usage::ChangedFrom(frames.batches));
     host->SetLastSeen(epoch_now_ns);
     // Times are untrusted: their difference may not fit.
     int64_t age_ns = 0;

@@ -146,6 +146,20 @@ class Serve(program.TestCase):
         self.assertEqual(self.query("SELECT host FROM sources GROUP BY host", day), [{"host": host}])
         return day
 
+    def check_usage_of_all(self, hosts):
+        """The GPU time of all hosts together is the sum of what each says by itself."""
+        usage = self.get("usage?by=host")
+        alone = [self.get(f"usage?host={host}&from_us={usage['from_us']}")["total"]["busy_ns"] for host in hosts]
+        self.assertGreater(min(alone), 0)
+
+        def is_summed():
+            # Hosts are read in the background, and again after 30 s.
+            all_of_them = self.get("usage?by=host")
+            return (all_of_them["coverage"]["hosts"] == len(hosts) and not all_of_them["coverage"]["gaps"]
+                    and abs(all_of_them["total"]["busy_ns"] / sum(alone) - 1) < 1e-6)
+
+        self.await_that(is_summed, "the sums are those of the hosts")
+
     def test_two_agents_are_two_hosts_with_every_kernel(self):
         server = self.serve()
         agents = [self.agent("node-a"), self.agent("node-b")]
@@ -163,6 +177,7 @@ class Serve(program.TestCase):
         self.assertEqual([host["gpus"] for host in listed["hosts"]], [1, 1])
         self.assertGreater(listed["hosts"][0]["busy"], 0)
         self.assertEqual(listed["received"]["refused"], 0)
+        self.check_usage_of_all(("node-a", "node-b"))
         self.stop(server)
         for host in ("node-a", "node-b"):
             day = self.check_host(host)

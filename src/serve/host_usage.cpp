@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "serve/host_usage.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "base/log.h"
+#include "base/time.h"
+
+namespace gpusonde::serve {
+namespace {
+
+// Of the sums of all hosts together: at 200 hosts 640 kB each, enough for 30 processes at a time over a week.
+constexpr size_t kMaxSumBytes = size_t{128} << 20;
+constexpr size_t kMinHosts = 16;
+// So many times as old as they should be, sums are given without waiting: hundreds of hosts take longer.
+constexpr int64_t kGoodAges = 4;
+// How old sums may become while nobody asks.
+constexpr int64_t kUnwantedAgeNs = 600 * kNanosPerSecond;
+// The share of the time in which the thread reads: one of so many parts.
+constexpr int64_t kWantedParts = 2;
+constexpr int64_t kUnwantedParts = 8;
+// Before it reads what nobody asks for: agents send first after a restart.
+constexpr int64_t kWarmUpNs = 10 * kNanosPerSecond;
+constexpr std::chrono::milliseconds kPause(500);
+constexpr int64_t kUsageNever = std::numeric_limits<int64_t>::min() / 2;
+
+std::string FormatMinute(int64_t epoch_ns) {
+  return fmt::format("{:%F %H:%M}",
+                     std::chrono::floor<std::chrono::minutes>(std::chrono::sys_time<std::chrono::nanoseconds>(
+                         std::chrono::nanoseconds(epoch_ns))));
+}
+
+// The hours that the range touches, as far as they are over.
+TimeRange WholeHours(const TimeRange& range, int64_t now_ns) {
+  TimeRange hours{std::max<int64_t>(range.from_ns, 0), std::clamp<int64_t>(range.to_ns, 0, now_ns)};
+  hours.from_ns -= hours.from_ns % store::kUsageHourNs;
+  const int64_t last_ns = hours.to_ns + store::kUsageHourNs - 1;
+  hours.to_ns = std::min(last_ns - last_ns % store::kUsageHourNs, now_ns);
+  return hours;
+}
+
+}  // namespace
+
+HostUsage::HostUsage(Hosts& hosts, const Options& options)
+    : hosts_(hosts),
+      options_(options),
+      started_ns_(MonotonicNow()),
+      wanted_ns_(kUsageNever),
+      thread_([this](const std::stop_token& stop) { Run(stop); }) {}
+
+HostUsage::~HostUsage() = default;  // stops the thread and waits for it
+
+usage::Usage HostUsage::Sum(const TimeRange& range, const usage::SumBy& by) {
+  const int64_t now_ns = EpochNow();
+  const TimeRange hours = WholeHours(range, now_ns);
+  const std::vector<std::shared_ptr<Host>> all = hosts_.All();
+  const std::vector<Known> found = Ask(all, options_.patience);
+  std::vector<usage::Usage> sums;
+  usage::Coverage coverage{.hosts = std::ssize(all)};
+  for (size_t i = 0; i < all.size(); ++i) {
+    const Known& known = found[i];
+    const auto add_gap = [&](std::string why) { coverage.gaps.push_back({all[i]->name(), std::move(why)}); };
+    if (known.hours == nullptr) {
+      add_gap(known.error.empty() ? "not read yet" : known.error);
+      continue;
+    }
+    const TimeRange& covered = known.hours->covered();
+    if (!known.error.empty())
+      add_gap(fmt::format("not read since {} UTC: {}", FormatMinute(covered.to_ns), known.error));
+    else if (known.hours->is_cut() && hours.from_ns < covered.from_ns)
+      add_gap(fmt::format("summed from {} UTC on only: ask for this host by itself",
+                          FormatMinute(covered.from_ns)));
+    if (!all[i]->IsSilent(now_ns) && covered.from_ns < covered.to_ns)
+      coverage.until_ns = std::min(coverage.until_ns.value_or(covered.to_ns), covered.to_ns);
+    sums.push_back(known.hours->Sum(hours, by));
+  }
+  usage::Usage usage = usage::Merge(std::move(sums));
+  usage.range = hours;
+  usage.by = by;
+  usage.coverage = std::move(coverage);
+  return usage;
+}
+
+std::map<std::string, HostUsage::Total> HostUsage::Totals(const TimeRange& range) {
+  const std::vector<std::shared_ptr<Host>> all = hosts_.All();
+  const std::vector<Known> found = Ask(all, std::chrono::milliseconds(0));
+  const TimeRange hours = WholeHours(range, EpochNow());
+  std::map<std::string, Total> totals;
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (found[i].hours == nullptr) continue;
+    const model::HolderUse use = found[i].hours->Sum(hours, {.by = usage::By::kHost}).Total().use;
+    totals[all[i]->name()] = {usage::AccountableNs(use), use.idle_ns};
+  }
+  return totals;
+}
+
+// What is known of the hosts, after waiting for those that were not read lately.
+std::vector<HostUsage::Known> HostUsage::Ask(const std::vector<std::shared_ptr<Host>>& all,
+                                             std::chrono::milliseconds patience) {
+  std::unique_lock lock(mutex_);
+  wanted_ns_ = MonotonicNow();
+  ++waiting_;
+  changed_.notify_all();
+  changed_.wait_for(lock, patience, [&] {
+    return std::ranges::all_of(all, [&](const std::shared_ptr<Host>& host) {
+      return IsRead(*host, known_[host->name()], kGoodAges * options_.age_ns);
+    });
+  });
+  --waiting_;
+  std::erase_if(known_, [](const auto& known) { return known.second.host.expired(); });
+  std::vector<Known> found;
+  for (const std::shared_ptr<Host>& host : all) {
+    const auto known = known_.find(host->name());
+    found.push_back(known != known_.end() && known->second.host.lock() == host ? known->second : Known());
+  }
+  return found;
+}
+
+// Whether all that the host has sent is summed, or it was read lately.
+bool HostUsage::IsRead(const Host& host, const Known& known, int64_t age_ns) const {
+  if (known.read_ns == 0 || known.host.lock().get() != &host) return false;
+  return (known.error.empty() && known.last_seen_ns == host.last_seen_ns()) ||
+         MonotonicNow() - known.read_ns < age_ns;
+}
+
+size_t HostUsage::MaxBytes() const { return kMaxSumBytes / std::max(hosts_.All().size(), kMinHosts); }
+
+// The host that was read the longest ago, of those that have sent something since.
+std::shared_ptr<Host> HostUsage::Next() {
+  if (!IsWanted() && MonotonicNow() - started_ns_ < kWarmUpNs) return nullptr;
+  const int64_t age_ns = IsWanted() ? options_.age_ns : kUnwantedAgeNs;
+  std::shared_ptr<Host> next;
+  int64_t oldest_ns = std::numeric_limits<int64_t>::max();
+  for (const std::shared_ptr<Host>& host : hosts_.All()) {
+    const Known& known = known_[host->name()];
+    if (IsRead(*host, known, age_ns)) continue;
+    const int64_t read_ns = known.host.lock() == host ? known.read_ns : 0;
+    if (read_ns >= oldest_ns) continue;
+    next = host;
+    oldest_ns = read_ns;
+  }
+  return next;
+}
+
+HostUsage::Known HostUsage::Read(Host& host, Known known) const {
+  known.error.clear();
+  // First what says how new the data is: what comes meanwhile is read the next time.
+  known.last_seen_ns = host.last_seen_ns();
+  const int64_t changed_from_ns = host.TakeUsageChange();
+  const auto update = [&]() -> Status {
+    ASSIGN_OR_RETURN(store::LiveStore* const store, host.Store());
+    const std::vector<store::Day> days = store->days();
+    const std::optional<store::Day> first_day = days.empty() ? std::nullopt : std::optional(days.front());
+    auto hours = known.hours == nullptr ? std::make_shared<usage::UsageHours>(MaxBytes())
+                                        : std::make_shared<usage::UsageHours>(*known.hours);
+    // A deleted day may have been the only one that saw a process.
+    TRY(hours->Update(*store, first_day == known.first_day ? changed_from_ns : usage::kAllOfIt));
+    known.hours = std::move(hours);
+    known.first_day = first_day;
+    return {};
+  };
+  if (const Status updated = update(); !updated.has_value()) {
+    host.AddUsageChange(changed_from_ns);
+    known.error = updated.error().message;
+    LogWarn("can't sum up the GPU time of {}: {}", host.name(), known.error);
+  }
+  known.read_ns = MonotonicNow();
+  return known;
+}
+
+void HostUsage::Run(const std::stop_token& stop) {
+  std::unique_lock lock(mutex_);
+  while (!stop.stop_requested()) {
+    std::shared_ptr<Host> host = Next();
+    if (host == nullptr) {
+      const bool in_vain = waiting_ > 0;
+      changed_.wait_for(lock, stop, kPause, [&] { return !in_vain && waiting_ > 0; });
+      continue;
+    }
+    Known known = known_[host->name()];
+    if (known.host.lock() != host) known = {.host = host};
+    lock.unlock();
+    const int64_t begin_ns = MonotonicNow();
+    known = Read(*host, std::move(known));
+    const int64_t took_ns = MonotonicNow() - begin_ns;
+    lock.lock();
+    known_[host->name()] = std::move(known);
+    host.reset();
+    changed_.notify_all();
+    if (waiting_ > 0) continue;
+    const int64_t parts = IsWanted() ? kWantedParts : kUnwantedParts;
+    changed_.wait_for(lock, stop, std::chrono::nanoseconds(took_ns * (parts - 1)),
+                      [this] { return waiting_ > 0; });
+  }
+}
+
+}  // namespace gpusonde::serve

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/time.h"
+#include "base/time_range.h"
+#include "serve/hosts.h"
+#include "store/live/live_store.h"
+#include "usage/hours.h"
+#include "usage/usage.h"
+
+namespace gpusonde::serve {
+
+// The GPU time of all hosts, summed by the hour in memory, so that a question about all of them is answered
+// within about a second. A thread of its own reads one host after the other, and of each only what has come
+// since: an eighth of the time, every 10 minutes, and half of the time while somebody asks. Thread-safe.
+class HostUsage {
+ public:
+  struct Options {
+    int64_t age_ns = 30 * kNanosPerSecond;      // after which a host is read again while somebody asks
+    std::chrono::milliseconds patience{1'000};  // how long Sum waits
+  };
+  // `hosts` must outlive it.
+  HostUsage(Hosts& hosts, const Options& options);
+  explicit HostUsage(Hosts& hosts) : HostUsage(hosts, Options()) {}
+  ~HostUsage();
+  HostUsage(const HostUsage&) = delete;
+  HostUsage& operator=(const HostUsage&) = delete;
+
+  // The usage of all hosts in a range, which is widened to whole hours and ends no later than now; its
+  // coverage says what is missing. Waits a little for hosts that were not read lately.
+  usage::Usage Sum(const TimeRange& range, const usage::SumBy& by);
+
+  // The GPU time of each host in such a range as far as it is summed, without waiting.
+  struct Total {
+    double accountable_ns = 0;
+    double idle_ns = 0;
+  };
+  std::map<std::string, Total> Totals(const TimeRange& range);
+
+ private:
+  struct Known {
+    std::weak_ptr<Host> host;  // one that was deleted and made anew has other data
+    std::shared_ptr<const usage::UsageHours> hours;
+    std::string error;  // of the last time; empty: none
+    std::optional<store::Day> first_day;
+    int64_t last_seen_ns = 0;  // of the host, before it was read
+    int64_t read_ns = 0;       // monotonic; 0: never
+  };
+
+  std::vector<Known> Ask(const std::vector<std::shared_ptr<Host>>& all, std::chrono::milliseconds patience);
+  void Run(const std::stop_token& stop);
+  std::shared_ptr<Host> Next();
+  Known Read(Host& host, Known known) const;
+  bool IsRead(const Host& host, const Known& known, int64_t age_ns) const;
+  bool IsWanted() const { return MonotonicNow() - wanted_ns_ < kAskedNs; }
+  size_t MaxBytes() const;
+
+  // For how long somebody counts as asking: a page that is open asks every minute.
+  static constexpr int64_t kAskedNs = 180 * kNanosPerSecond;
+
+  Hosts& hosts_;
+  const Options options_;
+  const int64_t started_ns_;
+  std::mutex mutex_;  // guards what follows
+  std::condition_variable_any changed_;
+  std::map<std::string, Known> known_;
+  int64_t wanted_ns_;    // monotonic; when it was last asked for
+  int waiting_ = 0;      // who ask
+  std::jthread thread_;  // the last member: it uses the others
+};
+
+}  // namespace gpusonde::serve
