@@ -32,6 +32,8 @@ const POLL_MS = 2000;
 const POLLS_PER_SLOW = 15;
 // The list of hosts, while it is what is shown, every 10 s: agents send as often.
 const POLLS_PER_HOSTS = 5;
+// The usage of all hosts, which the server keeps summed up.
+const POLLS_PER_ALL_USAGE = 30;
 // How often the most expensive data is fetched for a window of a day or more.
 const DAY_SUMMARY_MS = 480_000;
 const SESSION = { url: apiUrl("session"), question: "session" };
@@ -150,7 +152,7 @@ function HostPages({ host, onHost, theme, account, onEnded }: HostPagesProps) {
   // Of all hosts while one is chosen from them: of the last 24 hours, the server's default.
   const usageUrl = { url: apiUrl("usage", {}, { by: view.by }), question: `usage of all hosts by ${view.by}` };
   const usageAsked = choosing ? usageUrl : view.page === "usage" ? ask("usage", brushed ?? spanOf(last, summaryWindow), {}, { by: view.by }) : null;
-  const usageRevision = choosing ? `${Math.floor((polls * POLL_MS) / DAY_SUMMARY_MS)} ${retries}` : settled || `${summaryTick} ${retries}`;
+  const usageRevision = choosing ? `${Math.floor(polls / POLLS_PER_ALL_USAGE)} ${retries}` : settled || `${summaryTick} ${retries}`;
   const usage = useResource<Usage, Usage>(usageAsked, usageRevision, same);
   const usagePage = usage.data && <UsagePage usage={usage.data} view={view} nav={nav} />;
 

@@ -464,8 +464,8 @@ function usageOf(processes, devices, busy_h, idle_h, unobserved_h, interval, sam
   return { processes, devices, held_ns: accountable_ns, accountable_ns, busy_ns, idle_ns, without_process_ns: 0, unobserved_ns, busy_share, sampled_utilization: sampled, idle_cost: null };
 }
 
-export function usage(by, hasGpu) {
-  const range = { from_us: START_US, to_us: START_US + LENGTH_US, by, simulated: false, gpus: 8, labels: ["team"], omitted: 0 };
+export function usage(by, hasGpu, coverage) {
+  const range = { from_us: START_US, to_us: START_US + LENGTH_US, by, simulated: false, gpus: 8, labels: ["team"], omitted: 0, ...(coverage && { coverage }) };
   if (!hasGpu) return { ...range, gpus: 0, total: usageOf(0, 0, 0, 0, 0, 0, null), groups: [] };
   return {
     ...range,

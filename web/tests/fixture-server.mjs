@@ -10,7 +10,7 @@ import * as data from "./fixture-data.mjs";
 //
 //   node tests/fixture-server.mjs [--scenario NAME] [--nodes N] [--port P]
 //
-// Scenarios: realistic, gpu, large, empty, error, partial, live, slow, simulated, hosts, tokens, ranks,
+// Scenarios: realistic, gpu, large, empty, error, partial, live, slow, simulated, hosts, cluster, tokens, ranks,
 // trace.
 
 const DIST = join(fileURLToPath(import.meta.url), "../../dist");
@@ -19,14 +19,32 @@ const END_US = data.START_US + data.LENGTH_US;
 
 // Of the scenario `hosts`.
 const HOSTS = [
-  { name: "train-07", last_seen_us: Date.now() * 1000, silent: false, gpus: 8, busy: 0.54, incidents: 2, bytes: 3.2e9, error: "" },
-  { name: "train-08", last_seen_us: Date.now() * 1000 - 3600e6, silent: true, gpus: null, busy: null, incidents: null, bytes: 1.1e9, error: "no" },
+  { name: "train-07", last_seen_us: Date.now() * 1000, silent: false, gpus: 8, busy: 0.54, incidents: 2, held_ns: 192 * 3600e9, idle_ns: 48 * 3600e9, bytes: 3.2e9, error: "" },
+  { name: "train-08", last_seen_us: Date.now() * 1000 - 3600e6, silent: true, gpus: null, busy: null, incidents: null, held_ns: null, idle_ns: null, bytes: 1.1e9, error: "no" },
 ];
+
+// Of the scenario `cluster`: a few are silent, slow or wasted.
+const CLUSTER = Array.from({ length: 200 }, (_, i) => ({
+  name: `node-${String(i).padStart(3, "0")}`,
+  last_seen_us: Date.now() * 1000 - (i % 67 === 5 ? 7200e6 : (i % 50) * 1e6),
+  silent: i % 67 === 5,
+  gpus: 8,
+  busy: ((i * 37) % 101) / 100,
+  incidents: i % 23 === 7 ? 1 + (i % 4) : 0,
+  held_ns: 192 * 3600e9,
+  idle_ns: ((i * 53) % 97) * 1.9 * 3600e9,
+  bytes: (1000 + ((i * 131) % 3000)) * 1e6,
+  error: "",
+}));
 
 const HOST_INCIDENTS = [
   { host: "train-08", id: "1".repeat(32), name: "hpc", pid: 411, from_us: Date.now() * 1000 - 60e6, to_us: null, slowdown: 2.24, cause: "cpu_contention", confidence: 0.9, sentence: "Another program took the CPU." },
   { host: "train-07", id: "2".repeat(32), name: "train", pid: 7, from_us: Date.now() * 1000 - 600e6, to_us: Date.now() * 1000 - 500e6, slowdown: 1.6, cause: "abstain", confidence: 0, sentence: "The cause is not clear." },
 ];
+
+const COVERAGE = { hosts: 2, until_us: Date.now() * 1000 - 90e6, gaps: [{ host: "train-08", why: "not read yet" }], gaps_omitted: 0 };
+
+const ofServe = ({ scenario }) => scenario === "hosts" || scenario === "cluster";
 
 class Refusal extends Error {}
 
@@ -65,7 +83,7 @@ export async function startFixture({ scenario = "realistic", nodes = 200_000, po
   if (scenario === "live") until = data.START_US + data.LENGTH_US / 3;
 
   const overview = (host) => {
-    const serve = state.scenario === "hosts";
+    const serve = ofServe(state);
     const empty = state.scenario === "empty" || (serve && host === null);
     const partial = state.scenario === "partial";
     const live = ["live", "tokens"].includes(state.scenario) || empty || serve;
@@ -104,7 +122,7 @@ export async function startFixture({ scenario = "realistic", nodes = 200_000, po
 
   const api = (path, params) => {
     const host = params.get("host");
-    if (state.scenario === "hosts") params.delete("host");
+    if (ofServe(state)) params.delete("host");
     switch (path) {
       case "overview":
         readSelection(params, []);
@@ -115,7 +133,7 @@ export async function startFixture({ scenario = "realistic", nodes = 200_000, po
       }
       case "hosts":
         readSelection(params, []);
-        return { hosts: HOSTS, incidents: HOST_INCIDENTS };
+        return { hosts: state.scenario === "cluster" ? CLUSTER : HOSTS, incidents: HOST_INCIDENTS };
       case "strips": {
         const selection = readSelection(params, [...SELECTION, "buckets", "metrics"]);
         return data.realisticStrips(selection, selection.buckets ?? 600, until, state.scenario === "gpu");
@@ -130,7 +148,7 @@ export async function startFixture({ scenario = "realistic", nodes = 200_000, po
       }
       case "usage": {
         const { by = "owner" } = readSelection(params, ["from_us", "to_us", "by"]);
-        return data.usage(by, state.scenario === "gpu" || (state.scenario === "hosts" && host === null));
+        return data.usage(by, state.scenario === "gpu" || (ofServe(state) && host === null), host === null && ofServe(state) ? COVERAGE : undefined);
       }
       case "compare": {
         const selection = readSelection(params, [...SELECTION, "type", "wait", "base_from_us", "base_to_us", "base_process"]);

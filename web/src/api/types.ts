@@ -52,6 +52,9 @@ export interface HostUse {
   busy: number | null;
   // In the last 24 hours.
   incidents: number | null;
+  // GPU time of the last 24 hours, held by anybody and of it idle, ns; null until it is summed.
+  held_ns: number | null;
+  idle_ns: number | null;
   bytes: number;
   error: string;
 }
@@ -102,6 +105,8 @@ export interface Usage {
   // Labels of pods, by which it can be summed.
   labels: string[];
   omitted: number;
+  // Of several hosts: until when those that send are summed, and of which something is missing.
+  coverage?: { hosts: number; until_us: number | null; gaps: { host: string; why: string }[]; gaps_omitted: number };
 }
 
 // "label:NAME" is a label of pods.

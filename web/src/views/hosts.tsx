@@ -1,11 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { ComponentChildren } from "preact";
+import { useState } from "preact/hooks";
 import type { HostIncident, HostUse } from "../api/types";
 import { formatClock, formatCount, formatDuration, formatRangeUtc, formatShare } from "../format";
+import { isInTrouble, orderHosts, type HostOrder } from "../state/host-order";
 import { hostLink, type ChooseHost } from "../state/use-host";
 import type { View } from "../state/view";
 import type { ThemeChoice } from "../state/theme";
 import { ThemePicker } from "./header";
+
+// So many lines are shown at first: who is on call looks at the worst, not at all.
+const MOST_HOSTS = 25;
+const MOST_INCIDENTS = 10;
+// From so many hosts on they can be filtered.
+const MANY_HOSTS = 6;
+
+interface Column {
+  order: HostOrder;
+  title: string;
+  hint?: string;
+  className?: string;
+}
+
+const COLUMNS: Column[] = [
+  { order: "name", title: "Host" },
+  { order: "seen", title: "Last data", className: "figure" },
+  { order: "gpus", title: "GPUs", className: "figure" },
+  { order: "busy", title: "Busy", hint: "Of the time observed in the last 15 minutes, with any GPU work", className: "figure" },
+  { order: "idle", title: "Held idle", hint: "GPU time of the last 24 hours in which processes or pods held GPUs that did nothing", className: "figure" },
+  { order: "incidents", title: "Incidents", hint: "In the last 24 hours", className: "figure" },
+  { order: "stored", title: "Stored", className: "figure stored" },
+];
 
 interface Props {
   hosts: HostUse[];
@@ -21,13 +46,18 @@ interface Props {
   children: ComponentChildren;
 }
 
-// All hosts of `gpusonde serve`, each a link to its pages.
+// All hosts of `gpusonde serve`, each a link to its pages; those with trouble first.
 export function HostsPage({ hosts, incidents, lost, theme, onTheme, onHost, account, children }: Props) {
+  const [filter, setFilter] = useState("");
+  const [order, setOrder] = useState<HostOrder>("trouble");
+  const [all, setAll] = useState(false);
   const open = (event: MouseEvent, name: string, page?: View["page"]) => {
     if (event.ctrlKey || event.metaKey || event.shiftKey) return;
     event.preventDefault();
     onHost(name, page);
   };
+  const found = orderHosts(hosts, order, filter);
+  const shown = all ? found : found.slice(0, MOST_HOSTS);
   return (
     <div class="app">
       <header class="header">
@@ -42,86 +72,144 @@ export function HostsPage({ hosts, incidents, lost, theme, onTheme, onHost, acco
         <ThemePicker theme={theme} onTheme={onTheme} />
         {account}
       </header>
-      <table class="hosts">
-        <thead>
-          <tr>
-            <th scope="col">Host</th>
-            <th scope="col" class="figure">
-              Last data
-            </th>
-            <th scope="col" class="figure">
-              GPUs
-            </th>
-            <th scope="col" class="figure" title="Of the time observed in the last 15 minutes, with any GPU work">
-              Busy
-            </th>
-            <th scope="col" class="figure" title="In the last 24 hours">
-              Incidents
-            </th>
-            <th scope="col" class="figure">
-              Stored
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          {hosts.map((host) => (
-            <tr key={host.name} title={host.error || undefined}>
-              <th scope="row">
-                <a href={hostLink(host.name)} onClick={(event) => open(event, host.name)}>
-                  {host.name}
-                </a>
-              </th>
-              <td class="figure" title={formatRangeUtc(host.last_seen_us, host.last_seen_us)}>
-                <LastData host={host} />
-              </td>
-              <td class="figure">{host.gpus ?? "–"}</td>
-              <td class="figure">{host.busy === null ? "–" : formatShare(host.busy, 1)}</td>
-              <td class="figure">{host.incidents === null ? "–" : host.incidents > 0 ? <span class="alarm">{formatCount(host.incidents)}</span> : 0}</td>
-              <td class="figure">{formatCount(Math.round(host.bytes / 1e6))} MB</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-      {incidents.length > 0 && <IncidentsOfAll incidents={incidents} onOpen={open} />}
-      {children}
+      <div class="all-hosts">
+        <section aria-label="Hosts">
+          <div class="hosts-line">
+            <p>
+              <State hosts={hosts} />
+            </p>
+            {hosts.length >= MANY_HOSTS && (
+              <input type="search" placeholder="Filter hosts" aria-label="Filter hosts" value={filter} onInput={(event) => setFilter(event.currentTarget.value)} />
+            )}
+          </div>
+          <table class="hosts">
+            <thead>
+              <tr>
+                {COLUMNS.map((column) => (
+                  <HeadCell key={column.order} column={column} order={order} onOrder={setOrder} />
+                ))}
+              </tr>
+            </thead>
+            <tbody>
+              {shown.map((host) => (
+                <HostRow key={host.name} host={host} onOpen={open} />
+              ))}
+            </tbody>
+          </table>
+          {found.length === 0 && <p class="dim">No host’s name contains “{filter}”</p>}
+          <More shown={shown.length} of={found.length} onAll={() => setAll(true)} />
+        </section>
+        {incidents.length > 0 && <IncidentsOfAll incidents={incidents} onOpen={open} />}
+        {children}
+      </div>
     </div>
+  );
+}
+
+// "200 hosts with 1,600 GPUs: 3 silent, 12 with incidents; GPUs held idle for …"
+function State({ hosts }: { hosts: HostUse[] }) {
+  const count = (is: (host: HostUse) => boolean) => hosts.filter(is).length;
+  const sum = (of: (host: HostUse) => number | null) => hosts.reduce((total, host) => total + (of(host) ?? 0), 0);
+  const [silent, slow] = [count((host) => host.silent), count((host) => (host.incidents ?? 0) > 0)];
+  const [held, idle] = [sum((host) => host.held_ns), sum((host) => host.idle_ns)];
+  return (
+    <>
+      {formatCount(sum((host) => host.gpus))} GPUs
+      {silent > 0 && (
+        <>
+          , <span class="alarm">{formatCount(silent)} silent</span>
+        </>
+      )}
+      {slow > 0 && `, ${formatCount(slow)} with incidents in 24 hours`}
+      {count(isInTrouble) === 0 && ", no host in trouble"}
+      {held > 0 && `; held for ${formatDuration(held)} of GPU time in 24 hours, ${formatShare(idle, held)} idle`}
+    </>
+  );
+}
+
+function HeadCell({ column: { order: of, title, hint, className }, order, onOrder }: { column: Column; order: HostOrder; onOrder: (order: HostOrder) => void }) {
+  const chosen = order === of;
+  return (
+    <th scope="col" class={className} title={hint} aria-sort={chosen ? "other" : undefined}>
+      <button type="button" class="sort" aria-pressed={chosen} title={chosen ? "Sort by trouble" : `Sort by ${title.toLowerCase()}`} onClick={() => onOrder(chosen ? "trouble" : of)}>
+        {title}
+      </button>
+    </th>
+  );
+}
+
+function HostRow({ host, onOpen }: { host: HostUse; onOpen: (event: MouseEvent, host: string, page?: View["page"]) => void }) {
+  return (
+    <tr title={host.error || undefined}>
+      <th scope="row">
+        <a href={hostLink(host.name)} onClick={(event) => onOpen(event, host.name)}>
+          {host.name}
+        </a>
+      </th>
+      <td class="figure" title={formatRangeUtc(host.last_seen_us, host.last_seen_us)}>
+        <LastData host={host} />
+      </td>
+      <td class="figure">{host.gpus ?? "–"}</td>
+      <td class="figure">{host.busy === null ? "–" : formatShare(host.busy, 1)}</td>
+      <td class="figure" title={host.held_ns ? `of ${formatDuration(host.held_ns)} held` : undefined}>
+        {host.idle_ns === null || !host.held_ns ? "–" : `${formatDuration(host.idle_ns)} (${formatShare(host.idle_ns, host.held_ns)})`}
+      </td>
+      <td class="figure">{host.incidents === null ? "–" : host.incidents > 0 ? <span class="alarm">{formatCount(host.incidents)}</span> : 0}</td>
+      <td class="figure stored">{formatCount(Math.round(host.bytes / 1e6))} MB</td>
+    </tr>
+  );
+}
+
+function More({ shown, of, onAll }: { shown: number; of: number; onAll: () => void }) {
+  if (shown === of) return null;
+  return (
+    <button type="button" class="plain more" onClick={onAll}>
+      Show all {formatCount(of)}
+    </button>
   );
 }
 
 // The newest incidents of all hosts, each a link to those of its host.
 function IncidentsOfAll({ incidents, onOpen }: { incidents: HostIncident[]; onOpen: (event: MouseEvent, host: string, page: View["page"]) => void }) {
+  const [all, setAll] = useState(false);
+  const shown = all ? incidents : incidents.slice(0, MOST_INCIDENTS);
   return (
-    <table class="hosts host-incidents">
-      <caption>Incidents of the last 24 hours</caption>
-      <thead>
-        <tr>
-          <th scope="col">Began</th>
-          <th scope="col">Host</th>
-          <th scope="col">Program</th>
-          <th scope="col" class="figure">
-            Slower
-          </th>
-          <th scope="col">What happened</th>
-        </tr>
-      </thead>
-      <tbody>
-        {incidents.map((incident) => (
-          <tr key={`${incident.host} ${incident.id}`}>
-            <td title={formatRangeUtc(incident.from_us, incident.to_us ?? incident.from_us)}>{formatClock(incident.from_us)}</td>
-            <th scope="row">
-              <a href={hostLink(incident.host, "incidents")} onClick={(event) => onOpen(event, incident.host, "incidents")}>
-                {incident.host}
-              </a>
+    <section aria-label="Incidents of all hosts">
+      <table class="hosts host-incidents">
+        <caption>Incidents of the last 24 hours</caption>
+        <thead>
+          <tr>
+            <th scope="col">Began</th>
+            <th scope="col">Host</th>
+            <th scope="col" class="program">
+              Program
             </th>
-            <td>
-              {incident.name} ({incident.pid})
-            </td>
-            <td class="figure">{incident.slowdown.toFixed(1)}×</td>
-            <td>{incident.sentence}</td>
+            <th scope="col" class="figure">
+              Slower
+            </th>
+            <th scope="col">What happened</th>
           </tr>
-        ))}
-      </tbody>
-    </table>
+        </thead>
+        <tbody>
+          {shown.map((incident) => (
+            <tr key={`${incident.host} ${incident.id}`}>
+              <td title={formatRangeUtc(incident.from_us, incident.to_us ?? incident.from_us)}>{formatClock(incident.from_us)}</td>
+              <th scope="row">
+                <a href={hostLink(incident.host, "incidents")} onClick={(event) => onOpen(event, incident.host, "incidents")}>
+                  {incident.host}
+                </a>
+              </th>
+              <td class="program">
+                {incident.name} ({incident.pid})
+              </td>
+              <td class="figure">{incident.slowdown.toFixed(1)}×</td>
+              <td>{incident.sentence}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      <More shown={shown.length} of={incidents.length} onAll={() => setAll(true)} />
+    </section>
   );
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { USAGE_BY, type Usage, type UsageBy, type UsageGroup, type UsageSums } from "../api/types";
-import { formatCount, formatDuration, formatRange, formatRangeUtc, formatShare, threeDigits } from "../format";
+import { formatClock, formatCount, formatDuration, formatRange, formatRangeUtc, formatShare, threeDigits } from "../format";
 import type { Navigation } from "../state/use-view";
 import { price as parsePrice, type View } from "../state/view";
 import { Message } from "./states";
@@ -61,6 +61,7 @@ export function UsagePage({ usage, view, nav }: Props) {
           <input type="text" inputMode="decimal" size={6} placeholder="2.50" value={view.price ?? ""} onChange={(event) => setPrice(event.currentTarget.value)} />
         </label>
       </header>
+      {usage.coverage && <Covered coverage={usage.coverage} />}
       {usage.groups.length === 0 ? (
         <Message title="No process held a GPU in this time" kind="empty">
           <p>A process holds a GPU from its first work or memory on it until it ends, a pod while it has one allocated.</p>
@@ -117,6 +118,25 @@ export function UsagePage({ usage, view, nav }: Props) {
       )}
       {usage.omitted > 0 && <p class="dim">… {formatCount(usage.omitted)} more that held less</p>}
     </section>
+  );
+}
+
+const MOST_GAPS = 5;
+
+// What an answer about several hosts covers.
+function Covered({ coverage: { hosts, until_us, gaps, gaps_omitted } }: { coverage: NonNullable<Usage["coverage"]> }) {
+  const more = gaps.length - MOST_GAPS + gaps_omitted;
+  return (
+    <p class="dim">
+      All {formatCount(hosts)} hosts, in whole hours
+      {until_us !== null && `, summed until ${formatClock(until_us)}`}
+      {gaps.length > 0 && (
+        <span class="gaps">
+          . Not complete: {gaps.slice(0, MOST_GAPS).map(({ host, why }) => `${host} (${why})`).join(", ")}
+          {more > 0 && ` and ${formatCount(more)} more`}
+        </span>
+      )}
+    </p>
   );
 }
 

@@ -7,8 +7,8 @@ export const tests = [
     scenario: "hosts",
     async run(page, server) {
       await page.raw.waitForSelector(".hosts");
-      const [busy, silent] = await page.raw.locator(".hosts:not(.host-incidents) tbody tr").allInnerTexts();
-      assert.match(busy, /train-07[^]*8[^]*54[^]*2[^]*3,200 MB/);
+      const [silent, busy] = await page.raw.locator(".hosts:not(.host-incidents) tbody tr").allInnerTexts();
+      assert.match(busy, /train-07[^]*8[^]*54[^]*48\.0\sh \(25\.0\s%\)[^]*2[^]*3,200 MB/);
       assert.match(silent, /train-08[^]*silent for \d/);
       await page.raw.getByRole("link", { name: "train-07" }).first().click();
       await page.ready();
@@ -38,6 +38,26 @@ export const tests = [
       await page.raw.getByText("No steps in this selection").waitFor();
       assert.equal(page.param("host"), "train-08");
       assert.equal(page.param("page"), "incidents");
+    },
+  },
+  {
+    name: "of many hosts those with trouble come first, and the list is filtered and sorted",
+    scenario: "cluster",
+    async run(page) {
+      const rows = page.raw.locator(".hosts:not(.host-incidents) tbody tr");
+      await rows.first().waitFor();
+      assert.match(await page.text(".hosts-line p"), /1,600 GPUs, 3 silent, 9 with incidents in 24 hours; held for 38,400 h of GPU time in 24 hours, \d\d\.\d % idle/);
+      assert.equal(await rows.count(), 25);
+      const names = async (count) => (await rows.locator("th").allInnerTexts()).slice(0, count);
+      assert.deepEqual(await names(4), ["node-005", "node-072", "node-139", "node-007"]);
+      await page.raw.getByRole("button", { name: "Held idle" }).click();
+      assert.deepEqual(await names(2), ["node-086", "node-183"]);
+      await page.raw.getByRole("button", { name: "Show all 200" }).click();
+      assert.equal(await rows.count(), 200);
+      await page.raw.getByLabel("Filter hosts").fill("node-19");
+      assert.equal(await rows.count(), 10);
+      await page.raw.getByLabel("Filter hosts").fill("gone");
+      assert.match(await page.text(".all-hosts"), /No host’s name contains “gone”/);
     },
   },
   {

@@ -47,6 +47,7 @@ export const tests = [
     async run(page, server) {
       await page.raw.waitForSelector(".usage tbody tr");
       assert.ok(server.requests.some((url) => url.includes("usage?by=owner") && !url.includes("host=")));
+      assert.match(await page.text(".usage"), /All 2 hosts, in whole hours, summed until \d\d:\d\d:\d\d\. Not complete: train-08 \(not read yet\)/);
       await page.raw.getByRole("link", { name: "train-07" }).first().click();
       await page.ready();
       await page.raw.getByRole("link", { name: "Usage" }).click();
