@@ -11,42 +11,11 @@
 #include "base/json_writer.h"
 #include "mcp/source.h"
 #include "server/api.h"
-#include "server/ascii.h"
+#include "server/sql_rows.h"
 #include "server/url.h"
 
 namespace gpusonde::mcp {
 namespace {
-
-// The statement as a subquery, so that no more rows are made than are shown or counted. EXPLAIN has few rows
-// and can't be one. A line feed ends a comment at the end of the statement.
-std::string Limited(std::string_view sql, int64_t rows) {
-  constexpr std::string_view kSpace = " \t\r\n;";
-  const size_t begin = std::min(sql.find_first_not_of(kSpace), sql.size());
-  const size_t end = sql.find_last_not_of(kSpace);
-  const std::string_view statement = sql.substr(begin, end == std::string_view::npos ? 0 : end + 1 - begin);
-  constexpr std::string_view kExplain = "explain";
-  if (statement.empty() || server::EqualsIgnoringCase(statement.substr(0, kExplain.size()), kExplain))
-    return std::string(statement);
-  return fmt::format("SELECT * FROM ({}\n) LIMIT {}", statement, rows);
-}
-
-// Texts and lists beyond this are not copied: an answer has no room for them.
-constexpr size_t kMaxValueSize = 4096;
-
-std::string ValueJson(const store::Rows& rows, size_t column) {
-  JsonWriter cut;
-  if (const size_t elements = rows.ListSize(column); elements > kMaxValueSize)
-    return cut.Value(fmt::format("a list of {} elements", elements)).Take();
-  if (const std::string_view text = rows.Text(column); text.size() > kMaxValueSize)
-    return cut.Value(text.substr(0, kMaxValueSize)).Take();
-  return rows.Json(column);
-}
-
-std::string RowJson(const store::Rows& rows) {
-  std::vector<std::string> values;
-  for (size_t column = 0; column < rows.columns().size(); ++column) values.push_back(ValueJson(rows, column));
-  return fmt::format("[{}]", fmt::join(values, ","));
-}
 
 std::string FindingsJson(const analyze::Report& report) {
   const analyze::ShortNames shown(analyze::NamesIn(report));
@@ -93,7 +62,7 @@ class Files final : public Source {
   bool has_files() const override { return true; }
 
   Result<std::string> Query(const std::string& sql, int64_t max_rows) override {
-    ASSIGN_OR_RETURN(const auto rows, store_.Query(Limited(sql, max_rows + kMaxCountedRows), {}));
+    ASSIGN_OR_RETURN(const auto rows, store_.Query(server::LimitedSql(sql, max_rows + kMaxCountedRows), {}));
     JsonWriter columns;
     columns.BeginArray();
     for (const store::Rows::Column& column : rows->columns())
@@ -104,7 +73,7 @@ class Files final : public Source {
     for (;; ++count) {
       ASSIGN_OR_RETURN(const bool more, rows->Next());
       if (!more) break;
-      if (count < max_rows) shown.push_back(RowJson(*rows));
+      if (count < max_rows) shown.push_back("[" + server::RowValuesJson(*rows) + "]");
     }
     return fmt::format(R"({{"columns":{},"rows":[{}],"omitted":{{"rows":{}}},"uncounted":"{}"}})",
                        columns.Take(), fmt::join(shown, ","), std::max<int64_t>(0, count - max_rows),

@@ -10,6 +10,7 @@
 
 #include "base/json_writer.h"
 #include "base/time.h"
+#include "server/url.h"
 
 namespace gpusonde::mcp {
 namespace {
@@ -19,11 +20,7 @@ using nlohmann::json;
 constexpr int64_t kMicrosPerSecond = kNanosPerSecond / kNanosPerMicro;
 
 void Add(std::string& query, std::string_view name, std::string_view value) {
-  query += fmt::format("{}{}=", query.empty() ? "" : "&", name);
-  for (const char c : value) {
-    const bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-    query += plain ? std::string(1, c) : fmt::format("%{:02X}", static_cast<unsigned char>(c));
-  }
+  query += fmt::format("{}{}={}", query.empty() ? "" : "&", name, server::EncodeQueryValue(value));
 }
 
 }  // namespace

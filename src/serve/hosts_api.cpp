@@ -22,6 +22,7 @@
 #include "base/time.h"
 #include "serve/host_list.h"
 #include "serve/host_usage.h"
+#include "serve/hosts_query.h"
 #include "server/api.h"
 #include "server/api_json.h"
 #include "server/query_parameters.h"
@@ -130,7 +131,7 @@ class AllPages {
       : hosts_(hosts),
         list_(hosts),
         usage_(hosts),
-       
+        query_(hosts),
         counts_(counts),
         metrics_(std::move(metrics)) {}
 
@@ -138,6 +139,7 @@ class AllPages {
     if (request.path == "/readyz") return Ready();
     if (request.path == "/metrics" && metrics_) return metrics_(request);
     if (request.path == "/api/v1/hosts") return List();
+    if (request.path == "/api/v1/query") return query_.Answer(request);
     if (request.path == kUsagePath && !IsOfOneHost(request)) return UsageOfAll(request);
     const auto named = std::ranges::find(request.query, "host", &std::pair<std::string, std::string>::first);
     std::shared_ptr<Host> host;
@@ -223,6 +225,7 @@ class AllPages {
   Hosts& hosts_;
   HostList list_;
   HostUsage usage_;
+  HostsQuery query_;
   const IngestCounts& counts_;
   const server::HttpHandler metrics_;
   std::mutex mutex_;  // guards pages_

@@ -31,13 +31,14 @@ class QueryTimes {
   const auto& paths() const { return paths_; }
 
  private:
-  std::array<Path, 12> paths_{{{"/api/v1/devices"},
+  std::array<Path, 13> paths_{{{"/api/v1/devices"},
                                {"/api/v1/flamegraph"},
                                {"/api/v1/hosts"},
                                {"/api/v1/incidents"},
                                {"/api/v1/overview"},
                                {"/api/v1/processes"},
                                {"/api/v1/profile.pb.gz"},
+                               {"/api/v1/query"},
                                {"/api/v1/source"},
                                {"/api/v1/strips"},
                                {"/api/v1/summary"},

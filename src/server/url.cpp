@@ -60,6 +60,15 @@ Result<Target> ParseTarget(std::string_view target) {
   return parsed;
 }
 
+std::string EncodeQueryValue(std::string_view text) {
+  std::string encoded;
+  for (const char c : text) {
+    const bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+    encoded += plain ? std::string(1, c) : fmt::format("%{:02X}", static_cast<unsigned char>(c));
+  }
+  return encoded;
+}
+
 std::string_view HostWithoutPort(std::string_view host) {
   size_t end = host.find(':');
   if (host.starts_with('[')) {

@@ -21,6 +21,9 @@ struct Target {
 // digits, and texts that are not UTF-8 or hold a NUL.
 Result<Target> ParseTarget(std::string_view target);
 
+// The text percent-encoded, as a value in a query.
+std::string EncodeQueryValue(std::string_view text);
+
 // The host of a Host header without its port: "localhost" of "localhost:7171", "[::1]" of "[::1]:80"; empty
 // if the header is malformed.
 std::string_view HostWithoutPort(std::string_view host);

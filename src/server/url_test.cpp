@@ -25,6 +25,11 @@ TEST(ParseTarget, RefusesOtherFormsAndWhatDoesNotDecode) {
 
 TEST(ParseTarget, DecodesOnce) { EXPECT_EQ(ParseTarget("/%2541").value().path, "/%41"); }
 
+TEST(EncodeQueryValue, IsDecodedToTheSame) {
+  std::string all = "SELECT 'é' || \"a\" + 1 % 2 & 3 -- ?#=\n;";
+  EXPECT_EQ(ParseTarget("/q?sql=" + EncodeQueryValue(all)).value().query.at(0).second, all);
+}
+
 TEST(HostWithoutPort, IsEmptyUnlessWellFormed) {
   EXPECT_EQ(HostWithoutPort("localhost"), "localhost");
   EXPECT_EQ(HostWithoutPort("localhost:7171"), "localhost");

@@ -160,6 +160,25 @@ class Serve(program.TestCase):
 
         self.await_that(is_summed, "the sums are those of the hosts")
 
+    def check_sql_over_hosts(self, hosts):
+        """`gpusonde query --server` gives the rows of each host, and names those without an answer."""
+        token = self.folder / "admin-token"
+        token.write_text(program.new_token(self.tokens, "root", "admin") + "\n", encoding="ascii")
+        server = ("query", "--server", self.pages, "--token-file", token)
+        done = program.run(*server, COUNTS_SQL, "--format", "json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for host in hosts:
+            self.assertEqual({row["name"]: row["n"] for row in json.loads(done.stdout) if row["host"] == host}, COUNTS)
+        done = program.run(*server, "--hosts", hosts[0], "--limit", "1", COUNTS_SQL, "--format", "csv")
+        self.assertEqual((done.returncode, len(done.stdout.splitlines())), (0, 2), done.stderr)
+        self.assertIn("there are more", done.stderr)
+        for sql, said in (("SELECT x FROM kernels", "host " + hosts[0]), ("DROP VIEW kernels", "syntax error")):
+            done = program.run(*server, sql)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(said, done.stderr)
+        self.assertIn("no host 'node-z'", program.run(*server, "--hosts", "node-z", "SELECT 1").stderr)
+        self.assertEqual(program.run(*server, "a.sonde", "SELECT 1").returncode, 2, "no files")
+
     def test_two_agents_are_two_hosts_with_every_kernel(self):
         server = self.serve()
         agents = [self.agent("node-a"), self.agent("node-b")]
@@ -178,6 +197,7 @@ class Serve(program.TestCase):
         self.assertGreater(listed["hosts"][0]["busy"], 0)
         self.assertEqual(listed["received"]["refused"], 0)
         self.check_usage_of_all(("node-a", "node-b"))
+        self.check_sql_over_hosts(("node-a", "node-b"))
         self.stop(server)
         for host in ("node-a", "node-b"):
             day = self.check_host(host)

@@ -6,14 +6,19 @@
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "api_client.h"
 #include "base/counted.h"
+#include "base/printable.h"
 #include "base/terminal.h"
 #include "command.h"
 #include "messages.h"
 #include "reader_process.h"
 #include "recordings.h"
+#include "server/sql_rows.h"
+#include "server/url.h"
 #include "store/queries/print_rows.h"
 #include "store/recordings/recording.h"
 #include "values.h"
@@ -27,12 +32,24 @@ files, keyed tables only the last row per key; raw.TABLE has all rows as stored.
 
   gpusonde query run.sonde 'SHOW TABLES'
   gpusonde query run.sonde "SELECT name, sum(weight_ns) / 1e9 AS seconds FROM samples JOIN threads USING (process, tid)
-                            WHERE state = 'on_cpu' GROUP BY name ORDER BY seconds DESC")";
+                            WHERE state = 'on_cpu' GROUP BY name ORDER BY seconds DESC"
+
+With --server, hosts of a `gpusonde serve` answer, each by itself; the first column is the host's name. The token
+must be of scope admin.
+
+  gpusonde query --server https://gpusonde.example:7171 --token-file token --hosts all
+                 'SELECT name, count(*) AS kernels FROM kernels GROUP BY name')";
 
 struct QueryOptions {
   std::vector<std::string> files_and_sql;
   std::string format = "text";
   convert::ImportOptions reading;  // of traces
+  // Of a server.
+  std::string url;
+  ClientFlags client;
+  std::string hosts = "all";
+  int64_t limit = 1000;
+  int64_t timeout_s = 30;
 };
 
 store::RowFormat FormatOf(const std::string& name) {
@@ -40,16 +57,42 @@ store::RowFormat FormatOf(const std::string& name) {
   return name == "csv" ? store::RowFormat::kCsv : store::RowFormat::kText;
 }
 
-Status Run(const QueryOptions& options, const std::vector<std::string>& files) {
-  ASSIGN_OR_RETURN(const auto store, OpenRecordings(files, options.reading));
-  ASSIGN_OR_RETURN(const auto rows, store->Query(options.files_and_sql.back()));
-  ASSIGN_OR_RETURN(const store::Printed printed, store::PrintRows(*rows, FormatOf(options.format), stdout,
-                                                                  Terminal::Of(STDOUT_FILENO).width));
+Status Print(store::Rows& rows, const std::string& format) {
+  ASSIGN_OR_RETURN(const store::Printed printed,
+                   store::PrintRows(rows, FormatOf(format), stdout, Terminal::Of(STDOUT_FILENO).width));
   if (::isatty(STDERR_FILENO) == 1)
     fmt::print(
         stderr, "{}{}\n", Counted(printed.rows, "row"),
         printed.cut ? "; values are cut to the terminal's width; use --format csv for whole ones" : "");
   return {};
+}
+
+Status Run(const QueryOptions& options, const std::vector<std::string>& files) {
+  ASSIGN_OR_RETURN(const auto store, OpenRecordings(files, options.reading));
+  ASSIGN_OR_RETURN(const auto rows, store->Query(options.files_and_sql.back()));
+  return Print(*rows, options.format);
+}
+
+Status AskServer(const QueryOptions& options, ApiServer server) {
+  // Beyond the time that the statement may take, for what comes before and after it.
+  server.timeout_ns += options.timeout_s * kNanosPerSecond;
+  ASSIGN_OR_RETURN(const std::string body,
+                   AskApi(server, fmt::format("query?limit={}&timeout_s={}&hosts={}&sql={}", options.limit,
+                                              options.timeout_s, server::EncodeQueryValue(options.hosts),
+                                              server::EncodeQueryValue(options.files_and_sql.front()))));
+  ASSIGN_OR_RETURN(const server::SqlAnswer answer, server::ParseSqlAnswer(body));
+  TRY(Print(*answer.rows, options.format));
+  if (answer.more)
+    PrintNotice(
+        "query",
+        fmt::format(
+            "there are more than these rows; ask for more with --limit, or for fewer in the statement"));
+  if (answer.errors.empty()) return {};
+  std::string failed;
+  for (const auto& [host, message] : answer.errors)
+    failed += fmt::format("\n  {}: {}", Printable(host), Printable(message));
+  return Fail(ErrorCode::kUnavailable,
+              fmt::format("no answer of {}:{}", Counted(std::ssize(answer.errors), "host"), failed));
 }
 
 }  // namespace
@@ -67,7 +110,31 @@ void AddQuery(CLI::App& app, int& exit_status) {
   command->add_option("--format", options->format, "text (aligned), json (an array of objects) or csv")
       ->check(OneOf({"text", "json", "csv"}));
   AddTraceOptions(*command, options->reading);
+  command->add_option("--server", options->url,
+                      "Ask the hosts of a `gpusonde serve` at this URL instead of files");
+  const auto of_server = [command](CLI::Option* option) { option->needs(command->get_option("--server")); };
+  AddClientFlags(*command, "--server", options->client);
+  of_server(command->get_option("--token-file"));
+  of_server(command->get_option("--tls-ca"));
+  of_server(command->add_option("--hosts", options->hosts, "all, or names of hosts with commas between them")
+                ->capture_default_str());
+  of_server(command->add_option("--limit", options->limit, "Rows of all hosts together")
+                ->capture_default_str()
+                ->check(WholeNumber("N", 1, 10'000)));
+  of_server(command->add_option("--timeout", options->timeout_s, "Seconds that all hosts together may take")
+                ->capture_default_str()
+                ->check(WholeNumber("S", 1, 60)));
   command->callback([options, &exit_status] {
+    if (!options->url.empty()) {
+      if (options->files_and_sql.size() != 1)
+        throw CLI::ValidationError(
+            "with --server give one SQL statement and no files; quote SQL that has spaces");
+      const ApiServer server = ParseApiServer("--server", options->url, "", options->client);
+      const Status asked = AskServer(*options, server);
+      exit_status = asked.has_value() ? kExitOk : kExitFailed;
+      if (!asked.has_value()) PrintError("query", asked.error());
+      return;
+    }
     if (options->files_and_sql.size() < 2)
       throw CLI::ValidationError("give recordings followed by one SQL statement; quote SQL that has spaces");
     const std::vector<std::string> files(options->files_and_sql.begin(), options->files_and_sql.end() - 1);

@@ -4,7 +4,10 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <atomic>
 #include <chrono>
+#include <condition_variable>
+#include <mutex>
 #include <thread>
 #include <utility>
 #include <variant>
@@ -120,6 +123,30 @@ Status ExecutePrepared(const Library& library, duckdb_prepared_statement stateme
   if (library.execute_pending(pending.get(), result.out()) == DuckDBSuccess) return {};
   return Fail(ErrorOf(library.result_error(result.out())));
 }
+
+// Interrupts what runs on a connection when its time is over.
+class StatementLimit {
+ public:
+  StatementLimit(const Library& library, duckdb_connection connection, std::chrono::milliseconds limit)
+      : watch_([this, &library, connection, limit](const std::stop_token& stop) {
+          std::unique_lock lock(mutex_);
+          // A statement that begins just as it is interrupted may miss that.
+          for (auto wait = limit;
+               !changed_.wait_for(lock, stop, wait, [] { return false; }) && !stop.stop_requested();
+               wait = std::chrono::milliseconds(100)) {
+            exceeded_ = true;
+            library.interrupt(connection);
+          }
+        }) {}
+
+  bool exceeded() const { return exceeded_; }
+
+ private:
+  std::atomic<bool> exceeded_ = false;
+  std::mutex mutex_;
+  std::condition_variable_any changed_;
+  std::jthread watch_;  // the last member: it uses the others
+};
 
 bool OnlyReads(duckdb_statement_type type) {
   return type == DUCKDB_STATEMENT_TYPE_SELECT || type == DUCKDB_STATEMENT_TYPE_EXPLAIN;
@@ -248,9 +275,18 @@ Status Connection::Run(const std::string& sql, std::span<const Parameter> parame
 }
 
 Result<std::unique_ptr<Rows>> Connection::Query(Connection connection, const std::string& sql,
-                                                std::span<const Parameter> parameters, Allow allow) {
+                                                std::span<const Parameter> parameters, Allow allow,
+                                                std::optional<std::chrono::milliseconds> limit) {
   Handle<duckdb_result> result(connection.library().destroy_result);
-  TRY(connection.Execute(sql, parameters, allow, result));
+  std::optional<StatementLimit> watch;
+  if (limit.has_value()) watch.emplace(connection.library(), connection.get(), *limit);
+  const Status done = connection.Execute(sql, parameters, allow, result);
+  if (!done.has_value() && watch.has_value() && watch->exceeded())
+    return Fail(ErrorCode::kUnavailable,
+                fmt::format("the statement took longer than the {} s that it may take",
+                            (limit->count() + 999) / 1000));
+  TRY(done);
+  watch.reset();
   return MakeRows(std::move(connection), std::move(result));
 }
 

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -69,10 +71,12 @@ class Connection {
   // One statement, with parameters.
   Status Run(const std::string& sql, std::span<const Parameter> parameters);
 
-  // Runs one statement; the rows keep the connection, which is why it is given away.
+  // Runs one statement; the rows keep the connection, which is why it is given away. Errors: kUnavailable for
+  // one that takes longer than `limit`.
   enum class Allow { kEverything, kReading };
   static Result<std::unique_ptr<Rows>> Query(Connection connection, const std::string& sql,
-                                             std::span<const Parameter> parameters, Allow allow);
+                                             std::span<const Parameter> parameters, Allow allow,
+                                             std::optional<std::chrono::milliseconds> limit = {});
 
   // Runs a reading statement on a connection of its own, so that it doesn't see this one's open transaction.
   Result<std::unique_ptr<Rows>> Ask(const std::string& sql, std::span<const Parameter> parameters = {});

@@ -330,8 +330,7 @@ TimeRange LiveStore::sample_windows() const {
   return samples_->summed();
 }
 
-Result<std::unique_ptr<Rows>> LiveStore::Query(const std::string& sql,
-                                               std::span<const Parameter> parameters) {
+Result<duckdb::Connection> LiveStore::OpenReader() {
   std::shared_ptr<duckdb::Instance> instance;
   {
     const std::scoped_lock lock(mutex_);
@@ -342,9 +341,21 @@ Result<std::unique_ptr<Rows>> LiveStore::Query(const std::string& sql,
     TRY(EnsureOpen());
     instance = database_->instance();
   }
-  ASSIGN_OR_RETURN(duckdb::Connection connection, duckdb::Connection::Open(std::move(instance)));
+  return duckdb::Connection::Open(std::move(instance));
+}
+
+Result<std::unique_ptr<Rows>> LiveStore::Query(const std::string& sql,
+                                               std::span<const Parameter> parameters) {
+  ASSIGN_OR_RETURN(duckdb::Connection connection, OpenReader());
   return duckdb::Connection::Query(std::move(connection), sql, parameters,
                                    duckdb::Connection::Allow::kReading);
+}
+
+Result<std::unique_ptr<Rows>> LiveStore::QueryWithin(const std::string& sql,
+                                                     std::chrono::milliseconds limit) {
+  ASSIGN_OR_RETURN(duckdb::Connection connection, OpenReader());
+  return duckdb::Connection::Query(std::move(connection), sql, {}, duckdb::Connection::Allow::kReading,
+                                   limit);
 }
 
 int64_t LiveStore::BytesOf(Day day) const {

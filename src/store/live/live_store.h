@@ -95,6 +95,8 @@ class LiveStore : public Store {
   Status Append(std::span<const model::Batch> batches) override;
   Result<std::unique_ptr<Rows>> Query(const std::string& sql,
                                       std::span<const Parameter> parameters = {}) override;
+  // The same for a statement of somebody else, which fails with kUnavailable when it takes longer.
+  Result<std::unique_ptr<Rows>> QueryWithin(const std::string& sql, std::chrono::milliseconds limit);
   TimeRange sample_windows() const override;
   TimeRange gpu_windows() const override;
   // Commits buffered frames first, so that they count.
@@ -105,6 +107,7 @@ class LiveStore : public Store {
  private:
   LiveStore(std::string folder, Fd lock, const Options& options);
   duckdb::Connection& writer();
+  Result<duckdb::Connection> OpenReader();
   Status EnsureOpen();
   Status OpenFiles();
   Status Guard(Status written);

@@ -70,6 +70,7 @@ const server = {};
 async function start() {
   server.ingest = newToken('node', 'ingest');
   server.read = newToken('ada', 'read');
+  server.admin = newToken('root', 'admin');
   writeFileSync(path.join(folder, 'token'), server.ingest);
   const said = await started([GPUSONDE, 'serve', '--state', path.join(folder, 'state'), '--tokens', path.join(folder, 'tokens'), '--listen', '127.0.0.1:0',
     '--pages-listen', '127.0.0.1:0'], /UI is at/);
@@ -87,7 +88,9 @@ async function start() {
   }
 }
 
-function ask(at, { method = 'GET', query = {}, token = at === OF_AGENTS ? server.ingest : server.read, ...more } = {}) {
+const OF_ADMINS = '/api/v1/query';
+
+function ask(at, { method = 'GET', query = {}, token = at === OF_AGENTS ? server.ingest : at === OF_ADMINS ? server.admin : server.read, ...more } = {}) {
   const text = new URLSearchParams(query).toString();
   const headers = { ...(token && { authorization: `Bearer ${token}` }), ...more.headers };
   return fetch(`${at === OF_AGENTS ? server.agents : server.pages}${at}${text && `?${text}`}`, { ...more, method, headers });
