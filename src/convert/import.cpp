@@ -23,9 +23,10 @@ namespace {
 using importers::TraceFormat;
 
 Result<std::unique_ptr<importers::Trace>> Open(const std::string& path, const ImportOptions& options) {
-  ASSIGN_OR_RETURN(auto trace,
-                   importers::OpenTrace(
-                       path, {.partial = options.partial, .detail = true, .temp_limit = options.temp_limit}));
+  ASSIGN_OR_RETURN(auto trace, importers::OpenTrace(path, {.partial = options.partial,
+                                                           .detail = true,
+                                                           .gpu_only = options.gpu_only,
+                                                           .temp_limit = options.temp_limit}));
   if (trace->info().format == TraceFormat::kSonde)
     return Fail(ErrorCode::kUnsupported, path + " is a recording already");
   if (trace->info().format == TraceFormat::kNcuCsv)

@@ -14,6 +14,9 @@ struct ImportOptions {
   bool partial = false;  // import the readable part of damaged traces instead of failing
   // Bytes of temporary files, and of the recording; for one that is temporary itself.
   uint64_t temp_limit = std::numeric_limits<uint64_t>::max();
+  // Import only what devices did: the tables kernels, memcpys, memsets, syncs and devices. Others then have
+  // fewer rows, or such with less in them.
+  bool gpu_only = false;
 };
 
 struct ImportSummary {

@@ -79,6 +79,7 @@ struct OpenOptions {
   bool partial = false;       // read the readable part of a damaged file instead of failing
   bool kernels_only = false;  // other events may be left out if that saves time
   bool detail = false;        // read all that a recording holds; sinks get EventSink::Detailed
+  bool gpu_only = false;      // in detail: what threads did, and names of processes and threads, are left out
   uint64_t temp_limit = std::numeric_limits<uint64_t>::max();  // bytes of a copy of a database with a log
 };
 

@@ -14,6 +14,7 @@
 #include "base/printable.h"
 #include "base/terminal.h"
 #include "command.h"
+#include "convert/needed_events.h"
 #include "messages.h"
 #include "reader_process.h"
 #include "recordings.h"
@@ -68,8 +69,11 @@ Status Print(store::Rows& rows, const std::string& format) {
 }
 
 Status Run(const QueryOptions& options, const std::vector<std::string>& files) {
-  ASSIGN_OR_RETURN(const auto store, OpenRecordings(files, options.reading));
-  ASSIGN_OR_RETURN(const auto rows, store->Query(options.files_and_sql.back()));
+  const std::string& sql = options.files_and_sql.back();
+  convert::ImportOptions reading = options.reading;
+  reading.gpu_only = convert::NeedsOnlyGpuWork(sql);
+  ASSIGN_OR_RETURN(const auto store, OpenRecordings(files, reading));
+  ASSIGN_OR_RETURN(const auto rows, store->Query(sql));
   return Print(*rows, options.format);
 }
 

@@ -11,6 +11,11 @@
 namespace gpusonde::importers::activities {
 namespace {
 
+bool IsGpuWork(Kind kind) {
+  return kind == Kind::kKernel || kind == Kind::kMemcpy || kind == Kind::kMemset || kind == Kind::kSync ||
+         kind == Kind::kGraph;
+}
+
 class ActivityTrace final : public Trace {
  public:
   static Result<std::unique_ptr<Trace>> Open(std::unique_ptr<sqlite::Database> database, const Layout& layout,
@@ -31,6 +36,7 @@ class ActivityTrace final : public Trace {
     }
     for (const TableKind& kind : options.kernels_only ? layout.kernel_times : layout.tables) {
       if (kind.only_in_detail && !options.detail) continue;
+      if (options.gpu_only && !IsGpuWork(kind.kind)) continue;
       ASSIGN_OR_RETURN(std::optional<sqlite::Table> table, trace->database_->FindTable(kind.table));
       if (table.has_value()) trace->tables_.push_back({kind, std::move(*table)});
     }

@@ -6,8 +6,6 @@
 #include <algorithm>
 #include <iterator>
 
-#include "importers/kineto/names.h"
-
 namespace gpusonde::importers::kineto {
 namespace {
 
@@ -59,11 +57,11 @@ EventFilter::Verdict EventFilter::Judge(std::string_view event) const {
     const char first = tokens.Peek();
     if (first == '"') {
       if (!tokens.TakeString(value)) return {};
-      const bool metadata = detail_ && value == "M";
+      const bool metadata = reading_ == Reading::kAll && value == "M";
       if (key == "ph" && value != "X" && value != "B" && !metadata)
         return {.counted = true, .read = tokens.taken()};
       if (key == "cat")
-        return {.counted = kineto::IsOnlyCounted(CategoryOf(value), detail_), .read = tokens.taken()};
+        return {.counted = kineto::IsOnlyCounted(CategoryOf(value), reading_), .read = tokens.taken()};
     } else if (first == '{' || first == '[' || key == "cat" || key == "ph") {
       return {};
     } else {

@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "importers/kineto/names.h"
+
 namespace gpusonde::importers::kineto {
 
 // Removes events that are only counted (operators, flows, Python functions: most of a trace) from an array of
@@ -16,8 +18,7 @@ namespace gpusonde::importers::kineto {
 // thread-safe.
 class EventFilter {
  public:
-  // In detail, fewer events are only counted (names.h).
-  explicit EventFilter(bool detail = false) : detail_(detail) {}
+  explicit EventFilter(Reading reading = Reading::kForAnalysis) : reading_(reading) {}
 
   // Bytes that may be read beyond the end of the result, as simdjson does.
   static constexpr size_t kPadding = 64;
@@ -60,7 +61,7 @@ class EventFilter {
   bool FindPieces(std::string_view events, std::span<const uint32_t> ends);
   std::string_view PutTogether(std::string_view events);
 
-  bool detail_;
+  Reading reading_;
   std::vector<Beginning> beginnings_;
   std::vector<Piece> pieces_;
   std::string left_;

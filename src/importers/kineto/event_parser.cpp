@@ -126,7 +126,7 @@ simdjson::error_code ReadArguments(ondemand::value value, Event& event) {
   return simdjson::SUCCESS;
 }
 
-simdjson::error_code ReadEvent(ondemand::object object, bool detail, Event& event) {
+simdjson::error_code ReadEvent(ondemand::object object, Reading reading, Event& event) {
   bool category_known = false;
   for (auto member : object) {
     ondemand::field field;
@@ -141,7 +141,7 @@ simdjson::error_code ReadEvent(ondemand::object object, bool detail, Event& even
         if (!KeyIs(key, "cat")) break;
         event.kind = CategoryOf(Unquote(Token(field.value())));
         // Most events are operators and flows, of which nothing more is needed: skip the rest.
-        if (IsOnlyCounted(event.kind, detail)) {
+        if (IsOnlyCounted(event.kind, reading)) {
           event.kind = Category::kOther;
           return simdjson::SUCCESS;
         }
@@ -177,7 +177,8 @@ simdjson::error_code ReadEvent(ondemand::object object, bool detail, Event& even
 }  // namespace
 
 struct EventParser::State {
-  State(EventSink& to, bool in_detail) : sink(to), detail(in_detail), filter(in_detail) {}
+  State(EventSink& to, Reading what)
+      : sink(to), reading(what), detail(what != Reading::kForAnalysis), filter(what) {}
 
   void Add(const Event& event);
   void AddName(const Event& event);
@@ -192,6 +193,7 @@ struct EventParser::State {
   uint32_t NameOf(std::string_view quoted_text) { return sink.Name(Text(quoted_text)); }
 
   EventSink& sink;
+  Reading reading;
   bool detail;
   ondemand::parser parser;
   EventFilter filter;
@@ -200,7 +202,8 @@ struct EventParser::State {
   std::set<uint64_t> groups;  // whose identity the sink knows
 };
 
-EventParser::EventParser(EventSink& sink, bool detail) : state_(std::make_unique<State>(sink, detail)) {}
+EventParser::EventParser(EventSink& sink, Reading reading)
+    : state_(std::make_unique<State>(sink, reading)) {}
 EventParser::~EventParser() = default;
 
 // Valid until the next call.
@@ -296,7 +299,7 @@ void EventParser::State::AddCall(const Event& event, int64_t start_ns, int64_t e
 void EventParser::State::Add(const Event& event) {
   if (event.phase == "B" && event.kind != Category::kOther) return sink.Drop(Dropped::kBeginEnd, 1);
   if (event.phase != "X" || event.kind == Category::kOther) {
-    if (detail && event.phase == "M") AddName(event);
+    if (reading == Reading::kAll && event.phase == "M") AddName(event);
     ++batch.others;
     return;
   }
@@ -359,7 +362,7 @@ Status EventParser::State::Run(std::string_view text) {
       continue;
     }
     Event event;
-    if (const auto error = ReadEvent(object, detail, event); error != simdjson::SUCCESS) {
+    if (const auto error = ReadEvent(object, reading, event); error != simdjson::SUCCESS) {
       const char* where = nullptr;
       const bool known = document.current_location().get(where) == simdjson::SUCCESS;
       return corrupt(error, known ? static_cast<size_t>(where - text.data()) : 0);

@@ -10,6 +10,7 @@
 
 #include "base/result.h"
 #include "importers/event.h"
+#include "importers/kineto/names.h"
 #include "importers/trace.h"
 
 namespace gpusonde::importers::kineto {
@@ -17,7 +18,7 @@ namespace gpusonde::importers::kineto {
 // Parses arrays of trace events, for one thread.
 class EventParser {
  public:
-  EventParser(EventSink& sink, bool detail);
+  EventParser(EventSink& sink, Reading reading);
   EventParser(const EventParser&) = delete;
   EventParser& operator=(const EventParser&) = delete;
   ~EventParser();

@@ -15,7 +15,8 @@ namespace {
 
 class Reader final : public ShardReader {
  public:
-  Reader(std::string path, EventSink& sink, bool detail) : path_(std::move(path)), parser_(sink, detail) {}
+  Reader(std::string path, EventSink& sink, Reading reading)
+      : path_(std::move(path)), parser_(sink, reading) {}
 
   Status Read(const Shard& shard) override {
     Status done = parser_.Parse(shard.text, shard.ends);
@@ -56,7 +57,10 @@ class KinetoTrace final : public Trace {
   }
 
   Result<std::unique_ptr<ShardReader>> MakeReader(EventSink& sink) const override {
-    return std::make_unique<Reader>(source_->path(), sink, options_.detail);
+    const Reading reading = !options_.detail    ? Reading::kForAnalysis
+                            : options_.gpu_only ? Reading::kGpuWork
+                                                : Reading::kAll;
+    return std::make_unique<Reader>(source_->path(), sink, reading);
   }
 
  private:

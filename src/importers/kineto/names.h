@@ -24,9 +24,18 @@ enum class Category : uint8_t {
   kSync
 };
 
+// Which events are read.
+enum class Reading : uint8_t {
+  kForAnalysis,
+  kAll,      // in detail
+  kGpuWork,  // in detail, but only what devices did (OpenOptions::gpu_only)
+};
+
 // Whether such events are only counted.
-constexpr bool IsOnlyCounted(Category category, bool detail) {
-  return category == Category::kOther || (!detail && category > Category::kAnnotation);
+constexpr bool IsOnlyCounted(Category category, Reading reading) {
+  if (category == Category::kOther) return true;
+  if (reading == Reading::kGpuWork) return category > Category::kMemset && category != Category::kSync;
+  return reading == Reading::kForAnalysis && category > Category::kAnnotation;
 }
 
 // The "cat" of an event: "kernel" and "Kernel", "gpu_memcpy" and "Memcpy", …

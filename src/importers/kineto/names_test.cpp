@@ -57,11 +57,15 @@ TEST(CategoryOf, KnowsOldAndNewSpellings) {
 
 TEST(IsOnlyCounted, OperatorsPythonFunctionsAndWaitsAreReadInDetailOnly) {
   for (const char* category : {"cpu_op", "python_function", "cuda_sync"}) {
-    EXPECT_TRUE(IsOnlyCounted(CategoryOf(category), /*detail=*/false)) << category;
-    EXPECT_FALSE(IsOnlyCounted(CategoryOf(category), /*detail=*/true)) << category;
+    EXPECT_TRUE(IsOnlyCounted(CategoryOf(category), Reading::kForAnalysis)) << category;
+    EXPECT_FALSE(IsOnlyCounted(CategoryOf(category), Reading::kAll)) << category;
   }
-  EXPECT_FALSE(IsOnlyCounted(Category::kKernel, /*detail=*/false));
-  EXPECT_TRUE(IsOnlyCounted(CategoryOf("ac2g"), /*detail=*/true));
+  EXPECT_FALSE(IsOnlyCounted(Category::kKernel, Reading::kForAnalysis));
+  for (const char* const category : {"cpu_op", "python_function", "user_annotation", "cuda_runtime"})
+    EXPECT_TRUE(IsOnlyCounted(CategoryOf(category), Reading::kGpuWork)) << category;
+  for (const char* const category : {"kernel", "gpu_memcpy", "gpu_memset", "cuda_sync"})
+    EXPECT_FALSE(IsOnlyCounted(CategoryOf(category), Reading::kGpuWork)) << category;
+  EXPECT_TRUE(IsOnlyCounted(CategoryOf("ac2g"), Reading::kAll));
 }
 
 TEST(KeyIs, ComparesToTheQuote) {
