@@ -40,15 +40,14 @@ def write_run(path, seed, between_runs, slower=1.0):
             correlation += 1
             duration = typical * math.exp(drift + rng.gauss(0, NOISE))
             start = max(gpu_us + 1, host_us + 5)
-            events.append({"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": 1,
-                           "ts": round(host_us, 3), "dur": 4, "args": {"correlation": correlation}})
-            events.append({"ph": "X", "cat": "kernel", "name": f"kernel_{kernel}", "pid": 0, "tid": 7,
-                           "ts": round(start, 3), "dur": round(duration, 3),
-                           "args": {"device": 0, "stream": 7, "correlation": correlation, "grid": [kernel + 1, 1, 1],
-                                    "block": [128, 1, 1]}})
+            events.append(f'{{"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":1,"tid":1,"ts":{host_us:.3f},'
+                          f'"dur":4,"args":{{"correlation":{correlation}}}}},'
+                          f'{{"ph":"X","cat":"kernel","name":"kernel_{kernel}","pid":0,"tid":7,"ts":{start:.3f},'
+                          f'"dur":{duration:.3f},"args":{{"device":0,"stream":7,"correlation":{correlation},'
+                          f'"grid":[{kernel + 1},1,1],"block":[128,1,1]}}}}')
             host_us += 6
             gpu_us = start + duration
-    path.write_text(json.dumps({"schemaVersion": 1, "traceEvents": events}))
+    path.write_text('{"schemaVersion":1,"traceEvents":[' + ",".join(events) + "]}")
 
 
 def compare(seed, runs, between_runs, slower):
@@ -90,7 +89,11 @@ def others(changed, _):
 KINDS = (
     ("equal programs, one run each, which vary only within themselves: anything reported", 1, 0, 1, anything, ("<=", 5)),
     ("5 % planted, one run each, which vary only within themselves: found", 1, 0, 1.05, planted, (">=", 95)),
-    ("equal programs, one run each, runs differ by 0.7 %: anything reported", 1, BETWEEN_RUNS, 1, anything, None),
+    ("equal programs, one run each, runs differ by 0.7 %: anything reported", 1, BETWEEN_RUNS, 1, anything, ("<=", 5)),
+    ("equal programs, one run each, runs differ by 1.4 %: anything reported", 1, 2 * BETWEEN_RUNS, 1, anything, ("<=", 5)),
+    ("5 % planted, one run each, runs differ by 0.7 %: found", 1, BETWEEN_RUNS, 1.05, planted, (">=", 95)),
+    ("5 % planted, one run each, runs differ by 0.7 %: another kernel reported", 1, BETWEEN_RUNS, 1.05, others, ("<=", 5)),
+    ("5 % planted, one run each, runs differ by 1.4 %: found", 1, 2 * BETWEEN_RUNS, 1.05, planted, None),
     ("equal programs, 5 runs each, which differ by 0.7 %: anything reported", 5, BETWEEN_RUNS, 1, anything, ("<=", 5)),
     ("5 % planted, 5 runs each, which differ by 0.7 %: found", 5, BETWEEN_RUNS, 1.05, planted, (">=", 95)),
     ("5 % planted, 5 runs each, which differ by 0.7 %: another kernel reported", 5, BETWEEN_RUNS, 1.05, others, ("<=", 5)),

@@ -35,9 +35,11 @@ void VariationOfRuns::AddSide(std::span<const Value> runs) {
   ++sides_;
 }
 
-analyze::MeanError VariationOfRuns::Error() const {
+analyze::MeanError VariationOfRuns::Error(const TypicalVariance& typical) const {
   if (sides_ < 2 || freedom_ < 1 || expected_ <= 0) return {};
-  return {.variance = squares_ / expected_ * of_means_, .freedom = freedom_};
+  analyze::MeanError of_run = typical.Moderate({.variance = squares_ / expected_, .freedom = freedom_});
+  of_run.variance *= of_means_;
+  return of_run;
 }
 
 std::optional<double> VariationOfRuns::Deviation() const {

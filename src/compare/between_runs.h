@@ -10,6 +10,7 @@
 
 #include "analyze/stats/batch_means.h"
 #include "compare/run.h"
+#include "compare/typical_variance.h"
 
 namespace gpusonde::compare {
 
@@ -24,10 +25,11 @@ class VariationOfRuns {
   void AddSide(std::span<const Value> runs);
 
   // Of the difference between the means of the sides; its freedom is 0 with less than three runs, or less
-  // than one of a side.
-  analyze::MeanError Error() const;
+  // than one of a side. `typical`: of what varies alike.
+  analyze::MeanError Error(const TypicalVariance& typical = {}) const;
   // The standard deviation of one run; empty where Error is unknown.
   std::optional<double> Deviation() const;
+  double freedom() const { return freedom_; }
 
  private:
   double squares_ = 0, expected_ = 0;  // of deviations, and how many variances they are on average

@@ -10,7 +10,9 @@
 
 #include "analyze/stats/inference.h"
 #include "compare/between_runs.h"
+#include "compare/change_of_mean.h"
 #include "compare/kinds_of_work.h"
+#include "compare/single_runs.h"
 #include "compare/work.h"
 
 namespace gpusonde::compare {
@@ -25,60 +27,6 @@ constexpr double kCutSteps = 1.5;
 constexpr double kShareInEveryStep = 0.9;
 // The change of all kernels together is known if launches with this share of B's time were compared.
 constexpr double kMinTested = 0.2;
-constexpr double kTail95 = 0.025;     // of each side
-constexpr double kTailTested = 0.05;  // the error of the first and of the second kind
-
-// What is known of the variation from run to run.
-struct RunsOf {
-  bool several = false;  // three or more, so that it should be known
-  VariationOfRuns variation;
-};
-
-// The change of a logarithm, as a mean weighted by time over kernels that can be compared one by one.
-class ChangeOfMean {
- public:
-  void Add(double weight, double difference, const analyze::MeanError& a, const analyze::MeanError& b) {
-    weight_ += weight;
-    weighted_ += weight * difference;
-    for (const analyze::MeanError& error : {a, b}) {
-      const double variance = weight * weight * error.variance;
-      variance_ += variance;
-      if (error.freedom > 0) squares_ += variance * variance / error.freedom;
-    }
-  }
-
-  bool empty() const { return weight_ == 0; }
-  double weight() const { return weight_; }
-  // Empty without anything to compare, or if there are several runs but their variation isn't known.
-  std::optional<Ratio> Finish(double min_change, const RunsOf& runs) const {
-    if (weight_ == 0) return std::nullopt;
-    const analyze::MeanError between = runs.variation.Error();
-    if (runs.several && between.freedom == 0) return std::nullopt;
-    const double difference = weighted_ / weight_;
-    double variance = variance_ / (weight_ * weight_);
-    // Welch and Satterthwaite's.
-    double freedom = squares_ > 0 ? std::max(1.0, variance_ * variance_ / squares_) : 1;
-    if (runs.several && between.variance >= variance) {
-      variance = between.variance;
-      freedom = between.freedom;
-    }
-    const double error = std::sqrt(variance);
-    const double margin = std::log1p(min_change);
-    const double half = analyze::StudentQuantile(kTail95, freedom) * error;
-    const double beyond = std::abs(difference) - margin;
-    return Ratio{.ratio = std::exp(difference),
-                 .low = std::exp(difference - half),
-                 .high = std::exp(difference + half),
-                 .p = error > 0    ? analyze::StudentTail(beyond / error, freedom)
-                      : beyond > 0 ? 0.
-                                   : 1.,
-                 .detectable = std::exp(margin + 2 * analyze::StudentQuantile(kTailTested, freedom) * error),
-                 .between_runs = runs.variation.Deviation()};
-  }
-
- private:
-  double weight_ = 0, weighted_ = 0, variance_ = 0, squares_ = 0;
-};
 
 double ToDouble(int64_t value) { return static_cast<double>(value); }
 
@@ -243,6 +191,7 @@ std::optional<Ratio> CompareNamed(const Side& side_a, const Side& side_b, Kernel
   const bool several = runs_a + runs_b > 2;
   DurationsOfRuns durations(side_a, side_b, which);
   ChangeOfMean all;
+  std::vector<std::pair<size_t, ChangeOfMean>> changes;  // of `compared`, by place
   for (Line& line : lines) {
     KernelLine kernel{.line = std::move(line)};
     const std::string& name = kernel.line.name;
@@ -253,8 +202,7 @@ std::optional<Ratio> CompareNamed(const Side& side_a, const Side& side_b, Kernel
     if (in_a && in_b && !kernel.communication) {
       ChangeOfMean change;
       CompareDurations(before->second, after->second, by, several, kernel, change, all);
-      kernel.duration =
-          change.Finish(options.min_change, {several, durations.OfKernel(name, kernel.other_shapes)});
+      changes.emplace_back(compared.size(), change);
     }
     const double variation = in_a && in_b
                                  ? std::max(VariationOf(before->second.launches, after->second.launches),
@@ -267,11 +215,38 @@ std::optional<Ratio> CompareNamed(const Side& side_a, const Side& side_b, Kernel
       kernel.change = Change::kNone;
     compared.push_back(std::move(kernel));
   }
+  SingleRuns single;
+  TypicalVariance typical;
+  std::vector<VariationOfRuns> variations;
+  for (const auto& [place, change] : changes) {
+    const KernelLine& kernel = compared[place];
+    variations.push_back(durations.OfKernel(kernel.line.name, kernel.other_shapes));
+    if (!several && !change.empty()) single.Add(change.difference(), change.Within().variance);
+    if (const auto deviation = variations.back().Deviation(); deviation.has_value())
+      typical.Add(*deviation * *deviation, variations.back().freedom());
+  }
+  single.Finish();
+  typical.Finish();
+  for (size_t i = 0; i < changes.size(); ++i) {
+    const auto& [place, change] = changes[i];
+    KernelLine& kernel = compared[place];
+    kernel.duration = change.Finish(options.min_change, {.several = several,
+                                                         .variation = variations[i],
+                                                         .typical = typical,
+                                                         .shift = single.shift(),
+                                                         .of_all = SingleRuns::OfAll(),
+                                                         .of_each = single.of_each()});
+  }
   double all_ns = 0;
   for (const auto& [name, kernel] : all_b)
     if (!kernel.communication) all_ns += ToDouble(kernel.amount.total_ns);
   if (all.weight() < kMinTested * all_ns) return std::nullopt;
-  return all.Finish(options.min_change, {several, durations.OfAll()});
+  return all.Finish(options.min_change, {.several = several,
+                                         .variation = durations.OfAll(),
+                                         .typical = {},
+                                         .shift = 0,
+                                         .of_all = {},
+                                         .of_each = SingleRuns::OfAll()});
 }
 
 using WorkMeasure = std::optional<double> (*)(const Run& a, const Run& b);
@@ -307,7 +282,12 @@ void ComparePace(const Side& a, const Side& b, const Options& options, Compariso
   ChangeOfMean change;
   change.Add(1, std::log(b.together.times.span_ns / *comparison.work / a.together.times.span_ns), before,
              after);
-  comparison.pace = change.Finish(options.min_change, {several, PaceOfRuns(a, b)});
+  comparison.pace = change.Finish(options.min_change, {.several = several,
+                                                       .variation = PaceOfRuns(a, b),
+                                                       .typical = {},
+                                                       .shift = 0,
+                                                       .of_all = {},
+                                                       .of_each = SingleRuns::OfAll()});
 }
 
 // Marks what is significant among everything that was tested.

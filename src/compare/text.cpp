@@ -16,6 +16,7 @@
 #include "base/counted.h"
 #include "base/printable.h"
 #include "compare/comparison.h"
+#include "compare/single_runs.h"
 
 namespace gpusonde::compare {
 namespace {
@@ -246,7 +247,12 @@ class TextWriter {
   void Runs() {
     const int64_t runs = comparison_.a.runs + comparison_.b.runs;
     if (runs == 2) {
-      Print("With one run each, what varies from run to run can't be distinguished from a change.");
+      Print(
+          "With one run each, how much runs differ isn't known: {:.0f} % is assumed for all kernels "
+          "together, and "
+          "how much kernels differ from each other tells the rest. Several runs of each side find smaller "
+          "changes.",
+          100 * SingleRuns::kAssumedDeviation);
       return;
     }
     std::string varies;
