@@ -19,47 +19,53 @@ class ThreadCalls {
   void Add(const CommunicationCall& call) {
     switch (call.kind) {
       case CommunicationCall::Kind::kOperation:
-        if (depth_ == 0) return AddWindow(call, call.group);
-        if (!has_operation_) group_ = call.group;
-        if (call.group != group_) group_ = 0;  // launched together with others'
-        has_operation_ = true;
+        if (depth_ == 0) return AddWindow(call, call);
+        if (operations_++ == 0) together_ = call;
+        if (call.group != together_.group) together_.group = 0;  // launched together with others'
         return;
       case CommunicationCall::Kind::kGroupStart:
-        if (depth_++ == 0) has_operation_ = false;
+        if (depth_++ == 0) operations_ = 0;
         return;
       case CommunicationCall::Kind::kGroupEnd:
         if (depth_ == 0) return;  // the trace begins within a group
         --depth_;
-        if (depth_ == 0 && has_operation_) AddWindow(call, group_);
-        return;
+        if (depth_ > 0 || operations_ == 0) return;
+        if (operations_ > 1) together_.bytes = 0;
+        return AddWindow(call, together_);
     }
   }
 
  private:
-  void AddWindow(const CommunicationCall& call, uint16_t group) {
+  // `call` launches `operation`.
+  void AddWindow(const CommunicationCall& call, const CommunicationCall& operation) {
     // Calls of a thread nest: what begins within another was launched by it.
-    if (group == 0 ||
+    if (operation.group == 0 ||
         (!windows_.empty() && windows_.back().thread == thread_ && windows_.back().end_ns > call.start_ns))
       return;
-    windows_.push_back({.thread = thread_, .group = group, .start_ns = call.start_ns, .end_ns = call.end_ns});
+    windows_.push_back({.thread = thread_,
+                        .group = operation.group,
+                        .operation = operation.operation,
+                        .bytes = operation.bytes,
+                        .start_ns = call.start_ns,
+                        .end_ns = call.end_ns});
   }
 
   uint32_t thread_;
   std::vector<LaunchWindow>& windows_;
   int depth_ = 0;
-  bool has_operation_ = false;
-  uint16_t group_ = 0;
+  int64_t operations_ = 0;      // in the group of calls so far
+  CommunicationCall together_;  // the first, with the group of all
 };
 
 }  // namespace
 
-uint16_t CommunicatorLaunches::GroupAt(uint32_t thread, int64_t time_ns) const {
+const LaunchWindow* CommunicatorLaunches::At(uint32_t thread, int64_t time_ns) const {
   const auto after = std::ranges::upper_bound(
       windows_, std::pair(thread, time_ns), {},
       [](const LaunchWindow& window) { return std::pair(window.thread, window.start_ns); });
-  if (after == windows_.begin()) return 0;
+  if (after == windows_.begin()) return nullptr;
   const LaunchWindow& window = *std::prev(after);
-  return window.thread == thread && time_ns <= window.end_ns ? window.group : uint16_t{0};
+  return window.thread == thread && time_ns <= window.end_ns ? &window : nullptr;
 }
 
 void CommunicationCalls::Add(std::span<const CommunicationCall> calls) {

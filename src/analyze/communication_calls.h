@@ -19,6 +19,9 @@ class CommunicatorLaunches {
   struct Window {
     uint32_t thread = 0;
     uint16_t group = 0;
+    // Of its only operation; unknown if it has several.
+    importers::Operation operation = importers::Operation::kUnknown;
+    int64_t bytes = 0;  // importers::CommunicationCall::bytes
     int64_t start_ns = 0;
     int64_t end_ns = 0;
   };
@@ -27,9 +30,14 @@ class CommunicatorLaunches {
   // Sorted by thread and start; of a thread disjoint.
   explicit CommunicatorLaunches(std::vector<Window> windows) : windows_(std::move(windows)) {}
 
-  // The number of the group (importers::ProcessGroup) for which a thread launched at that time; 0 if unknown.
-  // Takes the logarithm of the number of calls.
-  uint16_t GroupAt(uint32_t thread, int64_t time_ns) const;
+  // The call within which a thread launched at that time; null if unknown. Takes the logarithm of the number
+  // of calls.
+  const Window* At(uint32_t thread, int64_t time_ns) const;
+  // Its group's number (importers::ProcessGroup); 0 if unknown.
+  uint16_t GroupAt(uint32_t thread, int64_t time_ns) const {
+    const Window* const window = At(thread, time_ns);
+    return window != nullptr ? window->group : uint16_t{0};
+  }
 
  private:
   std::vector<Window> windows_;
@@ -39,7 +47,7 @@ class CommunicatorLaunches {
 // depend on the order in which they are added.
 class CommunicationCalls {
  public:
-  static constexpr size_t kMaxCalls = 524'288;  // 16 MiB; up to twice as many until Finish
+  static constexpr size_t kMaxCalls = 524'288;  // 20 MiB; up to twice as many until Finish
 
   void Add(std::span<const importers::CommunicationCall> calls);
   void Merge(const CommunicationCalls& other);
@@ -73,7 +81,11 @@ class CommunicationCalls {
       archive(call.thread);
       archive(call.group);
       archive(call.kind);
-      archive.Require(call.kind <= importers::CommunicationCall::Kind::kGroupEnd);
+      archive(call.operation);
+      archive(call.bytes);
+      archive.Require(call.kind <= importers::CommunicationCall::Kind::kGroupEnd &&
+                      call.operation <= importers::Operation::kSendReceive && call.bytes >= 0 &&
+                      call.bytes <= importers::Message::kMaxBytes);
     }
     auto operator<=>(const Call&) const = default;
   };

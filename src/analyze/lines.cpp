@@ -116,6 +116,10 @@ void AddNotes(size_t trace, const importers::TraceInfo& info, const TraceState& 
     notes.push_back({trace, "communicators_unknown", unknown});
   if (const int64_t beyond = state.communication().beyond_bound(); beyond > 0)
     notes.push_back({trace, "communicators_beyond_bound", beyond});
+  if (const int64_t invalid = state.messages().invalid(); invalid > 0)
+    notes.push_back({trace, "message_sizes_invalid", invalid});
+  if (const int64_t beyond = state.messages().beyond_bound(); beyond > 0)
+    notes.push_back({trace, "message_sizes_beyond_bound", beyond});
   if (const int64_t beyond = CountBeyondBound(state); beyond > 0)
     notes.push_back({trace, "names_beyond_bound", beyond});
   for (size_t i = 0; i < importers::kDroppedNames.size(); ++i)

@@ -193,6 +193,19 @@ struct SlowRankLine {
   double high = 1;
 };
 
+// The kernels that take most time on a rank.
+struct RankKernelsLine {
+  struct Kernel {
+    std::string name;
+    int64_t count = 0;
+    int64_t total_ns = 0;
+  };
+  int64_t rank = 0;
+  size_t trace = 0;
+  std::vector<Kernel> kernels;  // at most 10, largest first
+  int64_t others_ns = 0;        // in all others
+};
+
 // A communication kernel.
 struct CommunicationLine {
   std::string name;
@@ -211,6 +224,24 @@ struct CollectiveLine {
   int64_t clock_offset_ns = 0;    // median difference of the ends to those of the first rank
   int64_t clock_residual_ns = 0;  // median absolute deviation from that
   bool straggler = false;         // last more often than by chance
+};
+
+// How fast the ranks of a group moved messages of about one size, as nccl-tests defines it.
+struct BandwidthLine {
+  std::string group;           // importers::ProcessGroup::label
+  int64_t ranks = 0;           // that the group has; 0 if unknown
+  std::string_view operation;  // importers::Name
+  int64_t min_bytes = 0;       // of a message; all are in one power of two
+  int64_t max_bytes = 0;
+  int64_t count = 0;     // collectives; without `skew_removed` their kernels, of each rank
+  int64_t bytes = 0;     // of all messages; saturates
+  int64_t total_ns = 0;  // in them
+  // Whether total_ns is from when the last rank came, as the traces have all ranks of the group. Else it
+  // contains waits for other ranks.
+  bool skew_removed = false;
+  int64_t skew_ns = 0;                          // what the first rank waited before, which is not in total_ns
+  std::optional<double> algorithm_bytes_per_s;  // unknown if they took no time
+  std::optional<double> bus_bytes_per_s;        // also without the number of ranks
 };
 
 // GPU work by what was open on the thread that launched it (detail/operators.h).
@@ -383,8 +414,10 @@ struct Report {
   std::vector<CopyEffectLine> copy_effects;
   std::vector<SlowRankLine> slow_ranks;
   std::vector<CollectiveLine> collectives;
+  std::vector<BandwidthLine> bandwidth;
   std::vector<CommunicationLine> communication;
   std::vector<KernelMetricLine> kernel_metrics;
+  std::vector<RankKernelsLine> rank_kernels;
   std::vector<StepsLine> steps;
   std::vector<ClockLine> clocks;
   std::vector<OperatorLine> operators;           // with Options::operators

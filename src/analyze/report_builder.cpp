@@ -215,6 +215,7 @@ Result<Report> ReportBuilder::Finish() && {
   report_.memsets = MakeTransferLines(all_.sets());
   CollectiveComparison compared = CompareCollectives(job, !paths_.empty());
   report_.collectives = std::move(compared.lines);
+  report_.bandwidth = std::move(compared.bandwidth);
   if (report_.alignment == Alignment::kCollectives) AlignClocks(compared.clock_offsets);
   AddRankLines();
   report_.variability = FindVariability(job);
@@ -222,6 +223,7 @@ Result<Report> ReportBuilder::Finish() && {
   report_.copy_effects = FindCopyEffects(job);
   report_.slow_ranks = FindSlowRanks(job);
   report_.kernel_metrics = CompareKernelMetrics(job);
+  report_.rank_kernels = SumKernelsByRank(job);
   report_.steps = SumSteps(job);
   report_.clocks = CompareClocks(job, report_.windows);
   operators_.Finish();

@@ -177,6 +177,7 @@ Renumbering TraceState::Adopt(const TraceState& other) {
   if (!other.status_.has_value()) status_ = other.status_;
   steps_.Merge(other.steps_);
   communication_.Merge(other.communication_);
+  messages_.Merge(other.messages_);
   for (const RankKey& rank : other.ranks_.ranks()) {
     const std::optional<uint16_t> id = ranks_.Add(rank);
     if (!id.has_value()) RefuseRanks();
@@ -225,6 +226,7 @@ Status TraceState::Finish() {
   names_.Finish();
   steps_.Finish();
   communication_.Finish();
+  messages_.Finish();
   JoinDropped();
   TRY(status_);
   for (ProcessRecords& one : processes_) {

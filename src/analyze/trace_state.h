@@ -13,6 +13,7 @@
 
 #include "analyze/communication_calls.h"
 #include "analyze/extent.h"
+#include "analyze/message_table.h"
 #include "analyze/metric_table.h"
 #include "analyze/name_table.h"
 #include "analyze/rank_table.h"
@@ -93,16 +94,20 @@ struct KnownGroup {
 
   // Adds what is said of a group with the number elsewhere.
   void Merge(const importers::ProcessGroup& other) {
-    if (group.identity != other.identity || group.numbered != other.numbered)
+    if (group.identity != other.identity || group.numbered != other.numbered) {
       group = {};
-    else
-      group.size = std::max(group.size, other.size);
+      return;
+    }
+    group.size = std::max(group.size, other.size);
+    if (group.label.empty() || (!other.label.empty() && other.label < group.label)) group.label = other.label;
   }
   template <class Archive>
   void Transfer(Archive& archive) {
     archive(group.identity);
     archive(group.size);
     archive(group.numbered);
+    archive(group.label);
+    archive.Require(group.label.size() <= importers::ProcessGroup::kMaxLabelBytes);
   }
 };
 using KnownGroups = std::map<uint16_t, KnownGroup>;
@@ -163,6 +168,9 @@ class TraceState final : public importers::EventSink {
   void Communication(std::span<const importers::CommunicationCall> calls) override {
     if (keep_records_) communication_.Add(calls);
   }
+  void Messages(std::span<const importers::Message> messages) override {
+    if (keep_records_) messages_.Add(messages);
+  }
   void Launch(const importers::MeasuredLaunch& launch,
               std::span<const importers::MetricValue> metrics) override;
   void MetricTexts(int64_t count) override { totals_.metric_texts += count; }
@@ -204,6 +212,7 @@ class TraceState final : public importers::EventSink {
   const KnownGroups& groups() const { return groups_; }
   const StepCandidates& steps() const { return steps_; }
   const CommunicationCalls& communication() const { return communication_; }
+  const MessageTable& messages() const { return messages_; }
   const RankTable& ranks() const { return ranks_; }
   // Of each rank's GPU events, by its number in ranks(), which may have more that have no events.
   std::span<const Extent> extents() const { return extents_; }
@@ -229,6 +238,7 @@ class TraceState final : public importers::EventSink {
     archive(groups_);
     steps_.Transfer(archive);
     archive(communication_);
+    archive(messages_);
     ranks_.Transfer(archive);
     archive(extents_);
     archive(metrics_);
@@ -258,6 +268,7 @@ class TraceState final : public importers::EventSink {
   KnownGroups groups_;
   StepCandidates steps_;
   CommunicationCalls communication_;
+  MessageTable messages_;
   RankTable ranks_;
   std::vector<Extent> extents_;
   MetricTable metrics_;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -45,6 +46,11 @@ struct ProcessGroup {
   uint64_t identity = 0;  // a hash of its name and ranks, equal in the traces of all its ranks
   int64_t size = 0;       // in ranks; 0 if the trace doesn't say; of several sizes the largest counts
   bool numbered = false;  // its collectives have sequence numbers
+  // For people, any bytes, at most kMaxLabelBytes; "" if the trace has no name. Of several the smallest
+  // counts.
+  std::string label;
+
+  static constexpr size_t kMaxLabelBytes = 96;
 
   bool operator==(const ProcessGroup&) const = default;
   // Its number within a trace: not 0, and different for nearly all groups of a trace.
@@ -57,6 +63,46 @@ constexpr uint32_t PackCollective(uint16_t group, uint64_t sequence) {
 }
 constexpr uint16_t GroupOf(uint32_t collective) { return static_cast<uint16_t>(collective >> 16); }
 constexpr uint16_t SequenceOf(uint32_t collective) { return static_cast<uint16_t>(collective); }
+
+// What the ranks of a group do together, or two of them.
+enum class Operation : uint8_t {
+  kUnknown,
+  kAllReduce,
+  kAllGather,
+  kReduceScatter,
+  kAllToAll,
+  kBroadcast,
+  kReduce,
+  kGather,
+  kScatter,
+  kSendReceive
+};
+
+// As in the JSON: all_reduce, all_gather, reduce_scatter, all_to_all, broadcast, reduce, gather, scatter,
+// send_receive, unknown.
+std::string_view Name(Operation operation);
+
+// The operation that a name of PyTorch's or NCCL's means, such as "_allgather_base" or "ncclAllGather".
+Operation OperationOf(std::string_view name);
+
+// What a communication kernel moved; says so beside its GpuEvent, whose times, process, device and stream it
+// has.
+struct Message {
+  static constexpr int64_t kInvalid = -1;
+  static constexpr int64_t kMaxBytes = int64_t{1} << 50;
+
+  int64_t start_ns = 0;
+  int64_t end_ns = 0;
+  int64_t process = 0;
+  int32_t device = 0;
+  uint32_t stream = 0;
+  // The larger of what the rank puts in and gets out, 1 to kMaxBytes; kInvalid if what the trace says is
+  // neither.
+  int64_t bytes = 0;
+  Operation operation = Operation::kUnknown;
+
+  auto operator<=>(const Message&) const = default;
+};
 
 // Work on a device.
 struct GpuEvent {
@@ -108,7 +154,10 @@ struct CommunicationCall {
   uint32_t thread = 0;  // as ApiCall::thread
   uint16_t group = 0;   // of operations: ProcessGroup::Number of the communicator; 0 if the trace doesn't say
   Kind kind = Kind::kOperation;
-  uint8_t unused = 0;
+  Operation operation = Operation::kUnknown;
+  // Of operations, as NCCL counts: what this rank sends to each or to all; 0 if the trace doesn't say. At
+  // most Message::kMaxBytes.
+  int64_t bytes = 0;
 
   auto operator<=>(const CommunicationCall&) const = default;
 };
@@ -220,6 +269,7 @@ class EventSink {
   virtual void Api(std::span<const ApiCall> calls) = 0;
   virtual void Ranges(std::span<const Range> ranges) = 0;
   virtual void Communication(std::span<const CommunicationCall> /*calls*/) {}
+  virtual void Messages(std::span<const Message> /*messages*/) {}
   virtual void Launch(const MeasuredLaunch& launch, std::span<const MetricValue> metrics) = 0;
   // Counts text values of metrics, which the results don't include.
   virtual void MetricTexts(int64_t count) = 0;
@@ -240,7 +290,8 @@ struct EventBatch {
   std::vector<ApiCall> calls;
   std::vector<Range> ranges;
   std::vector<CommunicationCall> communication;
-  int64_t others = 0;  // only counted
+  std::vector<Message> messages;  // at most one for each GPU event
+  int64_t others = 0;             // only counted
   // In detail; then there are neither calls nor ranges.
   std::vector<GpuDetail> gpu_details;
   std::vector<Span> spans;

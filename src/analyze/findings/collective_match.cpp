@@ -43,7 +43,7 @@ struct Kind {
 };
 
 struct Candidates {
-  importers::ProcessGroup group;
+  importers::ProcessGroup group;                  // with what the traces of all its ranks say
   std::map<size_t, std::vector<Numbered>> ranks;  // in the order of their starts
 };
 
@@ -51,19 +51,25 @@ std::map<Kind, Candidates> Collect(const Job& job) {
   std::map<Kind, Candidates> kinds;
   for (size_t rank = 0; rank < job.ranks.size(); ++rank) {
     const JobRank& of = job.ranks[rank];
-    for (const Collective& one : of.result.collectives) {
-      importers::ProcessGroup group;
+    for (size_t index = 0; index < of.result.collectives.size(); ++index) {
+      const Collective& one = of.result.collectives[index];
+      const importers::ProcessGroup* group = nullptr;
       if (one.collective != 0) {
         const auto known = of.groups.find(importers::GroupOf(one.collective));
         if (known == of.groups.end() || known->second.group.identity == 0)
           continue;  // it may be one of several
-        group = known->second.group;
+        group = &known->second.group;
       }
-      Candidates& candidates = kinds[{group.identity, job.names[one.name]}];
-      candidates.group = group;
-      candidates.ranks[rank].push_back(
-          {.sequence = importers::SequenceOf(one.collective),
-           .visit = {one.start_ns + of.epoch_offset_ns, one.end_ns + of.epoch_offset_ns}});
+      Candidates& candidates = kinds[{group != nullptr ? group->identity : 0, job.names[one.name]}];
+      if (group != nullptr) {
+        if (candidates.ranks.empty()) candidates.group = *group;
+        candidates.group.size = std::max(candidates.group.size, group->size);
+        candidates.group.numbered = group->numbered;
+      }
+      candidates.ranks[rank].push_back({.sequence = importers::SequenceOf(one.collective),
+                                        .visit = {.start_ns = one.start_ns + of.epoch_offset_ns,
+                                                  .end_ns = one.end_ns + of.epoch_offset_ns,
+                                                  .index = index}});
     }
   }
   return kinds;
@@ -245,6 +251,7 @@ std::vector<MatchedCollectives> MatchCollectives(const Job& job) {
     for (MatchedCollectives& matched : Match(kind, candidates)) {
       const bool partial = IsSendOrReceive(kind.name) && static_cast<int64_t>(matched.ranks.size()) != whole;
       if (matched.ranks.size() < 2 || matched.visits.front().empty() || partial) continue;
+      matched.group = candidates.group;
       all.push_back(std::move(matched));
     }
   }

@@ -14,10 +14,12 @@ namespace gpusonde::analyze {
 struct Visit {
   int64_t start_ns = 0;
   int64_t end_ns = 0;
+  size_t index = 0;  // of its kernel in the rank's RankResult::collectives
 };
 
 // Collectives of one kernel name that the same ranks ran together.
 struct MatchedCollectives {
+  importers::ProcessGroup group;           // identity 0 if the traces don't name it
   std::vector<size_t> ranks;               // indices into Job::ranks, ascending; at least two
   std::vector<std::vector<Visit>> visits;  // as ranks; the i-th of each belong together
 };

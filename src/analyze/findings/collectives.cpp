@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "analyze/findings/bandwidth.h"
 #include "analyze/findings/collective_match.h"
 #include "analyze/findings/job.h"
 #include "analyze/stats/inference.h"
@@ -204,6 +205,7 @@ CollectiveComparison CompareCollectives(const Job& job, bool with_waits) {
   for (const MatchedCollectives& matched : all) comparison.Add(matched, ResidualOf(matched));
   std::vector<std::vector<CollectiveWait>> waits = comparison.TakeWaits();
   return {.lines = std::move(comparison).Finish(clocks),
+          .bandwidth = MeasureBandwidth(job, all),
           .clock_offsets = clocks.Offsets(),
           .waits = std::move(waits)};
 }

@@ -56,6 +56,8 @@ std::vector<VariabilityLine> FindVariability(const Job& job);
 std::vector<WindowLine> FindAnomalousWindows(const Job& job);
 std::vector<CopyEffectLine> FindCopyEffects(const Job& job);
 std::vector<SlowRankLine> FindSlowRanks(const Job& job);
+// Of each rank with kernels, in the order of ranks: those that take most time.
+std::vector<RankKernelsLine> SumKernelsByRank(const Job& job);
 // Of each rank with steps, in the order of ranks.
 std::vector<StepsLine> SumSteps(const Job& job);
 // Of each rank with samples of its clock within its span, in the order of ranks; with the unusual windows of
@@ -71,6 +73,7 @@ struct CollectiveWait {
 
 struct CollectiveComparison {
   std::vector<CollectiveLine> lines;
+  std::vector<BandwidthLine> bandwidth;  // MeasureBandwidth
   // How far each rank's clock is ahead of that of the first rank with collectives; empty for ranks that have
   // no collectives in common with it, also not by way of other ranks.
   std::vector<std::optional<int64_t>> clock_offsets;

@@ -158,6 +158,17 @@ void Write(JsonWriter& json, const CollectiveLine& line) {
   json.Field("straggler", line.straggler).EndObject();
 }
 
+void Write(JsonWriter& json, const BandwidthLine& line) {
+  json.BeginObject().Field("group", line.group).Field("ranks", line.ranks);
+  json.Field("operation", line.operation)
+      .Field("min_bytes", line.min_bytes)
+      .Field("max_bytes", line.max_bytes);
+  json.Field("count", line.count).Field("bytes", line.bytes).Field("total_ns", line.total_ns);
+  json.Field("skew_removed", line.skew_removed).Field("skew_ns", line.skew_ns);
+  json.Field("algorithm_bytes_per_s", line.algorithm_bytes_per_s);
+  json.Field("bus_bytes_per_s", line.bus_bytes_per_s).EndObject();
+}
+
 void Write(JsonWriter& json, const CommunicationLine& line) {
   json.BeginObject().Field("name", line.name).Field("library", line.library).Field("count", line.count);
   json.Field("total_ns", line.total_ns).EndObject();
@@ -172,6 +183,16 @@ void Write(JsonWriter& json, const KernelMetricLine& line) {
   json.Field("shape", line.share_shape).EndObject();
   json.Field("correlation", line.correlation);
   json.Field("correlation_within_shape", line.correlation_within_shape).EndObject();
+}
+
+void Write(JsonWriter& json, const RankKernelsLine& line) {
+  json.BeginObject().Field("rank", line.rank).Field("trace", static_cast<int64_t>(line.trace));
+  json.Key("kernels").BeginArray();
+  for (const RankKernelsLine::Kernel& kernel : line.kernels) {
+    json.BeginObject().Field("name", kernel.name).Field("count", kernel.count);
+    json.Field("total_ns", kernel.total_ns).EndObject();
+  }
+  json.EndArray().Field("others_ns", line.others_ns).EndObject();
 }
 
 void Write(JsonWriter& json, const StepParts& parts) {
@@ -283,9 +304,11 @@ std::string ToJson(const Report& report) {
   WriteLines(json, "copy_effects", report.copy_effects);
   WriteLines(json, "slow_ranks", report.slow_ranks);
   WriteLines(json, "collectives", report.collectives);
+  WriteLines(json, "bandwidth", report.bandwidth);
   WriteLines(json, "communication", report.communication);
   WriteLines(json, "kernel_metrics", report.kernel_metrics);
   WriteLines(json, "distributions", report.distributions);
+  WriteLines(json, "rank_kernels", report.rank_kernels);
   WriteLines(json, "steps", report.steps);
   WriteLines(json, "clocks", report.clocks);
   WriteLines(json, "operators", report.operators);

@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "base/counted.h"
@@ -40,6 +41,11 @@ inline std::string Bytes(int64_t bytes) {
   if (bytes >= 1'000'000) return fmt::format("{:.3f} MB", value / 1e6);
   if (bytes >= 1'000) return fmt::format("{:.3f} kB", value / 1e3);
   return Counted(bytes, "byte");
+}
+
+// 4.3e10 as "43.00 GB/s"; "–" if unknown.
+inline std::string Rate(std::optional<double> bytes_per_s) {
+  return bytes_per_s.has_value() ? fmt::format("{:.2f} GB/s", *bytes_per_s / 1e9) : "–";
 }
 
 }  // namespace gpusonde::analyze

@@ -298,6 +298,12 @@ std::string SentenceOf(const Note& note) {
   if (note.kind == "communicators_beyond_bound")
     return fmt::format("the communicators of {} of NCCL beyond the first 524,288 of a process {} left out",
                        Counted(note.count, "call"), are);
+  if (note.kind == "message_sizes_invalid")
+    return fmt::format("the message sizes of {} {} impossible, or of an unknown type of element",
+                       Counted(note.count, "collective"), are);
+  if (note.kind == "message_sizes_beyond_bound")
+    return fmt::format("the message sizes of {} after the first 262,144 {} left out",
+                       Counted(note.count, "collective"), are);
   if (note.kind == "no_operators")
     return "no GPU work of it was launched within an operator, module or range, as far as it says";
   if (note.kind == "no_critical_paths")

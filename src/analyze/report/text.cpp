@@ -42,6 +42,7 @@ class TextWriter {
     Durations("Kernels", report_.kernels);
     Durations("CUDA graphs", report_.graphs);
     Communication();
+    Bandwidth();
     Transfers("Copies", report_.memcpys);
     Transfers("Sets", report_.memsets);
     Durations("API calls", report_.api_calls);
@@ -264,6 +265,22 @@ class TextWriter {
       Line("{:>12} {:>9}  {}, {}", Time(line.total_ns), line.count, line.library, shown_(line.name));
     }
     if (report_.communication.size() > shown) Line("… and {} more", report_.communication.size() - shown);
+  }
+
+  // How fast groups of ranks moved messages.
+  void Bandwidth() {
+    if (report_.bandwidth.empty()) return;
+    Line(
+        "\nBandwidth of collectives, as nccl-tests defines it (*: not all ranks are there, so waits for "
+        "others are in it)\n{:>12} {:>9} {:>12} {:>12} {:>12} {:>12}  operation, group",
+        "message", "count", "total", "skew", "algorithm", "bus");
+    const size_t shown = std::min(report_.bandwidth.size(), kLinesShown);
+    for (const BandwidthLine& line : std::span(report_.bandwidth).first(shown))
+      Line("{:>12} {:>9} {:>12} {:>12} {:>12} {:>12}  {}{}, {}", Bytes(line.max_bytes), line.count,
+           Time(line.total_ns), line.skew_removed ? Time(line.skew_ns) : "–",
+           Rate(line.algorithm_bytes_per_s), Rate(line.bus_bytes_per_s), line.operation,
+           line.skew_removed ? "" : "*", line.group.empty() ? "unknown group" : Printable(line.group));
+    if (report_.bandwidth.size() > shown) Line("… and {} more", report_.bandwidth.size() - shown);
   }
 
   void Transfers(std::string_view title, const std::vector<TransferLine>& lines) {

@@ -52,8 +52,10 @@ struct HostTimes {
 class RankFollower {
  public:
   RankFollower(const RankKey& key, const Extent& extent, const Names& names, const HostTimes& host,
-               int64_t gpu_ahead_ns)
+               const TraceState& state, int64_t gpu_ahead_ns)
       : names_(names),
+        messages_(state.messages()),
+        groups_(state.groups()),
         result_{.key = key, .extent = extent, .gpu_ahead_ns = gpu_ahead_ns},
         busy_(extent.first_ns, extent.last_ns),
         kernels_(names.hashes, names.durations, extent.first_ns, extent.last_ns),
@@ -82,7 +84,7 @@ class RankFollower {
     else
       kernels_.Other(event);
     if (is_communication && result_.collectives.size() < kMaxCollectives)
-      result_.collectives.push_back({event.name, event.start_ns, event.end_ns, CollectiveOf(record)});
+      result_.collectives.push_back(CollectiveOf(record));
   }
   void Join(int64_t time_ns) { result_.queue.Join(time_ns); }
 
@@ -97,14 +99,47 @@ class RankFollower {
   }
 
  private:
-  // Of a communication kernel, from its trace's events or from what its thread called.
-  uint32_t CollectiveOf(const LaunchedRecord& record) const {
-    if (record.gpu.bytes != 0 || record.has_call == 0) return record.gpu.bytes;
-    const uint16_t group = communicators_.GroupAt(record.thread, record.call_start_ns - result_.gpu_ahead_ns);
-    return group != 0 ? importers::PackCollective(group, 0) : 0;
+  // A communication kernel, with what its trace's events say of it, or what its thread called.
+  Collective CollectiveOf(const LaunchedRecord& record) const {
+    const GpuRecord& event = record.gpu;
+    Collective collective{
+        .name = event.name, .start_ns = event.start_ns, .end_ns = event.end_ns, .collective = event.bytes};
+    const importers::Message* const message = messages_.Find({.start_ns = event.start_ns,
+                                                              .end_ns = event.end_ns,
+                                                              .process = result_.key.process,
+                                                              .device = result_.key.device,
+                                                              .stream = event.stream});
+    if (message != nullptr) {
+      collective.operation = message->operation;
+      collective.bytes = message->bytes;
+    }
+    if (collective.collective != 0 || record.has_call == 0) return collective;
+    const CommunicatorLaunches::Window* const call =
+        communicators_.At(record.thread, record.call_start_ns - result_.gpu_ahead_ns);
+    if (call == nullptr) return collective;
+    collective.collective = importers::PackCollective(call->group, 0);
+    collective.operation = call->operation;
+    collective.bytes = WholeMessage(*call);
+    return collective;
+  }
+  // What NCCL counts for each rank is a part of the message as Collective has it.
+  int64_t WholeMessage(const CommunicatorLaunches::Window& call) const {
+    using importers::Operation;
+    if (call.operation == Operation::kUnknown) return 0;
+    if (call.operation == Operation::kAllReduce || call.operation == Operation::kBroadcast ||
+        call.operation == Operation::kReduce || call.operation == Operation::kSendReceive)
+      return call.bytes;
+    const auto known = groups_.find(call.group);
+    int64_t bytes = 0;
+    if (known == groups_.end() || __builtin_mul_overflow(call.bytes, known->second.group.size, &bytes) ||
+        bytes > importers::Message::kMaxBytes)
+      return 0;
+    return bytes;
   }
 
   const Names& names_;
+  const MessageTable& messages_;
+  const KnownGroups& groups_;
   RankResult result_;
   BusyWindows busy_;
   KernelStrata kernels_;
@@ -121,7 +156,7 @@ class ProcessFollower {
                   const HostTimes& host, int64_t gpu_ahead_ns)
       : names_(names) {
     for (const uint16_t rank : ranks)
-      followers_.try_emplace(rank, state.ranks().ranks()[rank], state.extents()[rank], names, host,
+      followers_.try_emplace(rank, state.ranks().ranks()[rank], state.extents()[rank], names, host, state,
                              gpu_ahead_ns);
   }
 

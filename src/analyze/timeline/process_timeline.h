@@ -26,6 +26,9 @@ struct Collective {
   int64_t start_ns = 0;
   int64_t end_ns = 0;
   uint32_t collective = 0;  // importers::PackCollective with a group of the trace; 0: unknown
+  // As importers::Message says; 0 and unknown if it doesn't.
+  importers::Operation operation = importers::Operation::kUnknown;
+  int64_t bytes = 0;
 
   template <class Archive>
   void Transfer(Archive& archive) {
@@ -33,6 +36,10 @@ struct Collective {
     archive(start_ns);
     archive(end_ns);
     archive(collective);
+    archive(operation);
+    archive(bytes);
+    archive.Require(operation <= importers::Operation::kSendReceive && bytes >= 0 &&
+                    bytes <= importers::Message::kMaxBytes);
   }
 };
 

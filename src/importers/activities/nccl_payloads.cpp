@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "importers/activities/nccl_payloads.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -57,6 +59,10 @@ int64_t ValidRanks(int64_t ranks) {
   return ranks > 0 && ranks <= std::numeric_limits<int32_t>::max() ? ranks : 0;
 }
 
+int64_t ValidBytes(uint64_t bytes) {
+  return bytes <= static_cast<uint64_t>(Message::kMaxBytes) ? static_cast<int64_t>(bytes) : 0;
+}
+
 }  // namespace
 
 Result<NcclPayloads> NcclPayloads::Read(const sqlite::Database& database) {
@@ -77,7 +83,7 @@ Result<NcclPayloads> NcclPayloads::Read(const sqlite::Database& database) {
         else if (name == kRanksEntry)
           layout.ranks = static_cast<size_t>(offset);
         else
-          layout.is_operation = true;
+          layout.bytes = static_cast<size_t>(offset);
       }));
   std::erase_if(payloads.layouts_, [](const auto& entry) { return !entry.second.communicator.has_value(); });
   return payloads;
@@ -100,7 +106,9 @@ std::optional<NcclPayload> NcclPayloads::DecodeBytes(std::string_view bytes) con
   const Layout& layout = found->second;
   const auto communicator = NumberAt<uint64_t>(payload, *layout.communicator);
   if (!communicator.has_value()) return std::nullopt;
-  NcclPayload decoded{.communicator = *communicator, .is_operation = layout.is_operation};
+  NcclPayload decoded{.communicator = *communicator, .is_operation = layout.bytes.has_value()};
+  if (layout.bytes.has_value())
+    decoded.bytes = ValidBytes(NumberAt<uint64_t>(payload, *layout.bytes).value_or(0));
   if (layout.ranks.has_value())
     decoded.ranks = ValidRanks(NumberAt<int32_t>(payload, *layout.ranks).value_or(0));
   return decoded;
@@ -110,9 +118,11 @@ std::optional<NcclPayload> NcclPayloads::DecodeJson(std::string_view text) {
   const auto communicator = JsonNumber(text, kCommunicatorEntry);
   if (!communicator.has_value()) return std::nullopt;
   const uint64_t ranks = JsonNumber(text, kRanksEntry).value_or(0);
+  const auto bytes = JsonNumber(text, kSizeEntry);
   return NcclPayload{.communicator = *communicator,
                      .ranks = ValidRanks(static_cast<int64_t>(std::min<uint64_t>(ranks, kMaxTimeNs))),
-                     .is_operation = JsonNumber(text, kSizeEntry).has_value()};
+                     .is_operation = bytes.has_value(),
+                     .bytes = ValidBytes(bytes.value_or(0))};
 }
 
 ProcessGroup GroupOfCommunicator(const NcclPayload& payload) {
@@ -121,7 +131,10 @@ ProcessGroup GroupOfCommunicator(const NcclPayload& payload) {
   identity = (identity ^ (identity >> 30)) * 0xBF58476D1CE4E5B9;
   identity = (identity ^ (identity >> 27)) * 0x94D049BB133111EB;
   identity ^= identity >> 31;
-  return {.identity = std::max<uint64_t>(identity, 1), .size = payload.ranks, .numbered = false};
+  return {.identity = std::max<uint64_t>(identity, 1),
+          .size = payload.ranks,
+          .numbered = false,
+          .label = fmt::format("communicator {:016x}", payload.communicator)};
 }
 
 }  // namespace gpusonde::importers::activities

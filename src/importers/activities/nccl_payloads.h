@@ -25,6 +25,7 @@ struct NcclPayload {
   uint64_t communicator = 0;  // the same on all its ranks
   int64_t ranks = 0;          // that it has; 0 if the call doesn't say
   bool is_operation = false;  // the call moves data
+  int64_t bytes = 0;          // of it, as NCCL counts: CommunicationCall::bytes
 };
 
 // The layouts of a trace's payloads. Thread-safe.
@@ -45,7 +46,7 @@ class NcclPayloads {
   struct Layout {
     std::optional<size_t> communicator;
     std::optional<size_t> ranks;
-    bool is_operation = false;
+    std::optional<size_t> bytes;  // of operations
   };
 
   std::map<std::pair<uint64_t, uint64_t>, Layout> layouts_;  // by domain and number

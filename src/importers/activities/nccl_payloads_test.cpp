@@ -65,6 +65,8 @@ TEST_F(NcclPayloadsTest, ACommunicatorIsReadByTheLayoutThatThePayloadNames) {
   EXPECT_EQ(gathered->communicator, kCommunicator);
   EXPECT_EQ(gathered->ranks, 0);
   EXPECT_TRUE(gathered->is_operation);
+  EXPECT_EQ(gathered->bytes, 4'096);
+  EXPECT_EQ(created->bytes, 0);
 }
 
 TEST_F(NcclPayloadsTest, WhatIsNoPayloadOfNcclHasNoCommunicator) {

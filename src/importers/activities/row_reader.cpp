@@ -210,16 +210,17 @@ Status RowReader::AddDomain(Reading& reading, const sqlite::Row& row) {
   return {};
 }
 
-Result<CommunicationCall::Kind> RowReader::KindOfNccl(int64_t text_id) {
+Result<RowReader::NcclCall> RowReader::NcclCallOf(int64_t text_id) {
   using enum CommunicationCall::Kind;
   if (const auto known = calls_.find(text_id); known != calls_.end()) return known->second;
   ASSIGN_OR_RETURN(const std::string_view name, LookUpString(text_id));
-  const CommunicationCall::Kind kind = name == "ncclGroupStart" ? kGroupStart
-                                       : name == "ncclGroupEnd" ? kGroupEnd
-                                                                : kOperation;
+  const NcclCall call{.kind = name == "ncclGroupStart" ? kGroupStart
+                              : name == "ncclGroupEnd" ? kGroupEnd
+                                                       : kOperation,
+                      .operation = OperationOf(name)};
   if (calls_.size() == kMaxCachedNames) calls_.clear();
-  calls_.emplace(text_id, kind);
-  return kind;
+  calls_.emplace(text_id, call);
+  return call;
 }
 
 Status RowReader::AddCommunication(Reading& reading, const sqlite::Row& row, const Span& span) {
@@ -229,7 +230,9 @@ Status RowReader::AddCommunication(Reading& reading, const sqlite::Row& row, con
                          .process = span.process,
                          .thread = static_cast<uint32_t>(span.tid)};
   if (cell(kTextId).is_integer()) {
-    ASSIGN_OR_RETURN(call.kind, KindOfNccl(cell(kTextId).integer));
+    ASSIGN_OR_RETURN(const NcclCall known, NcclCallOf(cell(kTextId).integer));
+    call.kind = known.kind;
+    call.operation = known.operation;
   }
   if (call.kind == CommunicationCall::Kind::kOperation) {
     std::optional<NcclPayload> payload;
@@ -247,6 +250,7 @@ Status RowReader::AddCommunication(Reading& reading, const sqlite::Row& row, con
       if (communicators_.insert(group.identity).second || group.size > 0) sink_.Group(group);
       if (!payload->is_operation) return {};
       call.group = group.Number();
+      call.bytes = payload->bytes;
     }
   }
   batch_.communication.push_back(call);

@@ -97,8 +97,12 @@ class RowReader final : public ShardReader {
   Status AddDomain(Reading& reading, const sqlite::Row& row);
   // A range of NCCL's, with what its payload says.
   Status AddCommunication(Reading& reading, const sqlite::Row& row, const Span& span);
-  // The kind of call that is named so.
-  Result<CommunicationCall::Kind> KindOfNccl(int64_t text_id);
+  // What a call of NCCL does that is named so.
+  struct NcclCall {
+    CommunicationCall::Kind kind = CommunicationCall::Kind::kOperation;
+    Operation operation = Operation::kUnknown;
+  };
+  Result<NcclCall> NcclCallOf(int64_t text_id);
   void AddProcessName(const Reading& reading, const sqlite::Row& row);
   Status AddThreadName(const Reading& reading, const sqlite::Row& row);
   void AddMarker(const Cells& cells);
@@ -116,8 +120,8 @@ class RowReader final : public ShardReader {
   const Layout& layout_;
   std::span<const OpenTable> tables_;
   const NcclPayloads& nccl_;
-  std::set<uint64_t> communicators_;                            // whose groups the sink knows
-  std::unordered_map<int64_t, CommunicationCall::Kind> calls_;  // by the number of their names
+  std::set<uint64_t> communicators_;             // whose groups the sink knows
+  std::unordered_map<int64_t, NcclCall> calls_;  // by the number of their names
   bool detail_;
   std::vector<Reading> readers_;  // as tables_
   const std::optional<sqlite::Table>& strings_;

@@ -32,7 +32,9 @@ using Extents = std::array<int64_t, 3>;
 struct Event {
   std::string_view phase, name, start, duration, device, stream, pid, tid;
   std::string_view correlation, bytes, copy;
-  std::string_view group_name, group_ranks, group_size, sequence;  // of kernels of collectives
+  // Of kernels of collectives.
+  std::string_view group_name, group_description, group_ranks, group_size, sequence;
+  std::string_view collective, elements_in, elements_out, element_type;
   // In detail.
   std::string_view context, registers, shared_memory, graph_node, argument_name;
   Category kind = Category::kOther;
@@ -65,6 +67,32 @@ uint64_t HashOf(std::initializer_list<std::string_view> texts) {
   return hash;
 }
 
+// "default_pg [0, 1]": what people call the group, else its name, and its ranks.
+std::string LabelOf(const Event& event) {
+  const bool described = !event.group_description.empty() && event.group_description != "undefined";
+  std::string label;
+  Unescape(described ? event.group_description : event.group_name, label);
+  if (!event.group_ranks.empty()) label += fmt::format(" {}", event.group_ranks);
+  if (label.size() <= ProcessGroup::kMaxLabelBytes) return label;
+  constexpr std::string_view kMore = "…";
+  return label.substr(0, ProcessGroup::kMaxLabelBytes - kMore.size()).append(kMore);
+}
+
+// What a rank puts in or gets out of a collective, whichever is more: nccl-tests' sizes. 0 if nothing moves.
+int64_t MessageBytes(const Event& event) {
+  const auto elements = [](std::string_view number) {
+    return number.empty() ? std::optional<int64_t>(0) : ParseWhole(number);
+  };
+  const std::optional<int64_t> in = elements(event.elements_in), out = elements(event.elements_out);
+  if (!in.has_value() || !out.has_value() || *in < 0 || *out < 0) return Message::kInvalid;
+  int64_t bytes = 0;
+  const int64_t size = ElementBytes(event.element_type);
+  if (__builtin_mul_overflow(std::max(*in, *out), size, &bytes) || bytes > Message::kMaxBytes ||
+      (size == 0 && std::max(*in, *out) > 0))
+    return Message::kInvalid;
+  return bytes;
+}
+
 simdjson::error_code ReadArguments(ondemand::value value, Event& event) {
   ondemand::object arguments;
   if (value.get_object().get(arguments) != simdjson::SUCCESS)
@@ -87,7 +115,19 @@ simdjson::error_code ReadArguments(ondemand::value value, Event& event) {
           event.context = Token(field.value());
         break;
       case 'd':
-        if (KeyIs(key, "device")) event.device = Token(field.value());
+        if (KeyIs(key, "device"))
+          event.device = Token(field.value());
+        else if (KeyIs(key, "dtype"))
+          event.element_type = Unquote(Token(field.value()));
+        break;
+      case 'C':
+        if (KeyIs(key, "Collective name")) event.collective = Unquote(Token(field.value()));
+        break;
+      case 'I':
+        if (KeyIs(key, "In msg nelems")) event.elements_in = Token(field.value());
+        break;
+      case 'O':
+        if (KeyIs(key, "Out msg nelems")) event.elements_out = Token(field.value());
         break;
       case 'G':
         if (KeyIs(key, "Group size")) event.group_size = Token(field.value());
@@ -97,6 +137,8 @@ simdjson::error_code ReadArguments(ondemand::value value, Event& event) {
           event.group_name = Unquote(Token(field.value()));
         else if (KeyIs(key, "Process Group Ranks"))
           event.group_ranks = Unquote(Token(field.value()));
+        else if (KeyIs(key, "Process Group Description"))
+          event.group_description = Unquote(Token(field.value()));
         break;
       case 'S':
         if (KeyIs(key, "Seq")) event.sequence = Token(field.value());
@@ -188,6 +230,7 @@ struct EventParser::State {
   void AddCall(const Event& event, int64_t start_ns, int64_t end_ns);
   // GpuEvent::collective of a kernel in a process group.
   uint32_t CollectiveOf(const Event& event);
+  void AddMessage(const Event& event, const GpuEvent& kernel);
   Status Run(std::string_view text);
   std::string_view Text(std::string_view quoted_text);
   uint32_t NameOf(std::string_view quoted_text) { return sink.Name(Text(quoted_text)); }
@@ -202,8 +245,7 @@ struct EventParser::State {
   std::set<uint64_t> groups;  // whose identity the sink knows
 };
 
-EventParser::EventParser(EventSink& sink, Reading reading)
-    : state_(std::make_unique<State>(sink, reading)) {}
+EventParser::EventParser(EventSink& sink, Reading reading) : state_(std::make_unique<State>(sink, reading)) {}
 EventParser::~EventParser() = default;
 
 // Valid until the next call.
@@ -220,8 +262,22 @@ uint32_t EventParser::State::CollectiveOf(const Event& event) {
                      .numbered = sequence.value_or(-1) >= 0};
   // Groups of the same name may have different ranks, and sends are not numbered like collectives.
   group.identity = HashOf({event.group_name, event.group_ranks, group.numbered ? "numbered" : ""});
-  if (groups.insert(group.identity).second) sink.Group(group);
+  if (groups.insert(group.identity).second) {
+    group.label = LabelOf(event);
+    sink.Group(group);
+  }
   return PackCollective(group.Number(), static_cast<uint64_t>(std::max<int64_t>(0, sequence.value_or(0))));
+}
+
+void EventParser::State::AddMessage(const Event& event, const GpuEvent& kernel) {
+  Message message{.start_ns = kernel.start_ns,
+                  .end_ns = kernel.end_ns,
+                  .process = kernel.process,
+                  .device = kernel.device,
+                  .stream = kernel.stream,
+                  .bytes = MessageBytes(event),
+                  .operation = OperationOf(event.collective)};
+  if (message.bytes != 0 && message.operation != Operation::kUnknown) batch.messages.push_back(message);
 }
 
 void EventParser::State::AddGpu(const Event& event, int64_t start_ns, int64_t end_ns) {
@@ -241,6 +297,7 @@ void EventParser::State::AddGpu(const Event& event, int64_t start_ns, int64_t en
     gpu_event.shape = ShapeOf(
         {event.grid[0], event.grid[1], event.grid[2], event.block[0], event.block[1], event.block[2]});
     if (!event.group_name.empty()) gpu_event.collective = CollectiveOf(event);
+    if (!event.collective.empty()) AddMessage(event, gpu_event);
   } else {
     gpu_event.work = event.kind == Category::kMemcpy ? GpuWork::kMemcpy : GpuWork::kMemset;
     DescribeMemory(event.name, gpu_event);

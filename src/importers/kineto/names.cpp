@@ -5,6 +5,7 @@
 #include <charconv>
 #include <limits>
 #include <optional>
+#include <utility>
 
 #include "base/utf8.h"
 #include "importers/decimal.h"
@@ -98,6 +99,33 @@ Category CategoryOf(std::string_view category) {
         spelling.text == category)
       return spelling.category;
   return Category::kOther;
+}
+
+int64_t ElementBytes(std::string_view type) {
+  // c10/core/ScalarType.h in PyTorch.
+  if (type.starts_with("Float8_")) return 1;
+  constexpr std::array<std::pair<std::string_view, int64_t>, 17> kTypes = {{
+      {"Float", 4},
+      {"BFloat16", 2},
+      {"Half", 2},
+      {"Double", 8},
+      {"Long", 8},
+      {"Int", 4},
+      {"Short", 2},
+      {"Char", 1},
+      {"Byte", 1},
+      {"Bool", 1},
+      {"UInt16", 2},
+      {"UInt32", 4},
+      {"UInt64", 8},
+      {"ComplexHalf", 4},
+      {"ComplexFloat", 8},
+      {"ComplexDouble", 16},
+      {"Float4_e2m1fn_x2", 1},
+  }};
+  for (const auto& [name, bytes] : kTypes)
+    if (type == name) return bytes;
+  return 0;
 }
 
 void DescribeMemory(std::string_view name, GpuEvent& event) {

@@ -56,6 +56,9 @@ void DescribeMemory(std::string_view name, GpuEvent& event);
 // The kind of a wait, from its name: "Stream Sync", "Stream Wait Event", …
 SyncKind SyncKindOf(std::string_view name);
 
+// The bytes of an element of a tensor, by PyTorch's name of its type: "Float", "BFloat16"; 0 if unknown.
+int64_t ElementBytes(std::string_view type);
+
 // The JSON number of a correlation; kNoCorrelation for anything else.
 int64_t CorrelationOf(std::string_view number);
 

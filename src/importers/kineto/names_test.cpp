@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
 
 namespace gpusonde::importers::kineto {
 namespace {
@@ -72,6 +74,40 @@ TEST(KeyIs, ComparesToTheQuote) {
   EXPECT_TRUE(KeyIs("ts\":1", "ts"));
   EXPECT_FALSE(KeyIs("tsx\":1", "ts"));
   EXPECT_FALSE(KeyIs("t\":1", "ts"));
+}
+
+TEST(OperationOf, KnowsTheNamesOfPyTorchAndNccl) {
+  const std::pair<const char*, Operation> names[] = {
+      {"allreduce", Operation::kAllReduce},
+      {"all_reduce", Operation::kAllReduce},
+      {"allreduce_coalesced", Operation::kAllReduce},
+      {"_allgather_base", Operation::kAllGather},
+      {"all_gather_into_tensor_coalesced", Operation::kAllGather},
+      {"_reduce_scatter_base", Operation::kReduceScatter},
+      {"all_to_allv", Operation::kAllToAll},
+      {"alltoall_base", Operation::kAllToAll},
+      {"broadcast", Operation::kBroadcast},
+      {"_reduce_oop", Operation::kReduce},
+      {"gather", Operation::kGather},
+      {"scatter", Operation::kScatter},
+      {"send", Operation::kSendReceive},
+      {"recv", Operation::kSendReceive},
+      {"ncclReduceScatter", Operation::kReduceScatter},
+      {"all_reduce_barrier", Operation::kUnknown},
+      {"wait", Operation::kUnknown},
+      {"", Operation::kUnknown},
+  };
+  for (const auto& [name, operation] : names) EXPECT_EQ(OperationOf(name), operation) << name;
+  EXPECT_EQ(OperationOf(std::string(1'000'000, 'x') + "send"), Operation::kUnknown);
+}
+
+TEST(ElementBytes, AreThoseOfPyTorchsTypes) {
+  EXPECT_EQ(ElementBytes("Float"), 4);
+  EXPECT_EQ(ElementBytes("BFloat16"), 2);
+  EXPECT_EQ(ElementBytes("ComplexDouble"), 16);
+  EXPECT_EQ(ElementBytes("Float8_e4m3fn"), 1);
+  EXPECT_EQ(ElementBytes("Quaternion"), 0);
+  EXPECT_EQ(ElementBytes(""), 0);
 }
 
 }  // namespace

@@ -9,6 +9,10 @@ leave each collective together; groups don't wait for each other. Options, with 
     kernel=AllReduce        SendRecv with pairs=1: only neighbouring ranks of a group take part, in turns
     clock=0                 ns that the last rank's clock is ahead
     jitter=0                ns by which ranks' ends of a collective differ at random
+    elements=0              how many numbers of 4 bytes the largest message has, with args=seq or group; the I-th has I % 3
+                            halvings less
+    operation=allreduce     PyTorch's name of the collective
+    dtype=Float             their type
 """
 
 import json
@@ -17,7 +21,7 @@ import random
 import sys
 
 options = {"groups": [[0, 1], [2, 3]], "late": -1, "begins": 0, "args": "seq", "kernel": "AllReduce", "pairs": 0,
-           "clock": 0, "jitter": 0}
+           "clock": 0, "jitter": 0, "elements": 0, "operation": "allreduce", "dtype": "Float"}
 for option in sys.argv[2:]:
     key, value = option.split("=")
     options[key] = value if isinstance(options[key], str) else json.loads(value)
@@ -47,6 +51,10 @@ for number, group in enumerate(options["groups"]):
             if options["args"] != "none":
                 arguments |= {"Collective name": "collective", "Group size": len(group), "Process Group Name": "tp",
                               "Process Group Ranks": str(group)}
+                if options["elements"]:
+                    elements = options["elements"] if options["elements"] < 0 else options["elements"] >> step % 3
+                    arguments |= {"Collective name": options["operation"], "In msg nelems": elements // len(group),
+                                  "Out msg nelems": elements, "dtype": options["dtype"]}
             if options["args"] == "seq":
                 arguments["Seq"] = 65_500 + step
             events[rank].append({"ph": "X", "cat": "kernel", "name": f"ncclDevKernel_{options['kernel']}(ncclDevComm*)",

@@ -7,6 +7,7 @@
 
 #include "analyze/report/html/sections.h"
 #include "analyze/report/quantities.h"
+#include "base/printable.h"
 
 namespace gpusonde::analyze {
 namespace {
@@ -53,6 +54,33 @@ void WriteTransfers(HtmlWriter& html, std::string_view title, const std::vector<
     html.EndRow();
   }
   html.EndTable();
+  html.EndSection();
+}
+
+void WriteBandwidth(HtmlWriter& html, const Report& report) {
+  if (report.bandwidth.empty()) return;
+  html.Section("Bandwidth of collectives",
+               "As nccl-tests defines it, from when the last rank came; where not all ranks of the group are "
+               "in the traces, waits for others are in it.");
+  const size_t rows = std::min(report.bandwidth.size(), kMaxRows);
+  html.Table("By their time", {"operation", "group", "#ranks", "#message", "#count", "#total", "#skew",
+                               "#algorithm", "#bus", "waits"});
+  for (size_t i = 0; i < rows; ++i) {
+    const BandwidthLine& line = report.bandwidth[i];
+    html.Row();
+    html.Cell(line.operation);
+    html.Name(Printable(line.group), line.group);
+    html.Figure(line.ranks > 0 ? fmt::format("{}", line.ranks) : "–");
+    html.Figure(Bytes(line.max_bytes));
+    html.Figure(fmt::format("{}", line.count));
+    html.Figure(Time(line.total_ns));
+    html.Figure(line.skew_removed ? Time(line.skew_ns) : "–");
+    html.Figure(Rate(line.algorithm_bytes_per_s));
+    html.Figure(Rate(line.bus_bytes_per_s));
+    html.Cell(line.skew_removed ? "taken out" : "in it");
+    html.EndRow();
+  }
+  html.EndTable(report.bandwidth.size() - rows);
   html.EndSection();
 }
 
@@ -159,6 +187,7 @@ void WriteOthers(HtmlWriter& html, const Report& report, const ShortNames& shown
     html.EndTable(report.communication.size() - rows);
     html.EndSection();
   }
+  WriteBandwidth(html, report);
   WriteTransfers(html, "Copies", report.memcpys);
   WriteTransfers(html, "Sets", report.memsets);
   WriteDurations(html, "API calls", report.api_calls, shown);
