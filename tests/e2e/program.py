@@ -11,11 +11,13 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import tarfile
 import tempfile
 import time
 import unittest
 import urllib.request
+import uuid
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 BUILD = pathlib.Path(os.environ.get("GPUSONDE_BUILD", ROOT / "build/release")).resolve()
@@ -27,6 +29,13 @@ PROGRAMS = BUILD / "tests/programs"
 # Cached lines of an earlier build would hide failures of this one.
 _cache = tempfile.TemporaryDirectory(prefix="gpusonde-cache-")
 os.environ["XDG_CACHE_HOME"] = _cache.name
+
+
+# All that a test starts is killed when its process has ended, however that ended.
+MARK = "GPUSONDE_TEST", uuid.uuid4().hex
+_guardian = subprocess.Popen([sys.executable, pathlib.Path(__file__).with_name("guardian.py"), "=".join(MARK)], stdin=subprocess.PIPE,
+                             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+os.environ[MARK[0]] = MARK[1]
 
 
 def run(*arguments, timeout=120, **options):

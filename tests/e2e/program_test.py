@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What tests start ends with them, even if they are killed."""
+
+import os
+import select
+import subprocess
+import sys
+import time
+import unittest
+
+import program
+
+# Prints the process ids of a child and of its child, which has left its process group and session.
+STARTS = """
+import program, subprocess, sys, time
+print(subprocess.Popen(["sh", "-c", "setsid sleep 300 & echo $!; wait"]).pid, flush=True)
+{then}
+"""
+
+
+class Guardian(unittest.TestCase):
+    def started(self, then):
+        """A process that imports `program`, and two processes below it, as files that are readable when they have ended."""
+        test = subprocess.Popen([sys.executable, "-c", STARTS.format(then=then)], stdout=subprocess.PIPE, text=True,
+                                env={**os.environ, "PYTHONPATH": str(program.ROOT / "tests/e2e")})
+        self.addCleanup(test.wait)
+        self.addCleanup(test.kill)
+        self.addCleanup(test.stdout.close)
+        below = [os.pidfd_open(int(test.stdout.readline())) for _ in range(2)]
+        for file in below:
+            self.addCleanup(os.close, file)
+        return test, below
+
+    def assert_ended(self, files):
+        deadline = time.monotonic() + 30
+        for file in files:
+            ended, _, _ = select.select([file], [], [], max(0, deadline - time.monotonic()))
+            self.assertTrue(ended, "it still runs")
+
+    def test_what_a_killed_test_started_ends(self):
+        test, below = self.started("time.sleep(300)")
+        self.assertEqual(select.select(below, [], [], 0.5)[0], [], "both run while the test does")
+        test.kill()
+        self.assert_ended(below)
+
+    def test_what_a_test_leaves_behind_ends(self):
+        test, below = self.started("")
+        self.assertEqual(test.wait(timeout=30), 0)
+        self.assert_ended(below)
+
+
+if __name__ == "__main__":
+    unittest.main()
