@@ -33,33 +33,38 @@ print(json.dumps(slept))
 ALONE = "it measures how long threads wait"
 
 
-class OffCpu(program.TestCase):
+class OffCpu(program.SharedRecordings):
+    def recorded_waits(self):
+        def make():
+            done = self.record(PROGRAMS / "waiter")
+            self.assertEqual(done.returncode, 0, done.stderr)
+        return self.recorded("waiter", make)
+
     @program.measures
-    def test_waits_have_their_length_reason_and_stack(self):
-        done = self.record(PROGRAMS / "waiter")
-        self.assertEqual(done.returncode, 0, done.stderr)
-        found = {(row["name"], row["state"]): row["s"] for row in self.query("""
-            SELECT name, state, sum(weight_ns) / 1e9 AS s FROM samples JOIN threads USING (process, tid)
-            GROUP BY ALL""")}
-        for thread, state in (("sleeper", "sleep"), ("writer", "sleep"), ("reader", "io"), ("locked", "lock"),
-                              ("idle", "condition")):
-            self.assertAlmostEqual(found[thread, state], 1, delta=0.2, msg=f"{thread}: {found}")
-        # Two threads share a CPU for a second, so each waits about half of it, or longer if others use it too.
-        waited, ran = found["busy", "run_queue"], found["busy", "on_cpu"]
-        self.assertAlmostEqual(waited + ran, 2, delta=0.3, msg=str(found))
-        self.assertGreater(waited, 0.8)
+    def test_waits_have_their_length_and_reason(self):
+        with self.recorded_waits():
+            found = {(row["name"], row["state"]): row["s"] for row in self.query("""
+                SELECT name, state, sum(weight_ns) / 1e9 AS s FROM samples JOIN threads USING (process, tid)
+                GROUP BY ALL""")}
+            for thread, state in (("sleeper", "sleep"), ("writer", "sleep"), ("reader", "io"), ("locked", "lock"),
+                                  ("idle", "condition")):
+                self.assertAlmostEqual(found[thread, state], 1, delta=0.2, msg=f"{thread}: {found}")
+            # Two threads share a CPU for a second, so each waits about half of it, or longer if others use it too.
+            waited, ran = found["busy", "run_queue"], found["busy", "on_cpu"]
+            self.assertAlmostEqual(waited + ran, 2, delta=0.3, msg=str(found))
+            self.assertGreater(waited, 0.8)
 
     @program.measures
     def test_stacks_say_where_it_waits(self):
-        self.assertEqual(self.record(PROGRAMS / "waiter").returncode, 0)
-        for function, state in (("SleepAlone", "sleep"), ("ReadFromPipe", "io"), ("WantTheLock", "lock"),
-                                ("WaitForNotification", "condition")):
-            seconds = self.value(f"""
-                SELECT coalesce(sum(weight_ns), 0) / 1e9 FROM samples JOIN stacks USING (stack)
-                WHERE state = '{state}' AND list_has_any(locations, (
-                  SELECT list(location) FROM locations l JOIN functions f ON f.function = l.functions[-1]
-                  WHERE contains(f.name, '{function}')))""")
-            self.assertAlmostEqual(seconds, 1, delta=0.2, msg=function)
+        with self.recorded_waits():
+            for function, state in (("SleepAlone", "sleep"), ("ReadFromPipe", "io"), ("WantTheLock", "lock"),
+                                    ("WaitForNotification", "condition")):
+                seconds = self.value(f"""
+                    SELECT coalesce(sum(weight_ns), 0) / 1e9 FROM samples JOIN stacks USING (stack)
+                    WHERE state = '{state}' AND list_has_any(locations, (
+                      SELECT list(location) FROM locations l JOIN functions f ON f.function = l.functions[-1]
+                      WHERE contains(f.name, '{function}')))""")
+                self.assertAlmostEqual(seconds, 1, delta=0.2, msg=function)
 
     @program.measures
     def test_long_waits_are_all_there_at_their_length(self):
