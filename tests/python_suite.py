@@ -9,6 +9,7 @@ Each file is a separate process, as many at a time as there are CPUs. Constants 
     ALONE = "WHY"        after the others, and nothing runs meanwhile: it measures time, or takes the CPUs from others
     OWN_MACHINE = "WHY"  beside others, on a machine of its own (tests/own_machine.py): what programs of other tests do
                          would be observed. Where no namespaces can be made, it runs alone instead
+    WAITS = "FOR WHAT"   beside others, two of them in place of one: of their time they use a CPU for less than half
     TAKES_S = SECONDS    it starts before those that take less; worth saying from a minute on
 
 Prints a line per test, for each skip `skipped NAME: REASON`, and the files that took longest; closes with `N passed, N failed,
@@ -76,18 +77,34 @@ class File:
     path: pathlib.Path
     alone: bool
     own_machine: bool
+    waits: bool
     takes_s: int
+
+    @property
+    def halves(self):
+        """The CPUs that it occupies, in halves."""
+        return 1 if self.waits else 2
 
     @staticmethod
     def read(path):
         text = path.read_text(encoding="utf-8")
         takes = TAKES_S.search(text)
-        return File(path, *(re.search(rf'^{name} = "', text, re.MULTILINE) is not None for name in ("ALONE", "OWN_MACHINE")),
+        return File(path, *(re.search(rf'^{name} = "', text, re.MULTILINE) is not None for name in ("ALONE", "OWN_MACHINE", "WAITS")),
                     int(takes[1]) if takes else 0)
 
 
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """Of the tests of a file: how many passed, failed and were skipped, what to say of failures, and how long they took."""
+
+    file: File
+    sums: tuple
+    failures: str
+    seconds: float
+
+
 def run_apart(file):
-    """Runs the tests of one file in a separate process. Returns its sums, the text for failures, and the seconds it took."""
+    """Runs the tests of one file in a separate process."""
     begun = time.monotonic()
     command = [sys.executable, __file__, file.path]
     if file.own_machine and not file.alone:
@@ -97,12 +114,12 @@ def run_apart(file):
     closing, seconds = CLOSING.search(done.stdout), time.monotonic() - begun
     title = f"{file.path.relative_to(ROOT)}, {seconds:.1f} s"
     if closing is None or (done.returncode != 0) != (closing[2] != "0"):
-        return (0, 1, 0), f"{title}\n{done.stdout}ended with status {done.returncode} and no sums to match\n", seconds
+        return Outcome(file, (0, 1, 0), f"{title}\n{done.stdout}ended with status {done.returncode} and no sums to match\n", seconds)
     report = f"{title}\n{done.stdout[:closing.start()]}"
     if closing[2] == "0":
         print(report, flush=True)
         report = ""
-    return tuple(int(number) for number in closing.groups()), report, seconds
+    return Outcome(file, tuple(int(number) for number in closing.groups()), report, seconds)
 
 
 def schedule(files, machines_allowed):
@@ -113,18 +130,33 @@ def schedule(files, machines_allowed):
     return [file for file in longest_first if not file.alone], [file for file in longest_first if file.alone]
 
 
+def run_beside(files, cpus, run):
+    """What run(file) returns for each. A file starts once its part of the CPUs is free; later ones that need less don't wait."""
+    free, waiting, running, outcomes = 2 * cpus, list(files), {}, []
+    with concurrent.futures.ThreadPoolExecutor(free) as pool:
+        while waiting or running:
+            for file in list(waiting):
+                if file.halves <= free:
+                    free -= file.halves
+                    waiting.remove(file)
+                    running[pool.submit(run, file)] = file
+            for ended in concurrent.futures.wait(running, return_when=concurrent.futures.FIRST_COMPLETED).done:
+                free += running.pop(ended).halves
+                outcomes.append(ended.result())
+    return outcomes
+
+
 def run_all(paths):
     files = [File.read(path) for path in paths]
     beside, alone = schedule(files, machines_allowed=any(file.own_machine for file in files) and own_machine.allowed())
     # With one more than CPUs, some programs get too little CPU for the least number of samples that their tests expect.
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        outcomes = list(pool.map(run_apart, beside))
+    outcomes = run_beside(beside, os.cpu_count() or 1, run_apart)
     outcomes += map(run_apart, alone)
-    for _, failure, _ in outcomes:  # last, where they are looked for
-        print(failure, end="")
-    slowest = sorted(zip((seconds for _, _, seconds in outcomes), (file.path for file in beside + alone)), reverse=True)[:SLOWEST]
-    print("slowest: " + ", ".join(f"{path.stem.removesuffix('_test')} {seconds:.0f} s" for seconds, path in slowest))
-    passed, failed, skipped = (sum(column) for column in zip(*(sums for sums, _, _ in outcomes)))
+    for outcome in outcomes:  # last, where they are looked for
+        print(outcome.failures, end="")
+    slowest = sorted(outcomes, key=lambda outcome: -outcome.seconds)[:SLOWEST]
+    print("slowest: " + ", ".join(f"{one.file.path.stem.removesuffix('_test')} {one.seconds:.0f} s" for one in slowest))
+    passed, failed, skipped = (sum(column) for column in zip(*(outcome.sums for outcome in outcomes)))
     print(f"{passed} passed, {failed} failed, {skipped} skipped")
     return 1 if failed else 0
 

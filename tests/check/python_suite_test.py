@@ -6,6 +6,7 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import threading
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
@@ -42,10 +43,28 @@ class Schedule(unittest.TestCase):
         beside, alone = python_suite.schedule(self.files(), machines_allowed=False)
         self.assertEqual((names(beside), names(alone)), (["d", "a"], ["e", "c", "b"]))
 
-    def test_no_file_of_the_tree_says_both(self):
+    def test_files_that_wait_take_half_the_place_of_others(self):
+        hungry, waiting = self.file("a", ""), self.file("b", 'WAITS = "for a reply"\n')
+        at_once = {hungry: threading.Barrier(2), waiting: threading.Barrier(4)}
+        running, halves, lock = [], [], threading.Lock()
+
+        def run(file):
+            with lock:
+                running.append(file)
+                halves.append(sum(one.halves for one in running))
+            at_once[file].wait(60)  # fails unless as many run at once
+            with lock:
+                running.remove(file)
+            return file
+
+        ran = python_suite.run_beside([hungry] * 2 + [waiting] * 8, 2, run)
+        self.assertEqual((ran.count(hungry), ran.count(waiting)), (2, 8))
+        self.assertLessEqual(max(halves), 4)
+
+    def test_no_file_of_the_tree_says_what_excludes_another(self):
         for path in (ROOT / "tests/e2e").glob("*_test.py"):
             file = python_suite.File.read(path)
-            self.assertFalse(file.alone and file.own_machine, path.name)
+            self.assertFalse(file.alone and (file.own_machine or file.waits), path.name)
 
 
 class OwnMachine(unittest.TestCase):

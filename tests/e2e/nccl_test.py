@@ -15,6 +15,8 @@ import urllib.request
 import program
 
 OWN_MACHINE = "up listens to every program with the library"
+WAITS = "for ranks that hang, and their incidents"
+TAKES_S = 90
 
 RANKS = program.PROGRAMS / "nccl_ranks"
 SIMGPU = program.BUILD / "bin/simgpu"

@@ -11,6 +11,7 @@ import unittest
 
 import program
 
+WAITS = "for readings"
 SIMGPU = program.BUILD / "bin/simgpu"
 
 

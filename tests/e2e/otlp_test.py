@@ -18,6 +18,7 @@ import urllib.request
 import program
 
 OWN_MACHINE = "up listens to every GPU program of the machine"
+WAITS = "for what is sent every second or two"
 TAKES_S = 60
 SIMGPU = program.BUILD / "bin/simgpu"
 PATIENCE = 120  # s; the first round compiles the unwind tables of all running programs

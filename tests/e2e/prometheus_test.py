@@ -17,6 +17,7 @@ import urllib.request
 import program
 
 OWN_MACHINE = "up listens to every GPU program of the machine"
+WAITS = "for programs with GPU work, and scrapes"
 SIMGPU = program.BUILD / "bin/simgpu"
 LIBRARY = program.BUILD / "lib/libgpusonde-inject.so"
 DASHBOARD = program.ROOT / "deploy/grafana/gpusonde.json"

@@ -20,6 +20,7 @@ import urllib.request
 import program
 
 OWN_MACHINE = "agents listen to every GPU program of the machine"
+WAITS = "for agents' retries"
 
 
 class Authority:
