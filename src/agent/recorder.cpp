@@ -22,7 +22,7 @@ namespace {
 // A sample reaches the disk after at most two rounds, one to be gathered and one to be synced, so kill -9
 // loses less than a second. Longer than the flush interval of programs with GPU work, so that rounds follow
 // their flushes.
-constexpr int kRoundMs = 300, kMinRoundMs = 100;
+constexpr int kRecorderRoundMs = 300, kMinRecorderRoundMs = 100;
 
 // How long attaching to a running process waits for the unwind tables of its files.
 constexpr int kReadyMs = 3'000;
@@ -116,7 +116,7 @@ Result<Recorder::Outcome> Recorder::Run(RecorderSignals& signals) {
 
   while (!state.Done(signals, stop_ns)) {
     const int64_t left_ms = std::max<int64_t>((stop_ns - MonotonicNow()) / kNanosPerMilli + 1, 0);
-    collector.Wait(kMinRoundMs, static_cast<int>(std::min<int64_t>(kRoundMs, left_ms)),
+    collector.Wait(kMinRecorderRoundMs, static_cast<int>(std::min<int64_t>(kRecorderRoundMs, left_ms)),
                    signals.arrived.get());
     signals.arrived.Clear();
     state.PassOn(signals);
@@ -182,7 +182,7 @@ int Recorder::WaitForProgram(RecorderSignals& signals) {
   while (true) {
     if (const std::optional<int> status = state_->child->TryWait(); status.has_value()) return *status;
     state_->PassOn(signals);
-    ::poll(nullptr, 0, kRoundMs);
+    ::poll(nullptr, 0, kRecorderRoundMs);
   }
 }
 

@@ -5,10 +5,11 @@
     tests/check/tidy.py [FILE …]
 
 Uses the commands of the preset `tidy` (build/tidy), whose generated headers must exist. Most of clang-tidy's time
-goes into headers: a plugin (own_declarations.cpp) keeps its checks out of system headers, and the sources of a target
-are checked in batches, as a unity build would compile them. Sources that don't compile together with those before them (two
-use one name) form another batch. A clean batch is not checked again until a file that it reads, its command or
-.clang-tidy changes. Files named on the command line are checked one by one.
+goes into headers: a plugin (own_declarations.cpp) keeps its checks out of system headers, and sources with the same command
+are checked in batches, as a unity build would compile them: those of all folders of src that have namespaces of their own,
+and elsewhere those of a target. Sources that don't compile together with those before them (two use one name) form
+another batch. A clean batch is not checked again until a file that it reads, its command or .clang-tidy changes. Files
+named on the command line are checked one by one.
 """
 
 import argparse
@@ -34,7 +35,7 @@ TIDY = "clang-tidy-19"
 COMPILER = "clang++-19"
 LLVM_HEADERS = "/usr/lib/llvm-19/include"
 COMPILE_ERROR = re.compile(r"^([^:\n]+):\d+:\d+: error: .*\[clang-diagnostic-error\]", re.MULTILINE)
-BATCH = 16  # sources
+BATCH = 24  # sources, at most
 
 
 def options(command):
@@ -54,8 +55,8 @@ def settings_of(path):
     return next(folder / ".clang-tidy" for folder in path.parents if (folder / ".clang-tidy").exists())
 
 
-def targets():
-    """Our sources, each once, by (target, settings, options)."""
+def together():
+    """Our sources, each once, in lists of those that may be in one batch, by (target or "src/", settings, options)."""
     seen, found = set(), {}
     for entry in json.loads((BUILD / "compile_commands.json").read_text()):
         path = pathlib.Path(entry["file"])
@@ -63,7 +64,7 @@ def targets():
             continue
         seen.add(path)
         kept, output = options(entry["command"])
-        target = re.match(r"(.*/)?CMakeFiles/[^/]+\.dir/", output)
+        target = re.match(r"src/(?!store/)|(.*/)?CMakeFiles/[^/]+\.dir/", output)
         key = (target.group(0) if target else output, settings_of(path), kept)
         found.setdefault(key, []).append(path)
     return found
@@ -191,7 +192,7 @@ def main():
     rules += hash_of(PLUGIN_SOURCE) + subprocess.run([TIDY, "--version"], capture_output=True, text=True, check=True).stdout
 
     batches = []
-    for (_, settings, command), sources in targets().items():
+    for (_, settings, command), sources in together().items():
         if chosen:
             batches += [Batch(settings, command, [path]) for path in sources if path in chosen]
         else:

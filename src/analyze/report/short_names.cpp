@@ -10,9 +10,9 @@
 namespace gpusonde::analyze {
 namespace {
 
-constexpr size_t kWidth = 70;
+constexpr size_t kNameWidth = 70;
 constexpr size_t kTail = 24;
-constexpr size_t kHead = kWidth - kTail - 1;
+constexpr size_t kHead = kNameWidth - kTail - 1;
 // For names that must be distinguished: the length of their common head, and the context before the
 // difference.
 constexpr size_t kShortHead = 32;
@@ -30,7 +30,7 @@ std::string_view Slice(std::string_view text, size_t begin, size_t end) {
 }
 
 std::string HeadAndTail(const std::string& text) {
-  if (text.size() <= kWidth) return text;
+  if (text.size() <= kNameWidth) return text;
   return std::string(Slice(text, 0, kHead)) + "…" +
          std::string(Slice(text, text.size() - kTail, text.size()));
 }
@@ -46,12 +46,12 @@ std::string Around(const std::string& text, size_t place, size_t width) {
 // The head and the surroundings of one place, or the surroundings of two.
 std::string Around(const std::string& text, const std::vector<size_t>& places) {
   if (places.size() == 1) {
-    if (places[0] < kShortHead + kContext) return Around(text, 0, kWidth - 1);
-    return std::string(Slice(text, 0, kShortHead)) + Around(text, places[0], kWidth - kShortHead - 2);
+    if (places[0] < kShortHead + kContext) return Around(text, 0, kNameWidth - 1);
+    return std::string(Slice(text, 0, kShortHead)) + Around(text, places[0], kNameWidth - kShortHead - 2);
   }
   const auto [first, second] = std::ranges::minmax(places);
-  constexpr size_t kHalf = (kWidth - 3) / 2;
-  if (second - first < kHalf) return Around(text, first, kWidth - 2);
+  constexpr size_t kHalf = (kNameWidth - 3) / 2;
+  if (second - first < kHalf) return Around(text, first, kNameWidth - 2);
   std::string both = Around(text, first, kHalf) + Around(text, second, kHalf);
   const size_t twice = both.find("……");
   if (twice != std::string::npos) both.erase(twice, std::string_view("…").size());
@@ -69,7 +69,7 @@ ShortNames::ShortNames(const std::vector<std::string_view>& names) {
   for (int round = 0; round < 2; ++round) {
     std::map<std::string, std::vector<std::string_view>> alike;
     for (const std::string_view name : names)
-      if (name.size() > kWidth) alike[(*this)(name)].push_back(name);
+      if (name.size() > kNameWidth) alike[(*this)(name)].push_back(name);
     for (auto& [shown, group] : alike) {
       std::ranges::sort(group);
       const auto repeated = std::ranges::unique(group);

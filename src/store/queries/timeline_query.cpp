@@ -20,7 +20,7 @@ namespace {
 
 // Events of a slice are sorted by start in memory. With this many, exports of 2.2 and 4.4 million pieces of
 // work and as many calls peaked at 319 and 350 MB (docs/export.md).
-constexpr int64_t kSliceRows = 500'000;
+constexpr int64_t kTimelineSliceRows = 500'000;
 
 constexpr std::string_view kInTime = "start_ns >= ? AND start_ns < ?";
 
@@ -192,7 +192,7 @@ Result<TimelineCounts> ReadTimeline(Store& store, const model::Selection& select
   ASSIGN_OR_RETURN(names.devices, ReadTable(store, model::kDevices, "ORDER BY ordinal, device"));
   TRY(sink.Begin(names));
   TimelineCounts counts;
-  ASSIGN_OR_RETURN(const auto slices, ReadSlices(Asking(store), selection, range, kSliceRows));
+  ASSIGN_OR_RETURN(const auto slices, ReadSlices(Asking(store), selection, range, kTimelineSliceRows));
   for (const TimeRange& slice : slices) TRY(ReadSlice(store, selection, slice, known.to_ns, sink, counts));
   TRY(ReadOfProcesses(store, selection, range, known.to_ns, sink, counts));
   TRY(ReadMetrics(store, selection, range, sink, counts));
