@@ -36,17 +36,27 @@ function(gpusonde_library name)
 endfunction()
 
 # gpusonde_test(base SOURCES a_test.cpp … DEPENDS gpusonde::base): program gpusonde_base_test, one ctest entry per
-# TEST. EXCLUSIVE: its tests run alone, because they measure shares of CPU or of time, except those that match BESIDE
-# (patterns as for --gtest_filter); they are a separate program, e.g. gpusonde_test(sources/ebpf/shares … EXCLUSIVE).
-# LONG: its tests start before those of other programs, so that no long one is left for the end.
+# TEST. EXCLUSIVE: its tests run alone, because they measure shares of CPU or of time, except those that match BESIDE or
+# IN_TURN (patterns as for --gtest_filter); they are a separate program, e.g. gpusonde_test(sources/ebpf/shares … EXCLUSIVE).
+# LONG: its tests start before those of other programs, so that no long one is left for the end. WAITS: its tests mostly
+# wait, as do those BESIDE and IN_TURN: two of them take the place of one other. So ctest counts halves of CPUs (tools/test).
+# LISTENS: its tests listen to the GPU work of all programs, so none runs beside a test IN_TURN, which would be heard.
 function(gpusonde_test name)
   if(NOT GPUSONDE_TESTS)
     return()
   endif()
-  cmake_parse_arguments(arg "EXCLUSIVE;LONG" "" "SOURCES;DEPENDS;BESIDE" ${ARGN})
+  cmake_parse_arguments(arg "EXCLUSIVE;LONG;WAITS;LISTENS" "" "SOURCES;DEPENDS;BESIDE;IN_TURN" ${ARGN})
   set(cost)
   if(arg_LONG)
     set(cost COST 1)
+  endif()
+  set(place PROCESSORS 2)
+  if(arg_WAITS)
+    set(place PROCESSORS 1)
+  endif()
+  set(in_turn RESOURCE_LOCK gpu_listeners)
+  if(arg_LISTENS)
+    list(APPEND place ${in_turn})
   endif()
   set(environment)
   set(timeout_s 300)
@@ -68,13 +78,19 @@ function(gpusonde_test name)
   set(discovery TEST_PREFIX "${name}/" DISCOVERY_TIMEOUT 60 WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   set(properties TIMEOUT ${timeout_s} ${cost} ${environment})
   if(NOT arg_EXCLUSIVE)
-    gtest_discover_tests(${target} ${discovery} PROPERTIES ${properties})
+    gtest_discover_tests(${target} ${discovery} PROPERTIES ${properties} ${place})
     return()
   endif()
   list(JOIN arg_BESIDE ":" beside)
-  gtest_discover_tests(${target} ${discovery} TEST_FILTER "*-${beside}" TEST_LIST ${target}_ALONE
+  list(JOIN arg_IN_TURN ":" turns)
+  gtest_discover_tests(${target} ${discovery} TEST_FILTER "*-${beside}:${turns}" TEST_LIST ${target}_ALONE
     PROPERTIES ${properties} RUN_SERIAL TRUE LABELS exclusive)
   if(arg_BESIDE)
-    gtest_discover_tests(${target} ${discovery} TEST_FILTER "${beside}" TEST_LIST ${target}_BESIDE PROPERTIES ${properties})
+    gtest_discover_tests(${target} ${discovery} TEST_FILTER "${beside}" TEST_LIST ${target}_BESIDE
+      PROPERTIES ${properties} PROCESSORS 1)
+  endif()
+  if(arg_IN_TURN)
+    gtest_discover_tests(${target} ${discovery} TEST_FILTER "${turns}" TEST_LIST ${target}_IN_TURN
+      PROPERTIES ${properties} PROCESSORS 1 ${in_turn})
   endif()
 endfunction()
