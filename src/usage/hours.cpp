@@ -186,7 +186,7 @@ void UsageHours::CountBytes() {
     bytes_ += HeapBytes(holder.facts.name) + HeapBytes(holder.facts.cgroup);
     for (const std::string& name : holder.names) bytes_ += HeapBytes(name);
     for (const auto& [label, value] : holder.labels)
-      bytes_ += sizeof label + sizeof value + 48 + HeapBytes(label) + HeapBytes(value);
+      bytes_ += 2 * sizeof(std::string) + 48 + HeapBytes(label) + HeapBytes(value);
   }
 }
 

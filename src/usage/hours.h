@@ -33,7 +33,7 @@ int64_t ChangedFrom(std::span<const model::Batch> batches);
 // same time; intervals of estimates may be wider, because their blocks are whole hours. Not thread-safe.
 class UsageHours {
  public:
-  static constexpr int64_t kMaxHours = 24 * 31;
+  static constexpr int64_t kMaxHours = int64_t{24} * 31;
 
   // Beyond `max_bytes` the oldest hours are forgotten.
   explicit UsageHours(size_t max_bytes) : max_bytes_(max_bytes) {}

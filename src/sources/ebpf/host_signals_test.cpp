@@ -8,6 +8,7 @@
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -337,7 +338,7 @@ INSTANTIATE_TEST_SUITE_P(CgroupVersions, FrozenChildTest,
 TEST_F(HostSignalsTest, AWaitForAVforkIsNoStop) {
   Drain();
   by_signal_.clear();
-  if (::vfork() == 0) {
+  if (::syscall(SYS_clone, CLONE_VFORK | SIGCHLD, nullptr, nullptr, nullptr, nullptr) == 0) {
     const timespec pause{.tv_sec = 0, .tv_nsec = 100 * kNanosPerMilli};
     ::nanosleep(&pause, nullptr);
     ::_exit(0);
