@@ -49,7 +49,7 @@ struct Anchor {
 // followed by the rest of the step. Among the regular candidates the most frequent ones mark steps; the
 // others mark groups of several steps. If a few kinds of intervals take turns in a fixed order (three
 // micro-batches and an update, each with a sync), one round of them is a step. Syncs mark requests of varying
-// size if the GPU is idle after them and hardly before. A loop that takes less than a step may is followed in
+// size if the GPU is idle after them and hardly before. A loop that is too short for a step is followed in
 // groups of a fixed number of rounds.
 class AnchorSearch {
  public:

@@ -146,6 +146,7 @@ Detector::Verdict Detector::IngestUnknownType(const Step& step) {
 void Detector::Close() {
   open_ = false;
   small_ = large_ = tail_ = 0;
+  worse_since_ns_ = 0;
   unknown_steps_ = 0;
   recent_.clear();
   held_.clear();
