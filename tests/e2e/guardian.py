@@ -14,6 +14,8 @@ import sys
 import time
 
 PATIENCE_S = 30  # for processes that the kernel doesn't end at once
+# A process has no environment for a moment while it executes a program.
+LOOKS_IN_VAIN = 10
 
 
 def marked(variable):
@@ -30,7 +32,10 @@ def main(variable):
     sys.stdin.buffer.read()
     deadline = time.monotonic() + PATIENCE_S
     # Repeatedly: a process may start another one just before it is killed.
-    while (found := list(marked(variable.encode()))) and time.monotonic() < deadline:
+    in_vain = 0
+    while in_vain < LOOKS_IN_VAIN and time.monotonic() < deadline:
+        found = list(marked(variable.encode()))
+        in_vain = 0 if found else in_vain + 1
         for pid in found:
             try:
                 os.kill(pid, signal.SIGKILL)

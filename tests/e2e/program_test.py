@@ -21,10 +21,11 @@ print(subprocess.Popen(["sh", "-c", "setsid sleep 300 & echo $!; wait"]).pid, fl
 class Guardian(unittest.TestCase):
     def started(self, then):
         """A process that imports `program`, and two processes below it, as files that are readable when they have ended."""
-        test = subprocess.Popen([sys.executable, "-c", STARTS.format(then=then)], stdout=subprocess.PIPE, text=True,
+        test = subprocess.Popen([sys.executable, "-c", STARTS.format(then=then)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                                 env={**os.environ, "PYTHONPATH": str(program.ROOT / "tests/e2e")})
         self.addCleanup(test.wait)
         self.addCleanup(test.kill)
+        self.addCleanup(test.stdin.close)
         self.addCleanup(test.stdout.close)
         below = [os.pidfd_open(int(test.stdout.readline())) for _ in range(2)]
         for file in below:
@@ -44,7 +45,8 @@ class Guardian(unittest.TestCase):
         self.assert_ended(below)
 
     def test_what_a_test_leaves_behind_ends(self):
-        test, below = self.started("")
+        test, below = self.started("sys.stdin.read()")
+        test.stdin.close()
         self.assertEqual(test.wait(timeout=30), 0)
         self.assert_ended(below)
 
