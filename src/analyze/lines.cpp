@@ -6,13 +6,15 @@
 #include <tuple>
 #include <utility>
 
+#include "base/saturated.h"
+
 namespace gpusonde::analyze {
 namespace {
 
 int64_t Total(const std::map<TransferKey, Transfers>& transfers, int64_t (*of)(const Transfers&)) {
   Int128 total = 0;
   for (const auto& [key, transfer] : transfers) total += of(transfer);
-  return static_cast<int64_t>(std::min<Int128>(total, std::numeric_limits<int64_t>::max()));
+  return Saturated(total);
 }
 
 int64_t CountOf(const Transfers& transfers) { return transfers.durations.moments.count(); }

@@ -11,6 +11,8 @@
 #include <string_view>
 #include <utility>
 
+#include "base/saturated.h"
+
 namespace gpusonde::analyze {
 namespace {
 
@@ -41,10 +43,6 @@ double BusFactor(Operation operation, int64_t ranks) {
       return 1;
   }
   return 1;
-}
-
-void AddSaturating(int64_t& sum, int64_t more) {
-  if (__builtin_add_overflow(sum, more, &sum)) sum = std::numeric_limits<int64_t>::max();
 }
 
 struct LineKey {
@@ -81,9 +79,9 @@ class Lines {
     line.min_bytes = std::min(line.min_bytes, one.bytes);
     line.max_bytes = std::max(line.max_bytes, one.bytes);
     ++line.count;
-    AddSaturating(line.bytes, one.bytes);
-    AddSaturating(line.total_ns, one.time_ns);
-    AddSaturating(line.skew_ns, one.skew_ns);
+    line.bytes = AddSaturated(line.bytes, one.bytes);
+    line.total_ns = AddSaturated(line.total_ns, one.time_ns);
+    line.skew_ns = AddSaturated(line.skew_ns, one.skew_ns);
   }
 
   std::vector<BandwidthLine> Finish() && {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <limits>
 #include <map>
 #include <string>
 #include <string_view>
@@ -8,15 +7,12 @@
 #include <utility>
 
 #include "analyze/findings/job.h"
+#include "base/saturated.h"
 
 namespace gpusonde::analyze {
 namespace {
 
 constexpr size_t kMaxRankKernels = 10;
-
-int64_t Clamped(Int128 ns) {
-  return static_cast<int64_t>(std::min<Int128>(ns, std::numeric_limits<int64_t>::max()));
-}
 
 }  // namespace
 
@@ -34,11 +30,11 @@ std::vector<RankKernelsLine> SumKernelsByRank(const Job& job) {
     RankKernelsLine& line = lines.emplace_back(RankKernelsLine{.rank = rank.number, .trace = rank.trace});
     for (size_t i = 0; i < sorted.size(); ++i) {
       const auto& [name, sum] = sorted[i];
-      const int64_t total_ns = Clamped(sum.total_ns);
+      const int64_t total_ns = Saturated(sum.total_ns);
       if (i < kept)
         line.kernels.push_back({std::string(name), sum.count, total_ns});
       else
-        line.others_ns = Clamped(Int128{line.others_ns} + total_ns);
+        line.others_ns = AddSaturated(line.others_ns, total_ns);
     }
   }
   return lines;
