@@ -92,6 +92,19 @@ class Accountant {
     account_.states[State::kGpuQueue] += factor * wait.queue;
   }
 
+  // Where the GPU has work but does none, a thread of the program that is stopped keeps it from working, one
+  // that feeds it, say: a frozen cgroup stops the threads that run, but leaves those that wait in their wait.
+  void AddWaitForGpu(GpuWait wait, double factor, int64_t begin_ns, int64_t end_ns) {
+    if (wait.queue > 0) {
+      const ThreadTime time =
+          host_.LongestStopped(program_.process, begin_ns, end_ns, program_.launch_thread);
+      const double stopped = std::min(wait.queue, time.stopped);
+      if (stopped > 0) AddStopped(time, factor * stopped / time.stopped);
+      wait.queue -= stopped;
+    }
+    AddGpu(wait, factor);
+  }
+
   // An interval without signals: only the GPU's part is known.
   void AddUncovered(int64_t begin_ns, int64_t end_ns) {
     const GpuWait wait = WaitIn(begin_ns, end_ns);
@@ -112,7 +125,7 @@ class Accountant {
     double open = std::max(0.0, length - parts.interrupted - parts.run_queue - parts.reclaim - parts.stopped);
     const GpuWait wait = WaitIn(begin_ns, end_ns);
     const double gpu = std::min(wait.total(), open);
-    if (wait.total() > 0) AddGpu(wait, gpu / wait.total());
+    if (wait.total() > 0) AddWaitForGpu(wait, gpu / wait.total(), begin_ns, end_ns);
     open -= gpu;
     // What the wait for the GPU doesn't cover goes to the thread's states. The wait covers those states first
     // that are most likely the wait itself.

@@ -134,6 +134,29 @@ TEST_F(CriticalPathTest, SleepsWhileTheGpuWorksAreWaitsForItAndOthersAreIdle) {
 }
 
 // As multiprocessing.Pool has: a thread of the program reads the results that its processes write.
+// The GPU runs a kernel for 2 ms, then has work but does none, because a thread that feeds it is frozen.
+TEST_F(CriticalPathTest, AStoppedThreadThatKeepsTheGpuFromItsWorkStopsTheStep) {
+  AddRanks(1);
+  const Id128 stranger{8, 8};
+  AddSignal(0, "thread.waiting", 10 * kMs);
+  host.Ingest(model::Signal{.start_ns = kBegin,
+                            .bucket_ns = kBucket,
+                            .metric = "thread.stopped",
+                            .process = Rank(0),
+                            .tid = Tid(0) + 1,
+                            .other = stranger,
+                            .values = {7 * kNanosPerMilli}});
+  const GpuWork gpu{.kernels = {{kBegin, kBegin + 2 * kNanosPerMilli}},
+                    .copies = {},
+                    .syncs = {{kBegin, kBegin + 10 * kNanosPerMilli}}};
+  const PathAccount account = Account(gpu);
+  EXPECT_NEAR(account.states[State::kGpuRun], 2 * kMs, 1);
+  EXPECT_NEAR(account.states[State::kStopped], 7 * kMs, 1);
+  EXPECT_NEAR(account.stopped_by.at(stranger), 7 * kMs, 1);
+  EXPECT_NEAR(account.states[State::kGpuQueue], 1 * kMs, 1);
+  EXPECT_NEAR(account.states.total(), 10 * kMs, 1);
+}
+
 TEST_F(CriticalPathTest, AWaitForAHelperThreadIsSplitByWhatThatOneWaitedFor) {
   AddRanks(1);
   program.launch_threads.clear();

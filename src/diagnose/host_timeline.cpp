@@ -75,10 +75,11 @@ void HostTimeline::Ingest(const model::Signal& signal) {
   if (!metric.has_value() || signal.bucket_ns <= 0 || signal.values.size() > kMaxValues) return;
   int64_t start_ns = signal.start_ns;
   for (const int64_t value : signal.values) {
-    if (value > 0 && signal.tid.has_value() && signal.process.has_value())
+    if (value > 0 && signal.tid.has_value() && signal.process.has_value()) {
       AddToThread(threads_[*signal.process][*signal.tid], signal, *metric, start_ns,
                   static_cast<double>(value));
-    else if (!signal.tid.has_value()) {
+      if (*metric == Metric::kThreadStopped) ever_stopped_[*signal.process].insert(*signal.tid);
+    } else if (!signal.tid.has_value()) {
       Sum& sum = sums_[{*metric, signal.process}][start_ns];
       sum.length_ns = signal.bucket_ns;
       sum.value += static_cast<double>(value);
@@ -150,6 +151,19 @@ std::map<Id128, double> HostTimeline::WaitsOfOthers(const Id128& process, int64_
       for (const auto& [who, ns] : *each) waits[who] += ns;
   }
   return waits;
+}
+
+ThreadTime HostTimeline::LongestStopped(const Id128& process, int64_t from_ns, int64_t to_ns,
+                                        int32_t except) const {
+  ThreadTime longest;
+  const auto threads = ever_stopped_.find(process);
+  if (threads == ever_stopped_.end()) return longest;
+  for (const int32_t tid : threads->second) {
+    if (tid == except) continue;
+    ThreadTime time = Of(process, tid, from_ns, to_ns);
+    if (time.stopped > longest.stopped) longest = std::move(time);
+  }
+  return longest;
 }
 
 double HostTimeline::RunningOf(const Id128& process, int64_t from_ns, int64_t to_ns) const {
@@ -261,6 +275,12 @@ void HostTimeline::ForgetBefore(int64_t time_ns) {
     std::erase_if(threads, [](const auto& thread) { return thread.second.empty(); });
   }
   std::erase_if(threads_, [](const auto& process) { return process.second.empty(); });
+  for (auto& [process, stopped] : ever_stopped_) {
+    const auto known = threads_.find(process);
+    std::erase_if(stopped,
+                  [&](int32_t tid) { return known == threads_.end() || !known->second.contains(tid); });
+  }
+  std::erase_if(ever_stopped_, [](const auto& process) { return process.second.empty(); });
   for (auto& [key, series] : sums_) series.erase(series.begin(), series.lower_bound(time_ns));
   std::erase_if(sums_, [](const auto& series) { return series.second.empty(); });
   for (auto& [key, readings] : readings_) {

@@ -64,6 +64,10 @@ class HostTimeline {
   std::map<Id128, double> WaitsOfOthers(const Id128& process, int64_t from_ns, int64_t to_ns,
                                         int32_t except) const;
 
+  // Returns the time by state of that thread of a process, except one, that was stopped longest in [from,
+  // to); all zeros if none was.
+  ThreadTime LongestStopped(const Id128& process, int64_t from_ns, int64_t to_ns, int32_t except) const;
+
   // Returns the CPU time of all threads of a process in the buckets that begin in [from, to), ns.
   double RunningOf(const Id128& process, int64_t from_ns, int64_t to_ns) const;
 
@@ -116,6 +120,7 @@ class HostTimeline {
                    double value);
 
   std::map<Id128, std::map<int32_t, Buckets>> threads_;
+  std::map<Id128, std::set<int32_t>> ever_stopped_;  // threads
   std::map<std::pair<model::Metric, std::optional<Id128>>, Series> sums_;
   std::map<ReadingKey, std::multimap<int64_t, std::pair<std::optional<Id128>, double>>> readings_;
 };

@@ -334,6 +334,38 @@ INSTANTIATE_TEST_SUITE_P(CgroupVersions, FrozenChildTest,
                                          Freezer{"/sys/fs/cgroup/unified", "cgroup.freeze", "1", "0"}),
                          [](const auto& freezer) { return freezer.index == 0 ? "V1" : "V2"; });
 
+// The freezer of version 1 leaves a thread asleep where it sleeps: no switch tells that it is frozen.
+TEST_F(HostSignalsTest, AFrozenCgroupStopsAThreadThatSleeps) {
+  const auto group =
+      std::filesystem::path("/sys/fs/cgroup/freezer") / ("gpusonde-sleep-" + std::to_string(::getpid()));
+  std::error_code failed;
+  if (!std::filesystem::create_directory(group, failed))
+    GTEST_SKIP() << "no freezer of cgroup version 1: " << failed.message();
+  constexpr timespec kNap{.tv_sec = 0, .tv_nsec = 20 * kNanosPerMilli};
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    for (;;) ::nanosleep(&kNap, nullptr);
+  }
+  const auto write = [&](const char* file, const std::string& text) { std::ofstream(group / file) << text; };
+  write("cgroup.procs", std::to_string(child));
+  for (const char* const state : {"FROZEN", "THAWED"}) {
+    write("freezer.state", state);
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  }
+  int64_t stopped_ns = 0;
+  ASSERT_TRUE(signals_
+                  ->Drain(sources::VisitOnly([&](const SignalSum& sum) {
+                    if (sum.tid == child && sum.signal == GPUSONDE_SIGNAL_STOPPED && sum.other == ::getpid())
+                      stopped_ns += sum.amount;
+                  }))
+                  .has_value());
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  std::filesystem::remove(group, failed);
+  EXPECT_GE(stopped_ns, 180 * kNanosPerMilli);
+}
+
 // The kernel marks a thread as frozen while it waits for the process that it started with vfork.
 TEST_F(HostSignalsTest, AWaitForAVforkIsNoStop) {
   Drain();

@@ -405,6 +405,9 @@ int BPF_PROG(signal_waking, struct task_struct *task) {
   struct thread *thread = bpf_map_lookup_elem(&threads, &tid);
   if (!thread || thread->on_cpu || thread->woken_ns) return 0;
   thread->woken_ns = bpf_ktime_get_ns();
+  /* Frozen in its sleep, which the kernel does without a switch, and woken from it meanwhile: when it was
+   * frozen is not known, so all of the sleep counts. */
+  if (state_of(task) & STATE_FROZEN) thread->signal = GPUSONDE_SIGNAL_STOPPED;
   if (thread->signal == GPUSONDE_SIGNAL_STOPPED) thread->waker = name_current();
   if (thread->signal != GPUSONDE_SIGNAL_WAITING) return 0;
   if (in_network()) {
