@@ -10,6 +10,7 @@
 
 #include "base/printable.h"
 #include "base/terminal.h"
+#include "command.h"
 
 namespace gpusonde::app {
 namespace {
@@ -32,6 +33,12 @@ Style StyleOf(std::string_view label) {
 }  // namespace
 
 void PrintError(std::string_view command, const Error& error) { Print(command, error.message, Style::kRed); }
+
+int ExitStatusOf(std::string_view command, const Status& done) {
+  if (done.has_value()) return kExitOk;
+  PrintError(command, done.error());
+  return kExitFailed;
+}
 
 void PrintNotice(std::string_view command, std::string_view message) {
   Print(command, message, Style::kBold);

@@ -4,12 +4,16 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "base/result.h"
 
 namespace gpusonde::app {
 
 // Prints an error to standard error: "gpusonde COMMAND: …", wrapped to the terminal's width. The message may
 // have several lines; control characters in it are escaped.
 void PrintError(std::string_view command, const Error& error);
+
+// The exit status of a command that ended so; prints an error.
+int ExitStatusOf(std::string_view command, const Status& done);
 
 // Prints a message that is not an error, in the same format.
 void PrintNotice(std::string_view command, std::string_view message);

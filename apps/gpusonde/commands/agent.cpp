@@ -15,7 +15,6 @@
 #include "base/state_folder.h"
 #include "base/time.h"
 #include "base/token_file.h"
-#include "command.h"
 #include "exporters/prometheus/live_totals.h"
 #include "live_flags.h"
 #include "messages.h"
@@ -80,12 +79,7 @@ Status RunAgentOf(const AgentFlags& flags) {
   return {};
 }
 
-int Agent(const AgentFlags& flags) {
-  const Status ended = RunAgentOf(flags);
-  if (ended.has_value()) return kExitOk;
-  PrintError("agent", ended.error());
-  return kExitFailed;
-}
+int Agent(const AgentFlags& flags) { return ExitStatusOf("agent", RunAgentOf(flags)); }
 
 }  // namespace
 

@@ -135,14 +135,13 @@ Status Export(const ExportOptions& options, const Target& target, int to) {
   return {};
 }
 
-int ExitStatusOf(const Status& done) {
-  if (done.has_value()) return kExitOk;
-  PrintError("export", done.error());
-  return done.error().code == ErrorCode::kInvalidArgument ? kExitUsage : kExitFailed;
+int ExportStatus(const Status& done) {
+  const int status = ExitStatusOf("export", done);
+  return status != kExitOk && done.error().code == ErrorCode::kInvalidArgument ? kExitUsage : status;
 }
 
 int ExportApart(const ExportOptions& options, const Target& target, const std::string& output) {
-  const auto work = [&](int to) { return ExitStatusOf(Export(options, target, to)); };
+  const auto work = [&](int to) { return ExportStatus(Export(options, target, to)); };
   ReaderProcess reader{.command = "export", .files = options.files};
   if (output == kStandardOutput) {
     reader.work = [&] { return work(STDOUT_FILENO); };

@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "api_client.h"
-#include "command.h"
 #include "listen_flags.h"
 #include "mcp/http.h"
 #include "mcp/server.h"
@@ -76,24 +75,18 @@ Status ServeFiles(const McpFlags& flags, const Http& http) {
   return Serve(*source, http);
 }
 
-int StatusOf(const Status& done) {
-  if (done.has_value()) return kExitOk;
-  PrintError("mcp", done.error());
-  return kExitFailed;
-}
-
 int Mcp(const McpFlags& flags, const Http& http) {
   if (flags.live.empty())
     return RunReader({.command = "mcp",
                       .files = flags.files,
                       .readable = FilesOf(flags.protection),
                       .serves = http.has_value(),
-                      .work = [&] { return StatusOf(ServeFiles(flags, http)); }});
+                      .work = [&] { return ExitStatusOf("mcp", ServeFiles(flags, http)); }});
   ApiServer api = ParseApiServer("--live", flags.live, flags.host, flags.client);
   api.timeout_ns = kTimeoutNs;
   api.max_reply_bytes = kMaxReplyBytes;
   const auto source = mcp::ServerSource([api](const std::string& target) { return AskApi(api, target); });
-  return StatusOf(Serve(*source, http));
+  return ExitStatusOf("mcp", Serve(*source, http));
 }
 
 Http ParseHttp(const McpFlags& flags) {

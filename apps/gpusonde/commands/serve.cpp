@@ -15,7 +15,6 @@
 #include "base/open_files.h"
 #include "base/state_folder.h"
 #include "base/time.h"
-#include "command.h"
 #include "listen_flags.h"
 #include "live_flags.h"
 #include "messages.h"
@@ -128,10 +127,7 @@ Status RunServe(const ServeFlags& flags, const server::ListenAddress& listen,
 
 int Serve(const ServeFlags& flags, const server::ListenAddress& listen,
           const std::optional<server::ListenAddress>& pages) {
-  const Status ended = RunServe(flags, listen, pages);
-  if (ended.has_value()) return kExitOk;
-  PrintError("serve", ended.error());
-  return kExitFailed;
+  return ExitStatusOf("serve", RunServe(flags, listen, pages));
 }
 
 }  // namespace

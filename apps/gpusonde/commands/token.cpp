@@ -17,7 +17,6 @@
 
 #include "base/fd.h"
 #include "base/regular_file.h"
-#include "command.h"
 #include "messages.h"
 #include "server/tokens.h"
 #include "values.h"
@@ -103,12 +102,6 @@ Status List(const TokenFlags& flags) {
   return {};
 }
 
-int StatusOf(const Status& done) {
-  if (done.has_value()) return kExitOk;
-  PrintError("token", done.error());
-  return kExitFailed;
-}
-
 }  // namespace
 
 void AddToken(CLI::App& app, int& exit_status) {
@@ -128,7 +121,7 @@ void AddToken(CLI::App& app, int& exit_status) {
     CLI::App* const verb = command->add_subcommand(name, text);
     verb->add_option("--tokens", flags->file, "The server's file of tokens")->required();
     if (is_named) verb->add_option("--name", flags->name, "Who or what the token is for")->required();
-    verb->callback([flags, run, &exit_status] { exit_status = StatusOf(run(*flags)); });
+    verb->callback([flags, run, &exit_status] { exit_status = ExitStatusOf("token", run(*flags)); });
     return verb;
   };
   CLI::App* const make = add("new", "Make a token, print it once, and add its hash to the file", true, New);

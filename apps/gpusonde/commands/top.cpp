@@ -23,7 +23,6 @@
 #include "base/event_fd.h"
 #include "base/terminal.h"
 #include "base/time.h"
-#include "command.h"
 #include "messages.h"
 #include "screen.h"
 #include "stop_signal.h"
@@ -175,10 +174,7 @@ bool IsScreen() {
 }
 
 int Top(const TopOptions& options) {
-  const Status ended = options.once || !IsScreen() ? PrintOnce(options) : Show(options);
-  if (ended.has_value()) return kExitOk;
-  PrintError("top", ended.error());
-  return kExitFailed;
+  return ExitStatusOf("top", options.once || !IsScreen() ? PrintOnce(options) : Show(options));
 }
 
 // "2s", "0.5s", "500ms" or "2"; at least 100 ms and at most an hour.
