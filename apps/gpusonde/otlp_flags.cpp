@@ -95,12 +95,14 @@ Result<std::unique_ptr<otlp::Push>> PushMetrics(const OtlpFlags& flags,
   return std::make_unique<otlp::Push>(std::move(options));
 }
 
-std::unique_ptr<otlp::Push> PushProfiles(const OtlpFlags& flags, store::Store& store,
+std::unique_ptr<otlp::Push> PushProfiles(const OtlpFlags& flags, store::Store& store, otlp::LateRows& late,
                                          exporters::prometheus::LiveTotals& totals) {
   if (!flags.parsed.has_value() || flags.profiles_s == 0) return nullptr;
   otlp::Push::Options options = OptionsOf(flags, "profiles", kProfilesPath, flags.profiles_s, totals);
-  options.render = [windows = otlp::ProfileWindows(store, EpochNow())](bool last) mutable {
-    return windows.Render(EpochNow() - (last ? 0 : kProfileLatenessNs));
+  options.render = [windows = otlp::ProfileWindows(store, EpochNow()), &late](bool last) mutable {
+    const int64_t until_ns = EpochNow() - (last ? 0 : kProfileLatenessNs);
+    late.BeginReading(until_ns);
+    return windows.Render(until_ns);
   };
   return std::make_unique<otlp::Push>(std::move(options));
 }

@@ -7,6 +7,7 @@
 
 #include "agent/http_client.h"
 #include "exporters/prometheus/live_totals.h"
+#include "otlp/late_rows.h"
 #include "otlp/push.h"
 #include "store/store.h"
 
@@ -39,8 +40,8 @@ Result<std::unique_ptr<otlp::Push>> PushMetrics(const OtlpFlags& flags,
                                                 exporters::prometheus::LiveTotals& totals);
 
 // Starts to send what the store gets from now on; null without --otlp or with an interval of 0. Counts are
-// shown by `totals`. Both must outlive it.
-std::unique_ptr<otlp::Push> PushProfiles(const OtlpFlags& flags, store::Store& store,
+// shown by `totals`; `late` knows what was read. All three must outlive it.
+std::unique_ptr<otlp::Push> PushProfiles(const OtlpFlags& flags, store::Store& store, otlp::LateRows& late,
                                          exporters::prometheus::LiveTotals& totals);
 
 }  // namespace gpusonde::app

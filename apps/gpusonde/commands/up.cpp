@@ -13,17 +13,18 @@
 #include <vector>
 
 #include "agent/live_agent.h"
+#include "base/counted.h"
 #include "base/fd.h"
 #include "base/heap.h"
 #include "base/log.h"
 #include "base/state_folder.h"
 #include "base/time.h"
 #include "browser.h"
-#include "command.h"
 #include "exporters/prometheus/live_totals.h"
 #include "listen_flags.h"
 #include "live_flags.h"
 #include "messages.h"
+#include "otlp/late_rows.h"
 #include "otlp_flags.h"
 #include "replay/recall.h"
 #include "server/metrics_server.h"
@@ -54,15 +55,18 @@ struct UpOptions {
   ListenFlags protection;
 };
 
-// Writes the agent's data straight to the embedded store.
+// Writes the agent's data straight to the embedded store, and counts rows that come too late to be sent.
 class StoreSink : public agent::Sink {
  public:
-  explicit StoreSink(store::LiveStore& store) : store_(store) {}
+  StoreSink(store::LiveStore& store, otlp::LateRows& late, exporters::prometheus::LiveTotals& totals)
+      : store_(store), late_(late), totals_(totals) {}
 
   Result<int64_t> CommittedThrough(const Id128& spool) override { return store_.CommittedThrough(spool); }
 
   Status Ingest(const Id128& spool, int64_t day, int64_t first_sequence,
                 std::vector<model::Batch> frames) override {
+    late_.Count(frames);
+    if (const int64_t rows = late_.count(); rows > 0) totals_.SetLateRows("profiles", rows);
     return store_.Hold(store::Day(std::chrono::days(day)), spool, first_sequence, std::move(frames));
   }
 
@@ -70,6 +74,8 @@ class StoreSink : public agent::Sink {
 
  private:
   store::LiveStore& store_;
+  otlp::LateRows& late_;
+  exporters::prometheus::LiveTotals& totals_;
 };
 
 // Explains on the page why the agent can't store rows. The agent sets it, the server's threads read it.
@@ -107,7 +113,9 @@ Status RunUp(const UpOptions& options, const std::optional<server::ListenAddress
   const auto reserve_bytes = static_cast<int64_t>(options.live.reserve_mb * 1e6);
   ASSIGN_OR_RETURN(const auto store,
                    store::LiveStore::Open(options.state + "/days", {.min_free_bytes = reserve_bytes}));
-  StoreSink sink(*store);
+  exporters::prometheus::LiveTotals totals(options.relabelling);
+  otlp::LateRows late;
+  StoreSink sink(*store, late, totals);
   AgentNotice agent_notice;
   const auto notices = [&store, &agent_notice] {
     std::vector<std::string> all = store->notices();
@@ -115,7 +123,6 @@ Status RunUp(const UpOptions& options, const std::optional<server::ListenAddress
     if (const std::string text = agent_notice.Get(); all.empty() && !text.empty()) all.push_back(text);
     return all;
   };
-  exporters::prometheus::LiveTotals totals(options.relabelling);
   agent::LiveAgent::Options agent_options = AgentOptions(options.live, proc::ReadHost().name);
   agent_options.spool_folder = options.state + "/spool";
   // The spool may use this half of the reserve when the store refuses rows.
@@ -156,7 +163,7 @@ Status RunUp(const UpOptions& options, const std::optional<server::ListenAddress
   if (!options.no_open) OpenInBrowser(server->Url());
 
   ASSIGN_OR_RETURN(const auto metrics_push, PushMetrics(options.live.otlp, totals));
-  const auto profiles_push = PushProfiles(options.live.otlp, *store, totals);
+  const auto profiles_push = PushProfiles(options.live.otlp, *store, late, totals);
 
   int64_t retained_ns = 0;
   TRY(RunAgent(agent, options.live, [&] {
@@ -165,15 +172,14 @@ Status RunUp(const UpOptions& options, const std::optional<server::ListenAddress
     Retain(*store, options);
   }));
   if (profiles_push != nullptr) profiles_push->Finish();
+  if (late.count() > 0)
+    LogInfo("otlp: {} came after the profiles of their time were sent", Counted(late.count(), "row"));
   if (metrics_push != nullptr) metrics_push->Finish();
   return {};
 }
 
 int Up(const UpOptions& options, const std::optional<server::ListenAddress>& listen) {
-  const Status ended = RunUp(options, listen);
-  if (ended.has_value()) return kExitOk;
-  PrintError("up", ended.error());
-  return kExitFailed;
+  return ExitStatusOf("up", RunUp(options, listen));
 }
 
 // Throws CLI::ValidationError.

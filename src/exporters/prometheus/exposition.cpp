@@ -298,6 +298,8 @@ class LiveTotals::Exposition {
     writer_.Begin(kOtlpWaiting);
     for (const auto& [signal, pushed] : totals_.pushed_)
       writer_.Write({}, {{"signal", signal}}, pushed.waiting);
+    writer_.Begin(kOtlpLateRows);
+    for (const auto& [signal, rows] : totals_.late_rows_) writer_.Write({}, {{"signal", signal}}, rows);
   }
 
   const LiveTotals& totals_;

@@ -197,6 +197,9 @@ inline constexpr Family kOtlpRetries{"gpusonde_otlp_retries_total", Type::kCount
                                      "attempts to send a request beyond its first"};
 inline constexpr Family kOtlpWaiting{"gpusonde_otlp_waiting", Type::kGauge,
                                      "requests that wait to be sent or repeated"};
+inline constexpr Family kOtlpLateRows{"gpusonde_otlp_late_rows_total", Type::kCounter,
+                                      "rows (samples, kernels, copies, sets) that came after the profiles of "
+                                      "their time were sent, without them"};
 
 inline constexpr Family kServeHosts{"gpusonde_serve_hosts", Type::kGauge, "hosts that have data"};
 inline constexpr Family kServeAgents{"gpusonde_serve_agents", Type::kGauge,

@@ -101,6 +101,11 @@ void LiveTotals::SetPushed(const std::string& signal, const Pushed& pushed) {
   pushed_[signal] = pushed;
 }
 
+void LiveTotals::SetLateRows(const std::string& signal, int64_t rows) {
+  const std::scoped_lock lock(mutex_);
+  late_rows_[signal] = rows;
+}
+
 void LiveTotals::IngestTable(const model::Batch& batch, int64_t now_ns) {
   const std::string_view table = batch.table;
   if (table == "sources")

@@ -78,6 +78,8 @@ class LiveTotals {
   };
   // Replaces what was set before.
   void SetPushed(const std::string& signal, const Pushed& pushed);
+  // Rows that came too late for what was sent of the signal.
+  void SetLateRows(const std::string& signal, int64_t rows);
 
  private:
   struct Sum {
@@ -178,7 +180,8 @@ class LiveTotals {
   std::map<std::string, int64_t> incidents_;  // ended, by cause
   std::set<Id128> open_incidents_;
   std::map<std::string, Pushed> pushed_;  // by signal
-  std::deque<Id128> ended_incidents_;     // the last ones, as rows of ended incidents may be repeated
+  std::map<std::string, int64_t> late_rows_;
+  std::deque<Id128> ended_incidents_;  // the last ones, as rows of ended incidents may be repeated
 };
 
 }  // namespace gpusonde::exporters::prometheus

@@ -146,6 +146,9 @@ TEST_F(LiveTotalsTest, WhatIsPushedIsThereOnceItIsSet) {
   EXPECT_THAT(Text(), HasSubstr(R"(gpusonde_otlp_items_total{signal="profiles",outcome="rejected"} 2)"));
   EXPECT_THAT(Text(), HasSubstr(R"(gpusonde_otlp_retries_total{signal="profiles"} 5)"));
   EXPECT_THAT(Text(), HasSubstr(R"(gpusonde_otlp_waiting{signal="profiles"} 4)"));
+  EXPECT_THAT(Text(), Not(HasSubstr("gpusonde_otlp_late_rows_total{")));
+  totals_.SetLateRows("profiles", 6);
+  EXPECT_THAT(Text(), HasSubstr(R"(gpusonde_otlp_late_rows_total{signal="profiles"} 6)"));
 }
 
 TEST_F(LiveTotalsTest, WorkIsSummedByDeviceAndByProcess) {
