@@ -7,6 +7,7 @@
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -28,6 +29,9 @@ struct PodDevice {
 
   auto operator<=>(const PodDevice&) const = default;
 };
+
+// Namespace and name.
+using PodName = std::pair<std::string, std::string>;
 
 struct PodDevices {
   std::vector<PodDevice> devices;  // sorted, each once

@@ -3,11 +3,11 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <utility>
 
 #include "sources/pods/grpc_client.h"
 #include "sources/pods/message_reader.h"
-#include "sources/pods/pod_resources.h"
 
 namespace gpusonde::pods {
 namespace {
@@ -18,7 +18,8 @@ constexpr uint32_t kItems = 1;                           // of both replies
 constexpr uint32_t kId = 1;                              // of a sandbox and a container
 constexpr uint32_t kMetadata = 2;                        // of a sandbox
 constexpr uint32_t kName = 1, kUid = 2, kNamespace = 3;  // of a sandbox's metadata
-constexpr uint32_t kSandboxLabels = 5;
+constexpr uint32_t kSandboxState = 3, kSandboxLabels = 5;
+constexpr uint64_t kReady = 0;  // SANDBOX_READY; not written, as protobuf leaves zeros out
 constexpr uint32_t kSandbox = 2, kContainerMetadata = 3, kContainerLabels = 8;  // of a container
 constexpr uint32_t kKey = 1, kValue = 2;                                        // of a label
 }  // namespace cri
@@ -37,6 +38,8 @@ class Join {
     ForEach(containers, cri::kItems, [&](std::string_view container) { ReadContainer(container); });
     if (malformed_)
       return Fail(ErrorCode::kCorrupt, "the runtime's reply is not a message of runtime.v1.RuntimeService");
+    for (const auto& [pod, runs] : runs_)
+      if (!runs) found_.ended_pods.insert(pod);
     return std::move(found_);
   }
 
@@ -53,6 +56,14 @@ class Join {
     std::string_view text;
     ForEach(message, field, [&](std::string_view bytes) { text = bytes; });
     return text;
+  }
+  uint64_t NumberOf(std::string_view message, uint32_t field) {
+    uint64_t number = 0;
+    MessageReader reader(message);
+    while (reader.Next())
+      if (reader.field() == field) number = reader.number();
+    malformed_ = malformed_ || reader.malformed();
+    return number;
   }
   // False, and counted, for what is too long to be a name.
   bool Take(std::string_view text, std::string& into) {
@@ -74,6 +85,9 @@ class Join {
     if (!Take(TextOf(metadata, cri::kName), pod.pod) || !Take(TextOf(metadata, cri::kUid), pod.pod_uid) ||
         !Take(TextOf(metadata, cri::kNamespace), pod.pod_namespace))
       return;
+    // A pod that is restarted has a sandbox that has stopped, and a new one.
+    bool& runs = runs_[{pod.pod_namespace, pod.pod}];
+    runs = runs || NumberOf(message, cri::kSandboxState) == cri::kReady;
     ForEach(message, cri::kSandboxLabels, [&](std::string_view label) {
       const std::string_view name = TextOf(label, cri::kKey);
       if (std::ranges::find(labels_, name) == labels_.end()) return;
@@ -116,6 +130,7 @@ class Join {
 
   std::span<const std::string> labels_;
   std::unordered_map<std::string, PodContainer> sandboxes_;  // without the container's name
+  std::map<PodName, bool> runs_;
   PodContainers found_;
   bool malformed_ = false;
 };

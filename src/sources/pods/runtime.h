@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <span>
 #include <stop_token>
 #include <string>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "sources/pods/pod_resources.h"
 
 namespace gpusonde::pods {
 
@@ -33,7 +35,8 @@ struct PodContainer {
 
 struct PodContainers {
   std::unordered_map<std::string, PodContainer> by_id;  // 64 hex digits
-  int64_t omitted = 0;                                  // containers, pods and labels beyond the limits
+  std::set<PodName> ended_pods;  // those that have sandboxes, all of which have stopped
+  int64_t omitted = 0;           // containers, pods and labels beyond the limits
 };
 
 inline constexpr size_t kMaxPodContainers = 10'000;  // a node has some hundreds; ended ones are listed too

@@ -56,6 +56,18 @@ TEST(Runtime, WithoutASandboxTheLabelsOfKubeletName) {
   EXPECT_EQ(found->by_id.at(kWorker), (PodContainer{"worker", "train-7", "ml", "0f8a", {}}));
 }
 
+TEST(Runtime, APodHasEndedWhenAllOfItsSandboxesHaveStopped) {
+  const auto sandbox = [](std::string_view id, std::string_view pod, uint64_t state) {
+    return Bytes(1, Bytes(1, id) + Bytes(2, Bytes(1, pod) + Bytes(3, "ml")) + Number(3, state));
+  };
+  const std::string runs = Bytes(1, Bytes(1, "s5") + Bytes(2, Bytes(1, "runs") + Bytes(3, "ml")));
+  const auto found = ParseContainers(sandbox("s1", "done", 1) + sandbox("s2", "done", 1) +
+                                         sandbox("s3", "restarted", 1) + sandbox("s4", "restarted", 0) + runs,
+                                     "", {});
+  ASSERT_TRUE(found.has_value()) << found.error().message;
+  EXPECT_THAT(found->ended_pods, ElementsAre(Pair("ml", "done")));
+}
+
 TEST(Runtime, ALabelMayHaveAnyBytes) {
   const std::vector<std::string> wanted = {"app"};
   const auto found = ParseContainers(Sandbox("s1", "p", Label(5, "app", "two\nlines\xff")),

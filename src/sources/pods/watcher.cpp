@@ -7,6 +7,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
+#include <set>
 #include <stop_token>
 #include <system_error>
 #include <thread>
@@ -81,16 +82,20 @@ std::string ExistingOf(const std::vector<std::string>& sockets) {
 
 struct Watcher::State {
   Options options;
-  std::mutex mutex{};  // guards what follows, but for the thread
+  std::mutex mutex{};  // guards what follows, up to `containers`
   std::condition_variable_any wake{};
   bool hurry = false;
   std::optional<DevicesAt> devices{};
   std::optional<PodContainers> containers{};
+  // Of the thread alone.
+  std::optional<PodDevices> listed{};  // by kubelet
+  std::set<PodName> ended{};           // by the runtime
   std::jthread thread{};
 
   void Run(const std::stop_token& stop);
   void AskKubelet(Service& kubelet, const std::stop_token& stop);
   void AskRuntime(Service& runtime, const std::stop_token& stop);
+  void PublishDevices(int64_t now_ns);
 };
 
 void Watcher::State::Run(const std::stop_token& stop) {
@@ -119,8 +124,16 @@ void Watcher::State::AskKubelet(Service& kubelet, const std::stop_token& stop) {
   kubelet.Note(found.has_value() ? Status() : Fail(found.error()), options.kubelet_socket, now_ns, true);
   if (!found.has_value()) return;
   kubelet.NoteOmitted(found->omitted);
+  listed = *std::move(found);
+  PublishDevices(now_ns);
+}
+
+void Watcher::State::PublishDevices(int64_t now_ns) {
+  PodDevices lasting = *listed;
+  std::erase_if(lasting.devices,
+                [&](const PodDevice& device) { return ended.contains({device.pod_namespace, device.pod}); });
   const std::scoped_lock lock(mutex);
-  devices = DevicesAt{*std::move(found), now_ns};
+  devices = DevicesAt{std::move(lasting), now_ns};
 }
 
 void Watcher::State::AskRuntime(Service& runtime, const std::stop_token& stop) {
@@ -133,6 +146,10 @@ void Watcher::State::AskRuntime(Service& runtime, const std::stop_token& stop) {
   runtime.Note(found.has_value() ? Status() : Fail(found.error()), socket, MonotonicNow(), expected);
   if (!found.has_value()) return;
   runtime.NoteOmitted(found->omitted);
+  if (found->ended_pods != ended) {
+    ended = found->ended_pods;
+    if (listed.has_value()) PublishDevices(MonotonicNow());
+  }
   const std::scoped_lock lock(mutex);
   containers = *std::move(found);
 }

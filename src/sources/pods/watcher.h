@@ -36,7 +36,8 @@ class Watcher {
   // Starts asking. Null, with a warning in the log, if there is no thread to be had. Call it after forking.
   static std::unique_ptr<Watcher> Start(Options options);
 
-  // What kubelet said since the last call, and when (CLOCK_MONOTONIC); null if nothing new.
+  // What kubelet said since the last call, and when (CLOCK_MONOTONIC); null if nothing new. Without the pods
+  // that have ended, as the runtime says: kubelets before Kubernetes 1.34 list them until they are deleted.
   struct DevicesAt {
     PodDevices found;
     int64_t time_ns = 0;

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <optional>
 
 #include "base/temporary_folder.h"
@@ -75,6 +76,29 @@ TEST_F(WatcherTest, ReadsBothAndOnlyWhatIsNew) {
   const auto containers = WaitFor([&] { return watcher->DrainContainers(); });
   ASSERT_TRUE(containers.has_value());
   EXPECT_TRUE(containers->by_id.contains("c1"));
+}
+
+TEST_F(WatcherTest, APodThatHasEndedHasNoDevices) {
+  std::atomic<uint64_t> state = 0;
+  const GrpcServer kubelet(kubelet_, Telling(OneDevice("job-1") + OneDevice("job-2")));
+  const GrpcServer runtime(runtime_, [&](const std::string& method) {
+    const std::string sandbox =
+        Bytes(1, Bytes(1, "s1") + Bytes(2, Bytes(1, "job-1") + Bytes(3, "ml")) + Number(3, state));
+    return GrpcServer::Reply{.body = GrpcServer::Framed(method.ends_with("ListPodSandbox") ? sandbox : "")};
+  });
+  const auto watcher = Start({runtime_});
+  const auto of_pods = [&](size_t pods) {
+    return WaitFor([&]() -> std::optional<PodDevices> {
+      const auto drained = watcher->DrainDevices();
+      if (!drained.has_value() || drained->found.devices.size() != pods) return std::nullopt;
+      return drained->found;
+    });
+  };
+  EXPECT_TRUE(of_pods(2).has_value());
+  state = 1;
+  const auto left = of_pods(1);
+  ASSERT_TRUE(left.has_value());
+  EXPECT_EQ(left->devices[0].pod, "job-2");
 }
 
 TEST_F(WatcherTest, AMachineWithoutSocketsIsNotWarnedOf) {
