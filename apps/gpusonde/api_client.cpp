@@ -21,6 +21,17 @@ void AddClientFlags(CLI::App& command, const std::string& url_flag, ClientFlags&
       fmt::format("PEM file with the authority of the certificate of {} [the machine's]", url_flag));
 }
 
+void AddServerFlags(CLI::App& command, const std::string& what, ServerFlags& flags) {
+  CLI::Option* const server = command.add_option("--server", flags.url, "Ask " + what);
+  AddClientFlags(command, "--server", flags.client);
+  for (const char* const name : {"--token-file", "--tls-ca"}) command.get_option(name)->needs(server);
+}
+
+void AddHostFlag(CLI::App& command, ServerFlags& flags) {
+  command.add_option("--host", flags.host, "Only this host of --server [all]")
+      ->needs(command.get_option("--server"));
+}
+
 bool IsThisMachine(const std::string& host) {
   const auto address = server::ParseListenAddress(host.contains(':') ? "[" + host + "]:0" : host + ":0");
   return address.has_value() && address->IsLoopback();  // a name such as 127.example isn't an address

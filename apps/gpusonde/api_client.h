@@ -25,6 +25,18 @@ struct ClientFlags {
 // Adds --token-file and --tls-ca to a command whose option `url_flag` names a server.
 void AddClientFlags(CLI::App& command, const std::string& url_flag, ClientFlags& flags);
 
+// Of commands that read files, or else ask a server.
+struct ServerFlags {
+  std::string url;  // empty: files
+  ClientFlags client;
+  std::string host;  // of `serve`; empty: all
+};
+
+// Adds --server, and --token-file and --tls-ca, which need it. `what` completes "Ask …".
+void AddServerFlags(CLI::App& command, const std::string& what, ServerFlags& flags);
+// Adds --host, which needs --server.
+void AddHostFlag(CLI::App& command, ServerFlags& flags);
+
 // Whether what is sent to the host stays on this machine.
 bool IsThisMachine(const std::string& host);
 

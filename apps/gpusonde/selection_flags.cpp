@@ -8,6 +8,7 @@
 #include <charconv>
 #include <cmath>
 #include <optional>
+#include <tuple>
 #include <vector>
 
 #include "base/time.h"
@@ -166,6 +167,20 @@ void AddSelectionFlags(CLI::App& command, SelectionFlags& flags) {
       ->check(WholeNumber("N", 0))
       ->needs(device);
   command.add_flag("--while-gpu-idle", flags.while_gpu_idle, "Only CPU time while all used GPUs were idle");
+}
+
+std::string ApiTimeParameters(const SelectionFlags& flags) {
+  std::string parameters;
+  for (const auto& [option, name, text] :
+       {std::tuple("--from", "from_us", flags.from), std::tuple("--to", "to_us", flags.to)}) {
+    if (text.empty()) continue;
+    const std::optional<int64_t> utc_ns = ParseUtc(text);
+    if (!utc_ns.has_value())
+      throw CLI::ValidationError(
+          option, fmt::format("of a server takes UTC (2026-11-21T01:32:05), not seconds ({})", text));
+    parameters += fmt::format("&{}={}", name, *utc_ns / kNanosPerMicro);
+  }
+  return parameters;
 }
 
 Result<model::Selection> Select(store::Store& store, const SelectionFlags& flags) {

@@ -33,6 +33,10 @@ struct SelectionFlags {
 void AddSelectionFlags(CLI::App& command, SelectionFlags& flags);
 void AddTimeFlags(CLI::App& command, SelectionFlags& flags);
 
+// --from and --to as parameters of the API (docs/api.md), each after a '&'. Throws CLI::ValidationError for
+// times in seconds: a server has no start that they could count from.
+std::string ApiTimeParameters(const SelectionFlags& flags);
+
 // Resolves the flags against a store. Errors: kInvalidArgument if --from is not before --to, or if a pid, tid
 // or device matches several; kNotFound if the process or thread has no samples in that time (the message
 // names processes that have some) or the device doesn't exist; those of Store::Query.

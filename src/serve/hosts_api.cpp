@@ -27,7 +27,6 @@
 #include "server/api_json.h"
 #include "server/query_parameters.h"
 #include "server/usage_question.h"
-#include "usage/report.h"
 #include "usage/usage.h"
 
 namespace gpusonde::serve {
@@ -36,7 +35,6 @@ namespace {
 // The newest incidents of all hosts that the list shows.
 constexpr size_t kMaxIncidents = 100;
 
-constexpr std::string_view kUsagePath = "/api/v1/usage";
 constexpr int64_t kUsageNs = 86'400 * kNanosPerSecond;  // of the time asked for, where it has no begin
 
 std::vector<std::string> NoticesOf(Host& host) {
@@ -140,7 +138,8 @@ class AllPages {
     if (request.path == "/metrics" && metrics_) return metrics_(request);
     if (request.path == "/api/v1/hosts") return List();
     if (request.path == "/api/v1/query") return query_.Answer(request);
-    if (request.path == kUsagePath && !IsOfOneHost(request)) return UsageOfAll(request);
+    if (const auto* form = server::FindUsageForm(request.path); form != nullptr && !IsOfOneHost(request))
+      return UsageOfAll(request, *form);
     const auto named = std::ranges::find(request.query, "host", &std::pair<std::string, std::string>::first);
     std::shared_ptr<Host> host;
     if (named != request.query.end()) {
@@ -203,7 +202,7 @@ class AllPages {
   }
 
   // Of all hosts together: a job has processes on several.
-  server::HttpResponse UsageOfAll(const server::HttpRequest& request) {
+  server::HttpResponse UsageOfAll(const server::HttpRequest& request, const server::UsageForm& form) {
     Result<server::QueryParameters> parameters = server::QueryParameters::Create(request.query);
     if (!parameters.has_value()) return server::ErrorResponse(parameters.error());
     Result<server::UsageQuestion> question = server::TakeUsageQuestion(*parameters);
@@ -212,8 +211,9 @@ class AllPages {
     model::Selection& selection = question->selection;
     selection.to_ns = std::min(selection.to_ns, EpochNow());
     if (selection.from_ns < 0) selection.from_ns = selection.to_ns - kUsageNs;
-    return server::JsonResponse(
-        usage::ToJson(usage_.Sum({selection.from_ns, selection.to_ns}, question->by), std::nullopt));
+    return server::ContentResponse(
+        form.content_type,
+        form.write(usage_.Sum({selection.from_ns, selection.to_ns}, question->by), *question));
   }
 
   // An overview without data: the page shows the list instead.

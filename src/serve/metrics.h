@@ -31,7 +31,7 @@ class QueryTimes {
   const auto& paths() const { return paths_; }
 
  private:
-  std::array<Path, 13> paths_{{{"/api/v1/devices"},
+  std::array<Path, 15> paths_{{{"/api/v1/devices"},
                                {"/api/v1/flamegraph"},
                                {"/api/v1/hosts"},
                                {"/api/v1/incidents"},
@@ -43,6 +43,8 @@ class QueryTimes {
                                {"/api/v1/strips"},
                                {"/api/v1/summary"},
                                {"/api/v1/usage"},
+                               {"/api/v1/usage.csv"},
+                               {"/api/v1/usage.txt"},
                                {"other"}}};
 };
 

@@ -23,7 +23,6 @@
 #include "server/query_parameters.h"
 #include "server/revision_pacer.h"
 #include "server/usage_question.h"
-#include "usage/report.h"
 
 namespace gpusonde::server {
 namespace {
@@ -82,10 +81,10 @@ Result<std::string> GetDevices(ApiData& data, const ApiFacts&, QueryParameters& 
   return DevicesJson(devices);
 }
 
-Result<std::string> GetUsage(ApiData& data, const ApiFacts&, QueryParameters& parameters) {
+Result<std::string> GetUsage(ApiData& data, const UsageForm& form, QueryParameters& parameters) {
   ASSIGN_OR_RETURN(const UsageQuestion question, TakeUsageQuestion(parameters));
   ASSIGN_OR_RETURN(const usage::Usage usage, Answer(data.ReadUsage(question.selection, question.by)));
-  return usage::ToJson(usage, std::nullopt);
+  return form.write(usage, question);
 }
 
 Result<std::string> GetIncidents(ApiData& data, const ApiFacts&, QueryParameters& parameters) {
@@ -168,9 +167,8 @@ HttpResponse GetReady(ApiData& data) {
 struct Route {
   std::string_view path;
   Result<std::string> (*get)(ApiData& data, const ApiFacts& facts, QueryParameters& parameters);
+  std::string_view content_type = "application/json";
 };
-
-constexpr std::string_view kPprofPath = "/api/v1/profile.pb.gz";
 
 constexpr std::string_view kOverviewPath = "/api/v1/overview";
 constexpr Route kRoutes[] = {
@@ -180,20 +178,24 @@ constexpr Route kRoutes[] = {
     {"/api/v1/incidents", GetIncidents},
     {kOverviewPath, GetOverview},
     {"/api/v1/processes", GetProcesses},
-    {kPprofPath, GetPprof},
+    {"/api/v1/profile.pb.gz", GetPprof, "application/octet-stream"},
     {"/api/v1/source", GetSource},
     {"/api/v1/strips", GetStrips},
     {"/api/v1/summary", GetSummary},
-    {"/api/v1/usage", GetUsage},
 };
 
-Result<std::string> Get(ApiData& data, const ApiFacts& facts, const HttpRequest& request) {
+Result<HttpResponse> Get(ApiData& data, const ApiFacts& facts, const HttpRequest& request) {
+  ASSIGN_OR_RETURN(QueryParameters parameters, QueryParameters::Create(request.query));
+  if (const UsageForm* const form = FindUsageForm(request.path); form != nullptr) {
+    ASSIGN_OR_RETURN(std::string body, GetUsage(data, *form, parameters));
+    return ContentResponse(form->content_type, std::move(body));
+  }
   const auto route = std::ranges::find(kRoutes, request.path, &Route::path);
   if (route == std::end(kRoutes))
     return Fail(ErrorCode::kNotFound,
                 fmt::format("there is no '{}' here; docs/api.md lists all addresses", request.path));
-  ASSIGN_OR_RETURN(QueryParameters parameters, QueryParameters::Create(request.query));
-  return route->get(data, facts, parameters);
+  ASSIGN_OR_RETURN(std::string body, route->get(data, facts, parameters));
+  return ContentResponse(route->content_type, std::move(body));
 }
 
 // The ETag of a response, computed without the response: it stays the same as long as the data does.
@@ -227,12 +229,10 @@ HttpHandler ApiHandler(ApiData& data, ApiFacts facts) {
     // Only polls, which send If-None-Match, count as cost; other requests are answered at any cost.
     std::optional<RevisionPacer::Answering> answering;
     if (!request.if_none_match.empty()) answering.emplace(*pacer);
-    Result<std::string> body = Get(data, facts, request);
-    if (!body.has_value()) return ErrorResponse(body.error());
-    HttpResponse response = JsonResponse(*std::move(body));
-    if (request.path == kPprofPath) response.content_type = "application/octet-stream";
-    response.etag = etag;
-    return response;
+    Result<HttpResponse> response = Get(data, facts, request);
+    if (!response.has_value()) return ErrorResponse(response.error());
+    response->etag = etag;
+    return *std::move(response);
   };
 }
 

@@ -129,6 +129,25 @@ TEST_F(ApiTest, UsageIsSummedByWhatIsAsked) {
   EXPECT_THAT(Error("usage", {{"process", kId.ToHex()}}), testing::StartsWith("400 invalid_argument: "));
 }
 
+TEST_F(ApiTest, UsageIsAlsoATableAndCsv) {
+  const HttpResponse csv = Ask("usage.csv", {{"by", "pod"}, {"price", "2.5"}});
+  EXPECT_EQ(csv.content_type, "text/csv; charset=utf-8");
+  EXPECT_THAT(*csv.body, testing::StartsWith("pod,gpus,"));
+  EXPECT_THAT(*csv.body,
+              testing::HasSubstr("\"pod ml/a\",0,0,0.000000,0.000000,0.000000,0.000000,,,,,0.0000,"));
+  const HttpResponse text = Ask("usage.txt", {{"width", "80"}});
+  EXPECT_EQ(text.content_type, "text/plain; charset=utf-8");
+  EXPECT_THAT(*text.body, testing::HasSubstr("nobody held any"));
+  EXPECT_EQ(Get("usage", {{"price", "1e3"}})["groups"][0]["idle_cost"], 0.0);
+  for (const char* const price : {"", "-1", "nan", "inf", "2,5", "1e7", "0x1"})
+    EXPECT_THAT(
+        Error("usage", {{"price", price}}),
+        testing::StartsWith("400 invalid_argument: parameter 'price' takes a number from 0 to 1000000"))
+        << price;
+  EXPECT_THAT(Error("usage.txt", {{"width", "1001"}}),
+              testing::HasSubstr("parameter 'width' takes an integer"));
+}
+
 TEST_F(ApiTest, StripsOfAnEmptyRangeHaveNoLength) {
   data_.overview = store::Overview{};
   data_.strip = {.from_ns = 7'000, .to_ns = 5'000, .values = {std::nullopt}};

@@ -30,13 +30,15 @@ int StatusOf(ErrorCode code) {
 
 }  // namespace
 
-HttpResponse JsonResponse(std::string json) {
-  return {.content_type = "application/json", .body = std::make_shared<const std::string>(std::move(json))};
+HttpResponse ContentResponse(std::string_view content_type, std::string body) {
+  return {.content_type = std::string(content_type),
+          .body = std::make_shared<const std::string>(std::move(body))};
 }
 
+HttpResponse JsonResponse(std::string json) { return ContentResponse("application/json", std::move(json)); }
+
 HttpResponse PlainResponse(std::string text) {
-  return {.content_type = "text/plain; charset=utf-8",
-          .body = std::make_shared<const std::string>(std::move(text))};
+  return ContentResponse("text/plain; charset=utf-8", std::move(text));
 }
 
 HttpResponse ErrorResponse(int status, const Error& error) {

@@ -46,6 +46,7 @@ struct HttpResponse {
 // Must be thread-safe. An exception becomes a 500.
 using HttpHandler = std::function<HttpResponse(const HttpRequest&)>;
 
+HttpResponse ContentResponse(std::string_view content_type, std::string body);
 HttpResponse JsonResponse(std::string json);
 HttpResponse PlainResponse(std::string text);
 

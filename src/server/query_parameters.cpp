@@ -57,6 +57,18 @@ Result<std::optional<int64_t>> QueryParameters::TakeInteger(std::string_view nam
   return value;
 }
 
+Result<std::optional<double>> QueryParameters::TakeNumber(std::string_view name, double low, double high) {
+  const std::optional<std::string_view> text = TakeText(name);
+  if (!text.has_value()) return std::nullopt;
+  double value = 0;
+  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
+  // Written so that NaN is refused.
+  if (error != std::errc() || end != text->data() + text->size() || !(value >= low && value <= high))
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("parameter '{}' takes a number from {} to {}, not '{}'", name, low, high, *text));
+  return value;
+}
+
 Status QueryParameters::TakeTimes(std::string_view from, std::string_view to, model::Selection& selection) {
   ASSIGN_OR_RETURN(const std::optional<int64_t> from_us, TakeInteger(from, 0, kMaxMicros));
   ASSIGN_OR_RETURN(const std::optional<int64_t> to_us, TakeInteger(to, 0, kMaxMicros));

@@ -25,6 +25,8 @@ class QueryParameters {
   std::optional<std::string_view> TakeText(std::string_view name);
   // A decimal integer in [low, high], digits with at most a leading '-'.
   Result<std::optional<int64_t>> TakeInteger(std::string_view name, int64_t low, int64_t high);
+  // A decimal number in [low, high], such as 2.5 or 1e3.
+  Result<std::optional<double>> TakeNumber(std::string_view name, double low, double high);
   // The 32 hex digits of an id.
   Result<std::optional<Id128>> TakeId(std::string_view name);
   // Ids of processes with commas between them, each once; empty when absent.

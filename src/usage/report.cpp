@@ -24,6 +24,8 @@ constexpr double kHourNs = 3600e9;
 // In JSON.
 constexpr size_t kMaxGroups = 1000;
 constexpr size_t kMaxGaps = 100;
+// In text.
+constexpr size_t kGapsNamed = 5;
 // Below this, hours would be zeros.
 constexpr double kShortNs = 0.1 * kHourNs;
 
@@ -163,6 +165,19 @@ void WriteGroup(const Group& group, Price price, JsonWriter& json) {
   json.Field("idle_cost", price.has_value() ? std::optional(IdleCost(group.use, *price)) : std::nullopt);
 }
 
+// "200 hosts, summed until 2026-11-25 12:00:00 UTC, without: node-7 (not read yet) and 3 more"
+std::string CoverageText(const Coverage& coverage) {
+  std::string text = Counted(coverage.hosts, "host");
+  if (coverage.until_ns.has_value())
+    text += fmt::format(", summed until {} UTC", UtcTime(*coverage.until_ns));
+  const size_t named = std::min(coverage.gaps.size(), kGapsNamed);
+  for (size_t i = 0; i < named; ++i)
+    text += fmt::format("{}{} ({})", i == 0 ? "; incomplete: " : ", ", Printable(coverage.gaps[i].host),
+                        Printable(coverage.gaps[i].why));
+  if (named < coverage.gaps.size()) text += fmt::format(" and {} more", coverage.gaps.size() - named);
+  return text;
+}
+
 void WriteCoverage(const Coverage& coverage, JsonWriter& json) {
   json.BeginObject().Field("hosts", coverage.hosts);
   json.Field("until_us", coverage.until_ns.transform([](int64_t ns) { return ns / kNanosPerMicro; }));
@@ -178,6 +193,7 @@ void WriteCoverage(const Coverage& coverage, JsonWriter& json) {
 std::string ToText(const Usage& usage, Price price, const Terminal& terminal) {
   const TextReport report(usage, price);
   std::string text = Wrap(report.Headline(), terminal.width, 2) + "\n";
+  if (usage.coverage.has_value()) text += Wrap(CoverageText(*usage.coverage), terminal.width, 2) + "\n";
   if (usage.groups.empty()) return text;
   text += "\n";
   for (const std::string& line : LayOutTable(report.Columns(), terminal.width)) text += line + "\n";

@@ -11,8 +11,10 @@ namespace gpusonde::usage {
 
 // Of a GPU's hour, in any currency; null: nothing is said of costs.
 using Price = std::optional<double>;
+inline constexpr double kMaxPrice = 1e6;
 
-// A table for a person, at most as wide as the terminal. Texts from outside are escaped.
+// A table for a person, at most as wide as the terminal, and what of several hosts is missing. Texts from
+// outside are escaped.
 std::string ToText(const Usage& usage, Price price, const Terminal& terminal);
 
 // A line per group, times in hours; docs/usage.md has the columns.

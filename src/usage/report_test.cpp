@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <string>
 
 #include "base/time.h"
 
@@ -47,6 +48,19 @@ TEST(UsageReport, TextSaysWhoWastesWhat) {
   EXPECT_THAT(text, HasSubstr("(no pod)         1          1       4.00   1.00  2.00          1.00  33 % (25 "
                               "to 50)     25 %       5.00"));
   EXPECT_THAT(ToText(TwoPods(), std::nullopt, {}), Not(HasSubstr("IDLE COST")));
+}
+
+TEST(UsageReport, TextOfSeveralHostsSaysWhatIsMissing) {
+  Usage usage = TwoPods();
+  usage.coverage = Coverage{.hosts = 200, .until_ns = 43'200 * kNanosPerSecond};
+  EXPECT_THAT(ToText(usage, std::nullopt, {}),
+              HasSubstr("\n200 hosts, summed until 1970-01-01 12:00:00 UTC\n"));
+  for (int i = 0; i < 7; ++i)
+    usage.coverage->gaps.push_back({.host = "node-" + std::to_string(i), .why = "not read yet"});
+  EXPECT_THAT(
+      ToText(usage, std::nullopt, {}),
+      HasSubstr("UTC; incomplete: node-0 (not read yet), node-1 (not read yet), node-2 (not read yet), "
+                "node-3 (not read yet), node-4 (not read yet) and 2 more\n"));
 }
 
 TEST(UsageReport, WhatIsAllocatedWithoutAProcessIsSaid) {

@@ -180,6 +180,34 @@ class Serve(program.TestCase):
         self.assertIn("no host 'node-z'", program.run(*server, "--hosts", "node-z", "SELECT 1").stderr)
         self.assertEqual(program.run(*server, "a.sonde", "SELECT 1").returncode, 2, "no files")
 
+    def check_commands_over_hosts(self, hosts):
+        """`gpusonde usage --server` and `diagnose --server` answer for all hosts, or one."""
+        token = self.folder / "read-token"
+        token.write_text(self.read["Authorization"].split()[1] + "\n", encoding="ascii")
+
+        def ask(command, *options, status=0):
+            done = program.run(command, "--server", self.pages, "--token-file", token, *options)
+            self.assertEqual(done.returncode, status, done.stderr)
+            return done.stdout if status == 0 else done.stderr
+
+        usage = json.loads(ask("usage", "--by", "host", "--price", "3600000", "--format", "json"))
+        self.assertEqual(sorted(group["name"] for group in usage["groups"]), list(hosts))
+        total = usage["total"]
+        self.assertAlmostEqual(total["idle_cost"], total["idle_ns"] / 1e6, delta=0.01 * total["idle_ns"] / 1e6 + 1)
+        self.assertIn(f"{len(hosts)} hosts, summed until 20", ask("usage"))
+        lines = ask("usage", "--by", "host", "--format", "csv", "--host", hosts[0]).splitlines()
+        self.assertEqual([line.split(",")[0] for line in lines], ["host", f'"{hosts[0]}"'])
+        self.assertIn("not seconds (5)", ask("usage", "--from", "5", status=2))
+        self.assertIn("nobody held any", ask("usage", "--to", "2020-01-01T00:00:00", "--host", hosts[0]))
+        self.assertIn("no host 'node-z'", ask("usage", "--host", "node-z", status=1))
+        self.assertIn("give files, or a server", program.run("usage").stderr)
+
+        self.assertIn(f"no incident on {len(hosts)} hosts", ask("diagnose"))
+        self.assertEqual(json.loads(ask("diagnose", "--format", "json"))["incidents"], [])
+        self.assertIn("no incident: no steps were slow", ask("diagnose", "--host", hosts[0], "--from", "2020-01-01T00:00:00"))
+        self.assertIn("give --host", ask("diagnose", "--from", "2020-01-01T00:00:00", status=1))
+        self.assertIn("situations is of files", ask("diagnose", "--format", "situations", status=2))
+
     def test_two_agents_are_two_hosts_with_every_kernel(self):
         server = self.serve()
         agents = [self.agent("node-a"), self.agent("node-b")]
@@ -199,6 +227,7 @@ class Serve(program.TestCase):
         self.assertEqual(listed["received"]["refused"], 0)
         self.check_usage_of_all(("node-a", "node-b"))
         self.check_sql_over_hosts(("node-a", "node-b"))
+        self.check_commands_over_hosts(("node-a", "node-b"))
         self.stop(server)
         for host in ("node-a", "node-b"):
             day = self.check_host(host)

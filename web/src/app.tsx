@@ -150,11 +150,14 @@ function HostPages({ host, onHost, theme, account, onEnded }: HostPagesProps) {
   const comparison = useResource<CompareJson, Comparison>(compareAsked, `${retries}`, parseComparison);
 
   // Of all hosts while one is chosen from them: of the last 24 hours, the server's default.
-  const usageUrl = { url: apiUrl("usage", {}, { by: view.by }), question: `usage of all hosts by ${view.by}` };
-  const usageAsked = choosing ? usageUrl : view.page === "usage" ? ask("usage", brushed ?? spanOf(last, summaryWindow), {}, { by: view.by }) : null;
+  const usageAs = (form: "usage" | "usage.csv", extra: Record<string, number> = {}): Asked | null => {
+    const sums = { by: view.by, ...extra };
+    return choosing ? { url: apiUrl(form, {}, sums), question: `usage of all hosts by ${view.by}` } : ask(form, brushed ?? spanOf(last, summaryWindow), {}, sums);
+  };
+  const usageAsked = choosing || view.page === "usage" ? usageAs("usage") : null;
   const usageRevision = choosing ? `${Math.floor(polls / POLLS_PER_ALL_USAGE)} ${retries}` : settled || `${summaryTick} ${retries}`;
   const usage = useResource<Usage, Usage>(usageAsked, usageRevision, same);
-  const usagePage = usage.data && <UsagePage usage={usage.data} view={view} nav={nav} />;
+  const usagePage = usage.data && <UsagePage usage={usage.data} csv={usageAs("usage.csv", view.price === null ? {} : { price: view.price })?.url} view={view} nav={nav} />;
 
   useEffect(() => {
     // A recording never changes, but a lost server may come back.

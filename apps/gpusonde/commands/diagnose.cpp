@@ -6,15 +6,18 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "api_client.h"
+#include "base/counted.h"
 #include "base/id128.h"
+#include "base/printable.h"
 #include "base/terminal.h"
-#include "command.h"
 #include "diagnose/print.h"
 #include "diagnose/situation_json.h"
 #include "flight_recorder/dump.h"
@@ -24,6 +27,8 @@
 #include "reader_process.h"
 #include "recordings.h"
 #include "replay/replay.h"
+#include "selection_flags.h"
+#include "server/incidents_answer.h"
 #include "store/recordings/recording.h"
 #include "values.h"
 
@@ -34,6 +39,8 @@ struct DiagnoseOptions {
   std::vector<std::string> files;
   std::string format = "text";
   convert::ImportOptions reading;  // of traces
+  ServerFlags server;
+  SelectionFlags selection;  // of what the server has; only a time range
 };
 
 // Dumps of PyTorch's Flight Recorder say which rank of a job hangs.
@@ -84,6 +91,30 @@ Status Run(const DiagnoseOptions& options) {
   return {};
 }
 
+Status AskServer(const DiagnoseOptions& options, const ApiServer& server, const std::string& times) {
+  bool all_hosts = false;
+  if (server.host.empty()) {
+    ASSIGN_OR_RETURN(const std::string overview, AskApi(server, "overview"));
+    all_hosts = server::IsOverviewOfServe(overview);
+  }
+  if (all_hosts && !times.empty())
+    return Fail(ErrorCode::kInvalidArgument,
+                "of all hosts there are the last 24 hours; give --host for another time");
+  ASSIGN_OR_RETURN(const std::string body,
+                   AskApi(server, all_hosts ? "hosts" : "incidents?buckets=1" + times));
+  ASSIGN_OR_RETURN(const server::IncidentsAnswer answer, server::ParseIncidents(body));
+  if (options.format == "json")
+    fmt::print("{}\n", PrintableLines(body));
+  else
+    fmt::print("{}", Wrap(server::ToText(answer), Terminal::Of(STDOUT_FILENO).width, 4));
+  if (answer.errors.empty()) return {};
+  std::string failed;
+  for (const auto& [host, why] : answer.errors)
+    failed += fmt::format("\n  {}: {}", Printable(host), Printable(why));
+  return Fail(ErrorCode::kUnavailable,
+              fmt::format("{} can't be read:{}", Counted(std::ssize(answer.errors), "host"), failed));
+}
+
 }  // namespace
 
 void AddDiagnose(CLI::App& app, int& exit_status) {
@@ -94,14 +125,15 @@ void AddDiagnose(CLI::App& app, int& exit_status) {
       "  gpusonde diagnose run.sonde\n"
       "  gpusonde diagnose run.sonde --format json | jq -r '.incidents[].sentence'\n"
       "  gpusonde diagnose /tmp/nccl_trace_rank_*    which rank a job hangs on, by PyTorch's Flight "
-      "Recorder\n\n"
+      "Recorder\n"
+      "  gpusonde diagnose --server https://gpusonde.example:7171 --token-file token\n"
+      "                                              incidents of all hosts of a `gpusonde serve`\n\n"
       "gpusonde finds steps in the GPU work of a program; the first twenty set the baseline. "
       "docs/diagnose.md "
       "describes the signals it uses and what each cause means.");
   command
       ->add_option("FILE...", options->files,
                    "recordings or traces, read as one; or dumps of PyTorch's Flight Recorder")
-      ->required()
       ->option_text(" ");
   command
       ->add_option("--format", options->format,
@@ -110,12 +142,26 @@ void AddDiagnose(CLI::App& app, int& exit_status) {
       ->check(OneOf({"text", "json", "situations"}))
       ->option_text("text|json|situations");
   AddTraceOptions(*command, options->reading);
+  AddServerFlags(*command, "the server at this URL for the incidents that it found, instead of reading files",
+                 options->server);
+  AddHostFlag(*command, options->server);
+  AddTimeFlags(*command, options->selection);
+  for (const char* const name : {"--from", "--to"})
+    command->get_option(name)->needs(command->get_option("--server"));
   command->callback([options, &exit_status] {
+    if (options->files.empty() == options->server.url.empty())
+      throw CLI::ValidationError("give files, or a server with --server");
+    if (!options->server.url.empty()) {
+      if (options->format == "situations")
+        throw CLI::ValidationError("--format", "situations is of files: a server has text and json");
+      const ApiServer server =
+          ParseApiServer("--server", options->server.url, options->server.host, options->server.client);
+      exit_status =
+          ExitStatusOf("diagnose", AskServer(*options, server, ApiTimeParameters(options->selection)));
+      return;
+    }
     exit_status = RunReader({.command = "diagnose", .files = options->files, .work = [&] {
-                               const Status done = Run(*options);
-                               if (done.has_value()) return kExitOk;
-                               PrintError("diagnose", done.error());
-                               return kExitFailed;
+                               return ExitStatusOf("diagnose", Run(*options));
                              }});
   });
 }

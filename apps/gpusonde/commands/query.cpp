@@ -13,7 +13,6 @@
 #include "base/counted.h"
 #include "base/printable.h"
 #include "base/terminal.h"
-#include "command.h"
 #include "convert/needed_events.h"
 #include "messages.h"
 #include "reader_process.h"
@@ -45,9 +44,7 @@ struct QueryOptions {
   std::vector<std::string> files_and_sql;
   std::string format = "text";
   convert::ImportOptions reading;  // of traces
-  // Of a server.
-  std::string url;
-  ClientFlags client;
+  ServerFlags server;
   std::string hosts = "all";
   int64_t limit = 1000;
   int64_t timeout_s = 30;
@@ -114,12 +111,8 @@ void AddQuery(CLI::App& app, int& exit_status) {
   command->add_option("--format", options->format, "text (aligned), json (an array of objects) or csv")
       ->check(OneOf({"text", "json", "csv"}));
   AddTraceOptions(*command, options->reading);
-  command->add_option("--server", options->url,
-                      "Ask the hosts of a `gpusonde serve` at this URL instead of files");
+  AddServerFlags(*command, "the hosts of a `gpusonde serve` at this URL instead of files", options->server);
   const auto of_server = [command](CLI::Option* option) { option->needs(command->get_option("--server")); };
-  AddClientFlags(*command, "--server", options->client);
-  of_server(command->get_option("--token-file"));
-  of_server(command->get_option("--tls-ca"));
   of_server(command->add_option("--hosts", options->hosts, "all, or names of hosts with commas between them")
                 ->capture_default_str());
   of_server(command->add_option("--limit", options->limit, "Rows of all hosts together")
@@ -129,24 +122,19 @@ void AddQuery(CLI::App& app, int& exit_status) {
                 ->capture_default_str()
                 ->check(WholeNumber("S", 1, 60)));
   command->callback([options, &exit_status] {
-    if (!options->url.empty()) {
+    if (!options->server.url.empty()) {
       if (options->files_and_sql.size() != 1)
         throw CLI::ValidationError(
             "with --server give one SQL statement and no files; quote SQL that has spaces");
-      const ApiServer server = ParseApiServer("--server", options->url, "", options->client);
-      const Status asked = AskServer(*options, server);
-      exit_status = asked.has_value() ? kExitOk : kExitFailed;
-      if (!asked.has_value()) PrintError("query", asked.error());
+      const ApiServer server = ParseApiServer("--server", options->server.url, "", options->server.client);
+      exit_status = ExitStatusOf("query", AskServer(*options, server));
       return;
     }
     if (options->files_and_sql.size() < 2)
       throw CLI::ValidationError("give recordings followed by one SQL statement; quote SQL that has spaces");
     const std::vector<std::string> files(options->files_and_sql.begin(), options->files_and_sql.end() - 1);
     exit_status = RunReader({.command = "query", .files = files, .work = [&] {
-                               const Status done = Run(*options, files);
-                               if (done.has_value()) return kExitOk;
-                               PrintError("query", done.error());
-                               return kExitFailed;
+                               return ExitStatusOf("query", Run(*options, files));
                              }});
   });
 }

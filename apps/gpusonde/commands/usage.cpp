@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <cstdint>
 #include <cstdio>
 #include <iterator>
 #include <memory>
@@ -13,12 +14,15 @@
 #include <string>
 #include <vector>
 
+#include "api_client.h"
+#include "base/printable.h"
 #include "base/terminal.h"
-#include "command.h"
+#include "base/time.h"
 #include "messages.h"
 #include "reader_process.h"
 #include "recordings.h"
 #include "selection_flags.h"
+#include "server/url.h"
 #include "usage/report.h"
 #include "values.h"
 
@@ -31,7 +35,15 @@ equally: while work runs among those whose work runs, else among all that hold i
 
   gpusonde usage run.sonde
   gpusonde usage /var/lib/gpusonde/*.sonde --by application --from 2026-11-24T00:00:00 --price 2.50
-  gpusonde usage STATE/hosts/*/*.sonde --by job --format csv > jobs.csv)";
+  gpusonde usage STATE/hosts/*/*.sonde --by job --format csv > jobs.csv
+
+With --server, a running `gpusonde serve`, `up` or `view` answers; all hosts of `serve` together in whole hours of UTC,
+by default the last 24.
+
+  gpusonde usage --server https://gpusonde.example:7171 --token-file token --by user --from 2026-11-01T00:00:00)";
+
+// Reading days of one host takes a while.
+constexpr int64_t kServerTimeoutNs = 60 * kNanosPerSecond;
 
 struct UsageOptions {
   std::vector<std::string> files;
@@ -41,6 +53,7 @@ struct UsageOptions {
   std::optional<double> price;
   SelectionFlags selection;
   convert::ImportOptions reading;  // of traces
+  ServerFlags server;
 };
 
 Status Run(const UsageOptions& options) {
@@ -55,13 +68,26 @@ Status Run(const UsageOptions& options) {
   return {};
 }
 
+Status AskServer(const UsageOptions& options, const ApiServer& server, const std::string& times) {
+  std::string target = options.format == "csv"    ? "usage.csv"
+                       : options.format == "json" ? "usage"
+                                                  : "usage.txt";
+  target += fmt::format("?by={}{}", server::EncodeQueryValue(usage::NameOf(options.sum_by)), times);
+  if (options.price.has_value()) target += fmt::format("&price={}", *options.price);
+  if (options.format == "text") target += fmt::format("&width={}", Terminal::Of(STDOUT_FILENO).width);
+  ASSIGN_OR_RETURN(std::string report, AskApi(server, target));
+  std::erase(report, '\r');  // of CSV; a control character like others that the server could send
+  fmt::print("{}{}", PrintableLines(report), options.format == "json" ? "\n" : "");
+  return {};
+}
+
 }  // namespace
 
 void AddUsage(CLI::App& app, int& exit_status) {
   auto options = std::make_shared<UsageOptions>();
   CLI::App* command = app.add_subcommand("usage", "Sum up who held GPUs, and used or wasted them");
   command->footer(kUsageFooter);
-  command->add_option("FILE", options->files, "Recordings or traces to sum up")->required();
+  command->add_option("FILE", options->files, "Recordings or traces to sum up");
   command
       ->add_option(
           "--by", options->by,
@@ -70,23 +96,31 @@ void AddUsage(CLI::App& app, int& exit_status) {
                       fmt::join(usage::kByNames, ", ")))
       ->capture_default_str();
   command->add_option("--price", options->price, "Of a GPU for an hour: adds what idle time costs")
-      ->check(Number("PRICE", 0, 1e6));
+      ->check(Number("PRICE", 0, usage::kMaxPrice));
   command->add_option("--format", options->format, "text, csv or json")
       ->capture_default_str()
       ->check(OneOf({"text", "csv", "json"}));
   AddTimeFlags(*command, options->selection);
   AddTraceOptions(*command, options->reading);
+  AddServerFlags(*command, "the server at this URL instead of reading files", options->server);
+  AddHostFlag(*command, options->server);
   command->callback([options, &exit_status] {
     const std::optional<usage::SumBy> by = usage::FindBy(options->by);
     if (!by.has_value())
       throw CLI::ValidationError("--by", fmt::format("{} is not one of {} or label:NAME", options->by,
                                                      fmt::join(usage::kByNames, ", ")));
     options->sum_by = *by;
+    if (options->files.empty() == options->server.url.empty())
+      throw CLI::ValidationError("give files, or a server with --server");
+    if (!options->server.url.empty()) {
+      ApiServer server =
+          ParseApiServer("--server", options->server.url, options->server.host, options->server.client);
+      server.timeout_ns = kServerTimeoutNs;
+      exit_status = ExitStatusOf("usage", AskServer(*options, server, ApiTimeParameters(options->selection)));
+      return;
+    }
     exit_status = RunReader({.command = "usage", .files = options->files, .work = [&] {
-                               const Status done = Run(*options);
-                               if (done.has_value()) return kExitOk;
-                               PrintError("usage", done.error());
-                               return kExitFailed;
+                               return ExitStatusOf("usage", Run(*options));
                              }});
   });
 }

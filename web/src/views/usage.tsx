@@ -32,12 +32,13 @@ function choicesOf(usage: Usage): UsageBy[] {
 
 interface Props {
   usage: Usage;
+  csv: string | undefined; // the address of the same as CSV
   view: View;
   nav: Navigation;
 }
 
 // Who held the GPUs in the selected time, and used or wasted them.
-export function UsagePage({ usage, view, nav }: Props) {
+export function UsagePage({ usage, csv, view, nav }: Props) {
   const { total } = usage;
   const setPrice = (text: string) => nav.step({ price: parsePrice(text) });
   return (
@@ -60,6 +61,11 @@ export function UsagePage({ usage, view, nav }: Props) {
           price per hour{" "}
           <input type="text" inputMode="decimal" size={6} placeholder="2.50" value={view.price ?? ""} onChange={(event) => setPrice(event.currentTarget.value)} />
         </label>
+        {csv && usage.groups.length > 0 && (
+          <a href={csv} download="usage.csv" title="The same table, for a spreadsheet">
+            CSV
+          </a>
+        )}
       </header>
       {usage.coverage && <Covered coverage={usage.coverage} />}
       {usage.groups.length === 0 ? (

@@ -19,6 +19,7 @@ export const tests = [
       await page.press("Enter");
       await page.settle();
       assert.match(await text(1), /102$/);
+      assert.match(await page.raw.getByRole("link", { name: "CSV" }).getAttribute("href"), /^api\/v1\/usage\.csv\?by=owner&price=2\.5&from_us=\d+&to_us=\d+$/);
       await page.raw.getByLabel("Sum by").selectOption("job");
       await page.settle();
       assert.equal(page.param("by"), "job");
@@ -47,6 +48,7 @@ export const tests = [
     async run(page, server) {
       await page.raw.waitForSelector(".usage tbody tr");
       assert.ok(server.requests.some((url) => url.includes("usage?by=owner") && !url.includes("host=")));
+      assert.equal(await page.raw.getByRole("link", { name: "CSV" }).getAttribute("href"), "api/v1/usage.csv?by=owner");
       assert.match(await page.text(".usage"), /All 2 hosts, in whole hours, summed until \d\d:\d\d:\d\d\. Not complete: train-08 \(not read yet\)/);
       await page.raw.getByRole("link", { name: "train-07" }).first().click();
       await page.ready();
