@@ -36,7 +36,9 @@ std::optional<int64_t> ParseSeconds(const std::string& text) {
 std::string CheckMoment(const std::string& text) {
   if (ParseSeconds(text).has_value() || ParseUtc(text).has_value()) return "";
   return fmt::format(
-      "'{}' is not a time; give seconds after the start (2.5) or UTC (2026-11-21T01:32:05.123Z)", text);
+      "'{}' is not a time; give seconds after the start (2.5) or UTC (2026-11-21 or "
+      "2026-11-21T01:32:05.123Z)",
+      text);
 }
 
 // `text` has passed CheckMoment.

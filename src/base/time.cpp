@@ -28,11 +28,11 @@ std::optional<int> TakeNumber(std::string_view& text, size_t digits, char separa
   return number;
 }
 
-// ".123Z" or "Z".
+// ".123", or nothing.
 std::optional<int64_t> FractionNs(std::string_view text) {
-  if (text == "Z") return 0;
-  if (text.size() < 3 || text.size() > 11 || text.front() != '.' || text.back() != 'Z') return std::nullopt;
-  std::string digits(text.substr(1, text.size() - 2));
+  if (text.empty()) return 0;
+  if (text.size() < 2 || text.size() > 10 || text.front() != '.') return std::nullopt;
+  std::string digits(text.substr(1));
   digits.resize(9, '0');
   std::string_view rest = digits;
   return TakeNumber(rest, 9, 0);
@@ -71,13 +71,22 @@ std::string FormatUtc(int64_t epoch_ns) {
 }
 
 std::optional<int64_t> ParseUtc(std::string_view text) {
+  constexpr std::string_view kMidnight = "00:00:00";
+  constexpr size_t kDate = std::string_view("2026-11-21").size();
+  std::string_view time = kMidnight;
+  if (text.size() > kDate) {
+    if (text[kDate] != 'T' && text[kDate] != ' ') return std::nullopt;
+    time = text.substr(kDate + 1);
+    if (time.ends_with('Z')) time.remove_suffix(1);
+    text = text.substr(0, kDate);
+  }
   const auto year = TakeNumber(text, 4, '-');
   const auto month = TakeNumber(text, 2, '-');
-  const auto day = TakeNumber(text, 2, 'T');
-  const auto hour = TakeNumber(text, 2, ':');
-  const auto minute = TakeNumber(text, 2, ':');
-  const auto second = TakeNumber(text, 2, 0);
-  const auto fraction_ns = FractionNs(text);
+  const auto day = TakeNumber(text, 2, 0);
+  const auto hour = TakeNumber(time, 2, ':');
+  const auto minute = TakeNumber(time, 2, ':');
+  const auto second = TakeNumber(time, 2, 0);
+  const auto fraction_ns = FractionNs(time);
   if (!year || !month || !day || !hour || !minute || !second || !fraction_ns) return std::nullopt;
   if (*hour > 23 || *minute > 59 || *second > 59) return std::nullopt;
   const std::chrono::year_month_day date(std::chrono::year(*year),

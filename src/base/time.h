@@ -29,8 +29,9 @@ constexpr int64_t kClockStepNs = 500 * kNanosPerMilli;
 // Formats as "2026-11-21T01:32:05.123Z": UTC, milliseconds.
 std::string FormatUtc(int64_t epoch_ns);
 
-// Parses to ns since the epoch; up to nine fractional digits. Nullopt for any other text, a day that doesn't
-// exist, or a year before 1678 or after 2261 (the range of 64 bits).
+// Parses to ns since the epoch: "2026-11-21", at midnight, or with a time of up to nine fractional digits,
+// "2026-11-21T01:32:05.123Z". The Z may be missing, and a space may stand for the T. Nullopt for any other
+// text, a day that doesn't exist, or a year before 1678 or after 2261 (the range of 64 bits).
 std::optional<int64_t> ParseUtc(std::string_view text);
 
 }  // namespace gpusonde
