@@ -227,6 +227,7 @@ class Accountant {
       return;
     }
     if (!program_.family.contains(who)) {
+      if (!who.IsZero()) account_.waited_outside[who] += ns;
       states[State::kWaiting] += ns;
       account_.idle[State::kWaiting] += ns;
       return;
@@ -413,6 +414,7 @@ void PathAccount::Add(const PathAccount& other, double factor) {
   }
   for (const auto& [who, ns] : other.behind) behind[who] += factor * ns;
   for (const auto& [who, ns] : other.stopped_by) stopped_by[who] += factor * ns;
+  for (const auto& [who, ns] : other.waited_outside) waited_outside[who] += factor * ns;
   for (const auto& [who, ns] : other.loaders_behind) loaders_behind[who] += factor * ns;
 }
 
@@ -420,6 +422,7 @@ double PathAccount::RemoveIdle() {
   const double taken = idle.total();
   for (size_t i = 0; i < kStates; ++i) states.ns[i] -= idle.ns[i];
   idle = {};
+  waited_outside.clear();  // all of it is idle time
   launch_thread_asleep = 0;
   return taken;
 }

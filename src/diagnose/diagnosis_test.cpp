@@ -313,6 +313,15 @@ TEST_F(DiagnosisTest, AbstainsWhenMostOfTheExcessIsUnexplained) {
   EXPECT_EQ(reports[0].incident.cause, kAbstain);
 }
 
+TEST_F(DiagnosisTest, AWaitForAProcessOutsideIsNoCauseButNamesIt) {
+  const auto reports = Disturb({.outside_ns = 30 * kMs});
+  ASSERT_EQ(reports.size(), 1u);
+  EXPECT_EQ(reports[0].incident.cause, kAbstain);
+  EXPECT_THAT(
+      reports[0].incident.sentence,
+      HasSubstr("in \"Waiting\", for stress (process 99) in /batch.slice. The flame graph of its waits"));
+}
+
 TEST(Explain, SharesAreOfTheLostTimeAndTinyOrHugeRatiosAreNotPrinted) {
   Situation situation{.onset_ns = kBegin, .slowdown = 1.002, .signals_known = true};
   situation.before[State::kCpu] = 30e6;

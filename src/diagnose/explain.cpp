@@ -28,15 +28,43 @@ State LargestExcess(const Situation& situation) {
   return largest;
 }
 
+// ", for holder.py (process 123)": the process outside the program that ended most of the waits.
+std::string ForWhom(const Situation& situation) {
+  constexpr double kMost = 0.5;
+  const auto who = LargestRises(situation.outside_before, situation.outside_during, false);
+  if (who.empty() || who.front().second < kMost * situation.excess(State::kWaiting)) return "";
+  return fmt::format(", for {}", NameActor(who.front().first));
+}
+
 std::string Abstain(const Situation& situation) {
   if (!situation.signals_known) return "No cause: no host signals of this program were received";
   if (situation.before.total() <= 0) return "No cause: there are no clean steps to compare with";
   const State largest = LargestExcess(situation);
   const double excess_ns = situation.excess_ns();
   if (excess_ns <= 0) return "No cause: steps are back to normal";
-  return fmt::format("No known cause explains it: {} of the {} that each step lost are in \"{}\"",
+  return fmt::format("No known cause explains it: {} of the {} that each step lost are in \"{}\"{}",
                      Percent(situation.excess(largest), situation.lost_ns()), Millis(situation.lost_ns()),
-                     model::InfoOf(MetricOf(largest)).label);
+                     model::InfoOf(MetricOf(largest)).label,
+                     largest == State::kWaiting ? ForWhom(situation) : "");
+}
+
+// Where to look next, after Abstain. Empty where nothing better is known than the account.
+std::string NextStep(const Situation& situation) {
+  if (!situation.signals_known || situation.excess_ns() <= 0) return "";
+  switch (LargestExcess(situation)) {
+    case State::kWaiting:
+    case State::kSleeping:
+    case State::kBlocked:
+      return " The flame graph of its waits in this time shows where in the program they are.";
+    case State::kCpu:
+    case State::kLoader:
+      return " The flame graph of its CPU time, compared with a time before, shows what has grown.";
+    case State::kGpuRun:
+    case State::kGpuCopy:
+      return " Its GPU time, compared with a time before, shows which kernels or copies have grown.";
+    default:
+      return "";
+  }
 }
 
 // "Steps slowed 2.2×". For an unfinished step with a large ratio, which only says how long it has lasted, the
@@ -134,6 +162,7 @@ Explanation Explain(const Situation& situation, std::span<const Candidate> cause
   } else {
     explanation.confidence = causes.empty() ? 1 : 1 - causes.front().confidence;
     why = Abstain(situation);
+    advice = NextStep(situation);
   }
   explanation.sentence = fmt::format("{} from {}. {}.{}", HowSlow(situation), ClockOf(start_ns), why, advice);
   AddAccount(situation, explanation.evidence);

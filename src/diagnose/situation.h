@@ -56,6 +56,8 @@ struct Situation {
   double own_threads_before = 0, own_threads_during = 0;
   // Time in which the critical path was stopped, by who let it continue; ns per step.
   Shares stopped_before, stopped_during;
+  // Time in which it waited for a process outside the program and its job; ns per step.
+  Shares outside_before, outside_during;
   Shares disk_before, disk_during;  // bytes per second
   // Bytes per second that had to queue for a network device; the ranks of the job count as `own`, too.
   Shares network_before, network_during;

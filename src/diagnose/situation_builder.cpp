@@ -102,6 +102,8 @@ Situation BuildSituation(const IncidentView& incident, const SituationContext& c
   situation.own_threads_during = per_step * during.own_threads;
   situation.stopped_before = SharesOf(before.stopped_by, per_step, context);
   situation.stopped_during = SharesOf(during.stopped_by, per_step, context);
+  situation.outside_before = SharesOf(before.waited_outside, per_step, context);
+  situation.outside_during = SharesOf(during.waited_outside, per_step, context);
   for (const auto& [who, rank] : during.ranks) {
     const auto was = before.ranks.find(who);
     situation.ranks.push_back(DescribeRank(who, was == before.ranks.end() ? nullptr : &was->second, rank,

@@ -180,6 +180,8 @@ std::string WriteSituation(const Situation& situation) {
   WriteShares(json, "cpu_during", situation.cpu_during);
   WriteShares(json, "stopped_before", situation.stopped_before);
   WriteShares(json, "stopped_during", situation.stopped_during);
+  WriteShares(json, "outside_before", situation.outside_before);
+  WriteShares(json, "outside_during", situation.outside_during);
   WriteShares(json, "disk_before", situation.disk_before);
   WriteShares(json, "disk_during", situation.disk_during);
   WriteShares(json, "network_before", situation.network_before);
@@ -224,6 +226,8 @@ Result<Situation> ReadSituation(std::string_view line) {
   reader.Read(json, "cpu_during", situation.cpu_during);
   reader.ReadIfPresent(json, "stopped_before", situation.stopped_before);
   reader.ReadIfPresent(json, "stopped_during", situation.stopped_during);
+  reader.ReadIfPresent(json, "outside_before", situation.outside_before);
+  reader.ReadIfPresent(json, "outside_during", situation.outside_during);
   reader.Read(json, "disk_before", situation.disk_before);
   reader.Read(json, "disk_during", situation.disk_during);
   reader.Read(json, "network_before", situation.network_before);

@@ -42,6 +42,7 @@ class World {
     int64_t loader_hidden_ns = 0;           // it runs while nothing waits for it
     int64_t blocked_io_ns = 0;
     int64_t stopped_ns = 0;               // by a stranger
+    int64_t outside_ns = 0;               // it waits until the stranger wakes it
     int64_t network_ns = 0;               // until a packet of unknown origin arrives
     int64_t rank_runs_ns = 0;             // while the launch thread waits for its packet
     int64_t rank_behind_stranger_ns = 0;  // before it runs, also waited for
@@ -79,6 +80,7 @@ class World {
     Spend("thread.waiting", step.loader_behind_stranger_ns + step.loader_runs_ns, loader);
     Spend("thread.blocked_io", step.blocked_io_ns, std::nullopt);
     Spend("thread.stopped", step.stopped_ns, stranger);
+    Spend("thread.waiting", step.outside_ns, stranger);
     Spend("thread.network", step.network_ns, std::nullopt);
     if (step.rank_behind_stranger_ns > 0)
       AddSignal("thread.run_queue", now_ns_, step.rank_behind_stranger_ns, rank, kRankLaunchThread, stranger);

@@ -248,6 +248,34 @@ TEST_F(HostSignalsTest, AWaitForAnotherTargetNamesIt) {
   EXPECT_GE(waited_for_child_ns, 150 * kNanosPerMilli);
 }
 
+TEST_F(HostSignalsTest, AWaitThatAProcessOutsideEndsNamesIt) {
+  int go[2], done[2];
+  ASSERT_EQ(::pipe(go), 0);
+  ASSERT_EQ(::pipe(done), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    char byte = 0;
+    (void)!::read(go[0], &byte, 1);
+    Burn(200 * kNanosPerMilli);
+    (void)!::write(done[1], "1", 1);
+    ::_exit(0);
+  }
+  StartAgain();
+  ASSERT_EQ(::write(go[1], "1", 1), 1);
+  char byte = 0;
+  ASSERT_EQ(::read(done[0], &byte, 1), 1);
+  int64_t waited_ns = 0;
+  ASSERT_TRUE(signals_
+                  ->Drain(sources::VisitOnly([&](const SignalSum& sum) {
+                    if (sum.tid == ::gettid() && sum.signal == GPUSONDE_SIGNAL_WAITING && sum.other == child)
+                      waited_ns += sum.amount;
+                  }))
+                  .has_value());
+  ::waitpid(child, nullptr, 0);
+  EXPECT_GE(waited_ns, 150 * kNanosPerMilli);
+}
+
 // Of a child that computes: the time of its stops that this process ended.
 class StoppedChildTest : public HostSignalsTest {
  protected:

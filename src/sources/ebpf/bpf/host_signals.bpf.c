@@ -399,6 +399,18 @@ static __always_inline bool sends(struct task_struct *task) {
   }
 }
 
+/* Looking for the name of who ends a wait takes half a microsecond: only for waits that matter. */
+#define SHORTEST_NAMED_WAIT_NS 1000000
+
+/* The pid of the process that wakes a thread, in a system call of its own: an interrupt hits any process. It
+ * may also hit one within a call, which is then named in error, but a different one each time. */
+static __always_inline __u32 name_outside_waker(void) {
+  struct task_struct *task = bpf_get_current_task_btf();
+  const struct cpu *cpu = here();
+  if (!cpu || cpu->hard_ns || cpu->soft_ns || !task->mm || system_call_of(task) < 0) return 0;
+  return name_current();
+}
+
 SEC("tp_btf/sched_waking")
 int BPF_PROG(signal_waking, struct task_struct *task) {
   const __u32 tid = task->pid;
@@ -416,7 +428,11 @@ int BPF_PROG(signal_waking, struct task_struct *task) {
   }
   const __u32 waker_tid = (__u32)bpf_get_current_pid_tgid();
   const struct thread *waker = bpf_map_lookup_elem(&threads, &waker_tid);
-  if (waker) thread->waker = waker->pid;
+  if (waker)
+    thread->waker = waker->pid;
+  else if (thread->signal == GPUSONDE_SIGNAL_WAITING &&
+           thread->woken_ns - thread->since_ns >= SHORTEST_NAMED_WAIT_NS)
+    thread->waker = name_outside_waker();
   return 0;
 }
 
