@@ -332,6 +332,7 @@ void Detector::Open(size_t onset) {
     return;
   open_ = true;
   onset_ns_ = recent_[onset].start_ns;
+  evident_ns_ = recent_.back().end_ns;
   held_.clear();
 }
 
@@ -354,7 +355,8 @@ bool Detector::Recovered() {
   if (count < kDetector.calm.steps || now_ns - since_ns < kDetector.calm.ns) return false;
   const double clean = kDetector.calm.clean_factor * CleanShareAbove(1 + Excess() / 2);
   const double share = static_cast<double>(slow) / static_cast<double>(count);
-  recovered_ns_ = share > clean ? calm_since_ns : since_ns;
+  // Where clean steps are as irregular, the calm may seem to begin within the steps that were detected.
+  recovered_ns_ = share > clean ? calm_since_ns : std::max(since_ns, std::min(evident_ns_, now_ns));
   return share <= std::max(kDetector.calm.slow_share.value, clean) &&
          ns / usual_ns - 1 < std::max(kDetector.calm.excess * Excess(), (kDetector.min.slowdown - 1) / 2);
 }
@@ -387,7 +389,7 @@ std::optional<int64_t> Detector::WorseSince() const {
 }
 
 void Detector::Split() {
-  recovered_ns_ = onset_ns_ = std::exchange(worse_since_ns_, 0);
+  recovered_ns_ = onset_ns_ = evident_ns_ = std::exchange(worse_since_ns_, 0);
   slow_ns_ = usual_ns_ = 0;
   for (const Recent& step : recent_) {
     if (step.start_ns < onset_ns_) continue;
@@ -407,7 +409,7 @@ Detector::Verdict Detector::Overrun(int64_t start_ns, int64_t now_ns) {
       age_ns < kDetector.overrun.factor * clean_ratios_.back() * usual_ns)
     return Verdict::kClean;
   open_ = true;
-  onset_ns_ = start_ns;
+  onset_ns_ = evident_ns_ = start_ns;
   slow_ns_ = age_ns;
   usual_ns_ = usual_ns;
   held_.clear();

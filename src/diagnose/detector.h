@@ -121,6 +121,7 @@ class Detector {
 
   bool open_ = false;
   int64_t onset_ns_ = 0, recovered_ns_ = 0;
+  int64_t evident_ns_ = 0;             // end of the steps by which it was detected
   int64_t worse_since_ns_ = 0;         // 0: it isn't
   double slow_ns_ = 0, usual_ns_ = 0;  // of the steps since the onset
   int unknown_steps_ = 0;              // consecutive steps of unknown types since then

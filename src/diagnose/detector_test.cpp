@@ -35,6 +35,7 @@ class DetectorTest : public testing::Test {
 
   Detector detector_;
   int64_t now_ns_ = kNanosPerSecond;
+  int64_t detected_ns_ = 0;
   std::mt19937 random_{7};
   std::normal_distribution<double> normal_;
 };
@@ -183,6 +184,24 @@ TEST_F(DetectorTest, AnIncidentOfStronglyVaryingStepsEndsToo) {
   for (int i = 0; i < 400 && !closed; ++i) closed = Step(20, 0.2) == Detector::Verdict::kClosed;
   EXPECT_TRUE(closed);
   EXPECT_NEAR(static_cast<double>(detector_.recovered_ns() - over_ns) / kMs, 0, 2000);
+}
+
+// One step in ten is longer anyway, so a short slow-down soon looks like the calm after it.
+TEST_F(DetectorTest, AnIncidentLastsAtLeastAsLongAsItTookToDetect) {
+  const auto irregular = [this](int steps, int every) {
+    auto verdict = Detector::Verdict::kClean;
+    for (int i = 1; i <= steps && verdict != Detector::Verdict::kClosed; ++i)
+      if (verdict = Step(i % every == 0 ? 18 : 12, 0.01);
+          verdict == Detector::Verdict::kSlow && detected_ns_ == 0)
+        detected_ns_ = now_ns_;
+    return verdict;
+  };
+  irregular(1000, 10);
+  ASSERT_EQ(detected_ns_, 0);
+  irregular(40, 2);
+  ASSERT_GT(detected_ns_, 0);
+  ASSERT_EQ(irregular(1000, 10), Detector::Verdict::kClosed);
+  EXPECT_GE(detector_.recovered_ns(), detected_ns_);
 }
 
 TEST_F(DetectorTest, SlowStepsDoNotChangeTheBaseline) {
