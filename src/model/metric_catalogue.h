@@ -318,9 +318,10 @@ inline constexpr std::array kMetricCatalogue = {
     MetricInfo{Metric::kThreadStopped, "thread.stopped", "Stopped", "ns", MetricKind::kSum, "eBPF",
                "time in which a thread was stopped by a signal, a tracer or a frozen cgroup; `other` is the "
                "process that let it continue"},
-    MetricInfo{Metric::kThreadWaiting, "thread.waiting", "Waiting", "ns", MetricKind::kSum, "eBPF",
-               "time in which a thread waited until it was woken; `other` is the profiled process that woke "
-               "it, if any"},
+    MetricInfo{
+        Metric::kThreadWaiting, "thread.waiting", "Waiting", "ns", MetricKind::kSum, "eBPF",
+        "time in which a thread waited until it was woken; `other` is the process that woke it, if it is "
+        "profiled or the wait took a millisecond"},
 };
 
 // The metric with this name; empty for a name that this version doesn't know.
