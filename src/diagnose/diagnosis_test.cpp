@@ -10,6 +10,7 @@
 
 #include "diagnose/explain.h"
 #include "diagnose/print.h"
+#include "diagnose/rank.h"
 #include "diagnose/testing/world.h"
 #include "model/batch_rows.h"
 
@@ -320,6 +321,18 @@ TEST_F(DiagnosisTest, AWaitForAProcessOutsideIsNoCauseButNamesIt) {
   EXPECT_THAT(
       reports[0].incident.sentence,
       HasSubstr("in \"Waiting\", for stress (process 99) in /batch.slice. The flame graph of its waits"));
+}
+
+TEST(Explain, AnotherReasonForTheSameTimeIsNoSecondCause) {
+  Situation situation{.onset_ns = kBegin, .slowdown = 2.3, .signals_known = true};
+  situation.before[State::kCpu] = 10e6;
+  situation.during[State::kCpu] = 23e6;
+  const std::vector<Candidate> causes = Rank(situation);
+  ASSERT_EQ(causes.size(), 2u);
+  EXPECT_EQ(causes[0].cause->id, CauseId::kMoreCpuWork);
+  EXPECT_EQ(causes[1].cause->id, CauseId::kSlowCpu);
+  EXPECT_GT(causes[1].confidence, 0.5);
+  EXPECT_THAT(Explain(situation, causes, kBegin).sentence, Not(HasSubstr("Also")));
 }
 
 TEST(Explain, SharesAreOfTheLostTimeAndTinyOrHugeRatiosAreNotPrinted) {

@@ -144,6 +144,17 @@ bool IsExplained(const Situation& situation, std::span<const Candidate> causes) 
   return unexplained <= kWeights.ranking.max_unexplained * situation.lost_ns();
 }
 
+// Whether two causes explain the same time, so that one of them is right, and not both.
+bool IsAlternative(const Candidate& first, const Candidate& other) {
+  const auto within = [](std::span<const State> states, std::span<const State> all) {
+    return std::ranges::all_of(states,
+                               [&](State state) { return std::ranges::find(all, state) != all.end(); });
+  };
+  constexpr double kAll = 1.05;  // of the lost time; causes of different times explain less together
+  return first.share + other.share > kAll && (within(other.cause->states, first.cause->states) ||
+                                              within(first.cause->states, other.cause->states));
+}
+
 }  // namespace
 
 Explanation Explain(const Situation& situation, std::span<const Candidate> causes, int64_t start_ns) {
@@ -155,7 +166,7 @@ Explanation Explain(const Situation& situation, std::span<const Candidate> cause
     why = TextOf(causes.front());
     advice = fmt::format(" {}", causes.front().cause->advice);
     for (const Candidate& also : causes.subspan(1)) {
-      if (also.confidence < kWeights.ranking.min_confidence) continue;
+      if (also.confidence < kWeights.ranking.min_confidence || IsAlternative(causes.front(), also)) continue;
       why += ". Also " + TextOf(also);
       advice += fmt::format(" {}", also.cause->advice);
     }
