@@ -119,9 +119,12 @@ Detector::Verdict Detector::Ingest(const Step& step) {
   if (!open_ && MeanIsHigh(kDetector.mean.long_window_ns))
     Open(LikeliestOnset(kDetector.mean.long_window_ns, HUGE_VAL));
   if (open_) return Verdict::kSlow;
-  if ((Suspicious() || mean_is_high) && baseline_ns_ >= kDetector.min.warm_up_ns) return Verdict::kSuspect;
   held_.push_back(step);
-  if (held_.size() > kDetector.baseline.hold) {
+  if (held_.size() > kDetector.baseline.max) held_.pop_front();
+  if ((Suspicious() || mean_is_high) && baseline_ns_ >= kDetector.min.warm_up_ns) return Verdict::kSuspect;
+  // A suspicion that has passed was none: without its steps, the longer half of those that vary in cycles
+  // would be missing in the baseline, and the shorter half would become what is usual.
+  while (held_.size() > kDetector.baseline.hold) {
     Learn(held_.front());
     held_.pop_front();
   }

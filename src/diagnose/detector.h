@@ -25,8 +25,9 @@ namespace gpusonde::diagnose {
 //
 // The thresholds of the CUSUMs come from a circular block bootstrap of the process's own clean steps (Politis
 // and Romano 1992): steps that vary in clusters need a larger shift to be called slow. The thresholds of the
-// means come from the variation of the means of 1, 2, 4, … clean steps. The baseline isn't updated while a
-// shift is suspected. Deterministic: the random generator has a fixed seed. Not thread-safe.
+// means come from the variation of the means of 1, 2, 4, … clean steps. Steps under suspicion join the
+// baseline when it passes, and never if an incident follows. Deterministic: the random generator has a fixed
+// seed. Not thread-safe.
 class Detector {
  public:
   struct Step {

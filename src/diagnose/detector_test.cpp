@@ -3,8 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <random>
+#include <utility>
+#include <vector>
 
 #include "base/testing/units.h"
 #include "base/time.h"
@@ -51,6 +54,23 @@ TEST_F(DetectorTest, ASlowStartDoesNotHideALaterSlowdownOfItsSize) {
   EXPECT_EQ(Slow(75, 40, 0.6), 0);
   EXPECT_EQ(Slow(600, 20, 0.6), 0);
   EXPECT_GT(Slow(100, 40, 0.6), 50);
+}
+
+// Sentences sorted into batches of like length: in each cycle steps grow from a third to three times.
+TEST_F(DetectorTest, StepsThatComeInCyclesAreNotSlowButTwiceAsLongOnesAre) {
+  const auto slow = [this](int cycles, double mean_ms, int first = 0) {
+    int count = 0;
+    for (int i = 0; i < cycles; ++i) {
+      std::vector<double> lengths(120);
+      for (double& length : lengths) length = std::exp(0.4 * normal_(random_));
+      std::ranges::sort(lengths);
+      lengths.erase(lengths.begin(), lengths.begin() + std::exchange(first, 0));
+      for (const double length : lengths) count += Slow(1, mean_ms * length, 0.02);
+    }
+    return count;
+  };
+  EXPECT_EQ(slow(200, 12, 70), 0);
+  EXPECT_GT(slow(10, 24), 300);
 }
 
 // A host's clocks drift: for a while all steps are a little shorter, or longer. Their small variation within
