@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The Debian package: lintian, and installed, upgraded, removed and purged in a Debian of its own (debootstrap)."""
 
+import json
 import os
 import pathlib
 import re
@@ -76,6 +77,11 @@ class Debian(unittest.TestCase):
         self.assertEqual(units, sorted(path.name for path in (ROOT / "deploy/systemd").glob("*.service")))
         enabled = [path for path in (root / "etc/systemd").rglob("gpusonde*")]
         self.assertEqual(enabled, [], "installing starts and enables nothing")
+        device = json.loads((root / "etc/cdi/gpusonde.json").read_text())
+        (mount,) = device["devices"][0]["containerEdits"]["mounts"]
+        self.assertTrue((root / mount["hostPath"].lstrip("/")).is_file(), mount)
+        drop_in = (root / "usr/share/doc/gpusonde/examples/gpusonde-profile.conf").read_text()
+        self.assertIn(f"CUDA_INJECTION64_PATH={mount['hostPath']}\n", drop_in)
 
         kept = root / "var/lib/gpusonde/2026-11-25.sonde"
         kept.parent.mkdir()
@@ -85,7 +91,7 @@ class Debian(unittest.TestCase):
         for action in ("--remove", "--purge"):
             done = inside("dpkg", action, "gpusonde")
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        left = [str(path.relative_to(root)) for path in [*(root / "usr").rglob("*gpusonde*"), *(root / "lib").rglob("*gpusonde*")]]
+        left = [str(path.relative_to(root)) for folder in ("etc", "lib", "usr") for path in (root / folder).rglob("*gpusonde*")]
         self.assertEqual(left, [])
         self.assertEqual(kept.read_text(), "what up collected", "data are the user's")
 
