@@ -25,15 +25,32 @@ MACHINE = f"simgpu-deploy-{os.getpid()}"
 # The program to sample belongs to root, where no other user may read it; the one with GPU work to another user.
 WORKLOADS = {
     "sampled": "ExecStart=/var/lib/secret/hotpaths --seconds 120\nStandardOutput=null\n",
-    "gpu": f"User=games\nEnvironment=SIMGPU_MACHINE={MACHINE} CUDA_INJECTION64_PATH=/opt/gpusonde/lib/libgpusonde-inject.so\n"
-           "ExecStart=/opt/gpusonde/bin/simgpu run -- /opt/gpusonde/bin/gpusonde-hpc --seconds 120\nStandardOutput=null\n"}
+    **dict.fromkeys(("gpu", "confined"),
+                    f"User=games\nEnvironment=SIMGPU_MACHINE={MACHINE} CUDA_INJECTION64_PATH=/other/tool.so\n"
+                    "ExecStart=/opt/gpusonde/bin/simgpu run -- /opt/gpusonde/bin/gpusonde-hpc --seconds 120\nStandardOutput=null\n")}
+# A service may do little; a system call that it may not make kills it.
+WORKLOADS["confined"] += """\
+CapabilityBoundingSet=
+NoNewPrivileges=yes
+ProtectSystem=strict
+ProtectHome=yes
+PrivateTmp=yes
+LockPersonality=yes
+MemoryDenyWriteExecute=yes
+RestrictAddressFamilies=AF_UNIX
+RestrictNamespaces=yes
+RestrictRealtime=yes
+SystemCallArchitectures=native
+SystemCallFilter=@system-service
+"""
+PROFILED = ("gpu", "confined")  # by the drop-in
 NAMES_SQL = """
     SELECT sum((f.name LIKE 'hotpaths::hash_block%')::int) > 0 AS others_functions,
            sum((l.kind = 'kernel' AND f.name NOT LIKE '[%')::int) > 0 AS kernel_functions
     FROM samples JOIN stacks USING (stack), unnest(stacks.locations) AS part(location)
     JOIN locations AS l ON l.location = part.location JOIN functions AS f ON f.function = l.functions[1]"""
 GPU_SQL = """
-    SELECT count(*) > 0 AS kernels FROM kernels JOIN processes USING (process) WHERE processes.name = 'gpusonde-hpc'"""
+    SELECT count(DISTINCT process) AS profiled FROM kernels JOIN processes USING (process) WHERE processes.name = 'gpusonde-hpc'"""
 
 
 def free_port():
@@ -96,6 +113,9 @@ class Units(program.TestCase):
         (units / "network-online.target").write_text("[Unit]\n")
         for name, content in WORKLOADS.items():
             (units / f"{name}.service").write_text(f"[Service]\n{content}")
+        for name in PROFILED:
+            (units / f"{name}.service.d").mkdir()
+            shutil.copy(UNITS / "gpusonde-profile.conf", units / f"{name}.service.d")
         for unit in MOST_EXPOSED:
             (units / f"{unit}.service.d").mkdir()
             (units / f"{unit}.service.d/test.conf").write_text(
@@ -148,9 +168,11 @@ class Units(program.TestCase):
             return None
 
     def await_work(self, unit, host=()):
-        """Waits until the unit has kernels, and samples of the other user's program with names."""
+        """Waits until the unit has kernels of each service, and samples of the other user's program with names."""
         deadline = time.monotonic() + 90
         while not ((seen := self.ask(unit, "?".join(("overview", *host)))) and seen["samples"] > 100 and seen["kernels"] > 0 and
+                   (users := self.ask(unit, "&".join(("processes?gpus=1", *host)))) and
+                   sum(any(gpu["kernels"] for gpu in user["gpus"]) for user in users["processes"]) >= len(PROFILED) and
                    (tree := self.ask(unit, "&".join(("flamegraph?type=cpu", *host)))) and
                    any("hotpaths::hash_block" in text for text in tree["strings"])):
             self.assertLess(time.monotonic(), deadline, f"{unit}: {seen}\n{self.logs()}")
@@ -177,7 +199,7 @@ class Units(program.TestCase):
         for days in ("gpusonde/days", "gpusonde-serve/hosts/node"):
             (day,) = (self.state / "private" / days).glob("*.sonde")
             self.assertEqual(self.query(NAMES_SQL, day), [{"others_functions": True, "kernel_functions": True}], days)
-            self.assertEqual(self.query(GPU_SQL, day), [{"kernels": True}], days)
+            self.assertEqual(self.query(GPU_SQL, day), [{"profiled": len(PROFILED)}], days)
 
 
 if __name__ == "__main__":
