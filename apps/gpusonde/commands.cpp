@@ -6,6 +6,7 @@
 
 namespace gpusonde::app {
 
+void AddAdmission(CLI::App& app, int& exit_status);
 void AddAgent(CLI::App& app, int& exit_status);
 void AddAnalyze(CLI::App& app, int& exit_status);
 void AddCompare(CLI::App& app, int& exit_status);
@@ -28,13 +29,13 @@ void AddView(CLI::App& app, int& exit_status);
 
 std::span<const Command> AllCommands() {
   static constexpr std::array kCommands = {
-      Command{"agent", AddAgent},       Command{"analyze", AddAnalyze}, Command{"compare", AddCompare},
-      Command{"diagnose", AddDiagnose}, Command{"doctor", AddDoctor},   Command{"export", AddExport},
-      Command{"files", AddFiles},       Command{"fleet", AddFleet},     Command{"import", AddImport},
-      Command{"lines", AddLines},       Command{"mcp", AddMcp},         Command{"query", AddQuery},
-      Command{"record", AddRecord},     Command{"serve", AddServe},     Command{"token", AddToken},
-      Command{"top", AddTop},           Command{"up", AddUp},           Command{"usage", AddUsage},
-      Command{"view", AddView},
+      Command{"admission", AddAdmission}, Command{"agent", AddAgent},       Command{"analyze", AddAnalyze},
+      Command{"compare", AddCompare},     Command{"diagnose", AddDiagnose}, Command{"doctor", AddDoctor},
+      Command{"export", AddExport},       Command{"files", AddFiles},       Command{"fleet", AddFleet},
+      Command{"import", AddImport},       Command{"lines", AddLines},       Command{"mcp", AddMcp},
+      Command{"query", AddQuery},         Command{"record", AddRecord},     Command{"serve", AddServe},
+      Command{"token", AddToken},         Command{"top", AddTop},           Command{"up", AddUp},
+      Command{"usage", AddUsage},         Command{"view", AddView},
   };
   return kCommands;
 }

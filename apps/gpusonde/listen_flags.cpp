@@ -7,7 +7,7 @@
 
 namespace gpusonde::app {
 
-void AddListenFlags(CLI::App& command, ListenFlags& flags) {
+void AddTlsFlags(CLI::App& command, ListenFlags& flags) {
   CLI::Option* const certificate =
       command.add_option("--tls-cert", flags.certificate,
                          "PEM file with the certificate (and those above it) to use TLS with [none]");
@@ -15,6 +15,10 @@ void AddListenFlags(CLI::App& command, ListenFlags& flags) {
       command.add_option("--tls-key", flags.key, "PEM file with the certificate's key [none]");
   certificate->needs(key);
   key->needs(certificate);
+}
+
+void AddListenFlags(CLI::App& command, ListenFlags& flags) {
+  AddTlsFlags(command, flags);
   command.add_option("--tokens", flags.tokens,
                      "File with the tokens that give access, which `gpusonde token new` adds to [none]");
   command.add_flag(

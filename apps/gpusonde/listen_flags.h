@@ -21,6 +21,9 @@ struct ListenFlags {
   bool insecure = false;
 };
 
+// Adds --tls-cert and --tls-key to a command.
+void AddTlsFlags(CLI::App& command, ListenFlags& flags);
+
 // Adds --tls-cert, --tls-key, --tokens and --insecure to a command.
 void AddListenFlags(CLI::App& command, ListenFlags& flags);
 

@@ -16,6 +16,7 @@ import sys
 import tree
 
 ALLOWED = {
+    "admission": {"server"},
     "agent": {"diagnose", "sources", "spool"},
     "analyze": {"importers"},
     "base": set(),

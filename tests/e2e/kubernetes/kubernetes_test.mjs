@@ -7,11 +7,15 @@ import { join, resolve } from 'node:path';
 import { parseAllDocuments } from 'yaml';
 
 const ROOT = resolve('../../..');
-const rendered = execFileSync('kubectl', ['kustomize', join(ROOT, 'deploy/kubernetes')], { encoding: 'utf8' });
-const objects = parseAllDocuments(rendered, { version: '1.1' }).map((document) => document.toJS());
+const render = (folder) => parseAllDocuments(execFileSync('kubectl', ['kustomize', join(ROOT, folder)], { encoding: 'utf8' }),
+  { version: '1.1' }).map((document) => document.toJS());
+const base = render('deploy/kubernetes');
+const admissionObjects = render('deploy/kubernetes/admission');
+const objects = [...base, ...admissionObjects];
 const of = (kind, name) => objects.find((object) => object.kind === kind && object.metadata.name === name);
 const agent = of('DaemonSet', 'gpusonde-agent').spec.template.spec;
 const server = of('Deployment', 'gpusonde-server').spec.template.spec;
+const admission = of('Deployment', 'gpusonde-admission').spec.template.spec;
 
 // The compiler's messages about objects, each with the type that Kubernetes has for its kind.
 function complaints(objects) {
@@ -19,7 +23,8 @@ function complaints(objects) {
   try {
     symlinkSync(resolve('node_modules'), join(folder, 'node_modules'));
     writeFileSync(join(folder, 'objects.ts'), objects.map((object, i) => {
-      const path = object.apiVersion.includes('/') ? object.apiVersion : `core/${object.apiVersion}`;
+      // Its folders have the group's first name.
+      const path = object.apiVersion.includes('/') ? object.apiVersion.replace(/\.[^/]*/, '') : `core/${object.apiVersion}`;
       return `export const object${i}: import('kubernetes-types/${path}').${object.kind} = ${JSON.stringify(object, null, 1)};\n`;
     }).join(''));
     const done = spawnSync(join(ROOT, 'web/node_modules/.bin/tsc'), ['--noEmit', '--strict', '--skipLibCheck', '--module',
@@ -33,9 +38,16 @@ function complaints(objects) {
 
 const tests = {
   'every object has the type of its kind'() {
-    assert.deepEqual(objects.map((object) => object.kind).sort(),
+    assert.deepEqual(base.map((object) => object.kind).sort(),
       ['DaemonSet', 'Deployment', 'Namespace', 'PersistentVolumeClaim', 'Service', 'ServiceAccount']);
-    assert.equal(complaints(objects), '');
+    assert.deepEqual(admissionObjects.map((object) => object.kind).sort(), ['Deployment', 'MutatingWebhookConfiguration', 'Service']);
+    // kubernetes-types lacks two members of a webhook's rules, which a test of their own compares.
+    const typed = structuredClone(objects);
+    for (const { webhooks = [] } of typed) for (const { rules } of webhooks) for (const rule of rules) {
+      delete rule.resources;
+      delete rule.scope;
+    }
+    assert.equal(complaints(typed), '');
   },
 
   'an unknown key or a wrong type would be found'() {
@@ -57,7 +69,7 @@ const tests = {
   },
 
   'every volume is mounted, and every mount is a volume'() {
-    for (const pod of [agent, server]) {
+    for (const pod of [agent, server, admission]) {
       const mounts = pod.containers.flatMap((container) => container.volumeMounts.map((mount) => mount.name));
       assert.deepEqual([...new Set(mounts)].sort(), pod.volumes.map((volume) => volume.name).sort());
     }
@@ -85,11 +97,30 @@ const tests = {
     for (const probe of [container.livenessProbe, container.readinessProbe]) assert.equal(probe.httpGet.scheme, 'HTTPS');
   },
 
+  'the webhook is asked where its service listens, about new pods with the label only, and stops none'() {
+    const [webhook] = of('MutatingWebhookConfiguration', 'gpusonde-admission').webhooks;
+    const service = of('Service', 'gpusonde-admission');
+    const source = readFileSync(join(ROOT, 'src/admission/webhook.h'), 'utf8');
+    assert.deepEqual(webhook.clientConfig.service, { namespace: service.metadata.namespace, name: service.metadata.name,
+      path: source.match(/kPath = "(.*)"/)[1], port: service.spec.ports[0].port });
+    const [container] = admission.containers;
+    assert.equal(service.spec.ports[0].targetPort, container.ports[0].name);
+    assert.ok(container.args.includes(`--listen=0.0.0.0:${container.ports[0].containerPort}`));
+    assert.deepEqual(service.spec.selector, of('Deployment', 'gpusonde-admission').spec.template.metadata.labels);
+    const patch = readFileSync(join(ROOT, 'src/admission/pod_patch.h'), 'utf8');
+    const [, label, value] = patch.match(/kLabel = "(.*)", kLabelValue = "(.*)"/);
+    assert.deepEqual(webhook.objectSelector, { matchLabels: { [label]: value } });
+    assert.deepEqual(webhook.rules, [{ apiGroups: [''], apiVersions: ['v1'], operations: ['CREATE'], resources: ['pods'], scope: 'Namespaced' }]);
+    assert.equal(webhook.failurePolicy, 'Ignore');
+    assert.equal(webhook.sideEffects, 'None');
+    for (const probe of [container.livenessProbe, container.readinessProbe]) assert.equal(probe.httpGet.scheme, 'HTTPS');
+  },
+
   'every file that an option names is in a volume that is mounted there'() {
-    for (const pod of [agent, server]) {
+    for (const pod of [agent, server, admission]) {
       const [{ args, volumeMounts }] = pod.containers;
       const files = args.map((arg) => arg.match(/^--(?:tokens|token-file|tls-\w+)=(.*)$/)?.[1]).filter(Boolean);
-      assert.equal(files.length, pod === agent ? 2 : 3);
+      assert.equal(files.length, pod === server ? 3 : 2);
       for (const file of files) assert.ok(volumeMounts.some(({ mountPath }) => file.startsWith(`${mountPath}/`)), file);
     }
   },
