@@ -38,6 +38,14 @@ std::string_view WithoutBlanks(std::string_view token) {
 PairJoiner::PairJoiner() : parser_(std::make_unique<Parser>()) {}
 PairJoiner::~PairJoiner() = default;
 
+bool PairJoiner::MayHavePairs(std::string_view text) {
+  // The letter is far rarer in JSON than the quotes around it: looking for "\"B\"" from its beginning took a
+  // sixth of the analysis of 10 MB.
+  for (size_t at = text.find('B'); at != std::string_view::npos; at = text.find('B', at + 1))
+    if (at > 0 && text.substr(at - 1, 3) == "\"B\"") return true;
+  return false;
+}
+
 bool PairJoiner::Read(std::string_view event, Members& members) {
   std::string& padded = parser_->padded;
   padded.reserve(event.size() + simdjson::SIMDJSON_PADDING);

@@ -23,7 +23,7 @@ class PairJoiner {
   ~PairJoiner();
 
   // Whether a text seems to have begins. Writers use them throughout or never.
-  static bool MayHavePairs(std::string_view text) { return text.contains("\"B\""); }
+  static bool MayHavePairs(std::string_view text);
   // Joins a chunk: a begin whose end isn't there yet is left out and kept for later.
   void Join(EventSplitter::Chunk& chunk);
   // Makes a chunk of begins whose end never came; false if there are none.

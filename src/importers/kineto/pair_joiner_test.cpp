@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace gpusonde::importers::kineto {
@@ -37,6 +38,13 @@ std::vector<std::string> EventsOf(const EventSplitter::Chunk& chunk) {
     events.push_back(text);
   }
   return events;
+}
+
+TEST(PairJoiner, ATextWithTheLetterInQuotesMayHavePairs) {
+  for (const std::string_view text : {R"({"ph":"B"})", R"("B")", R"(BB"B"B)", R"({"ph": "X", "a": "B"})"})
+    EXPECT_TRUE(PairJoiner::MayHavePairs(text)) << text;
+  for (const std::string_view text : {"", "B", "\"B", "B\"", R"({"ph":"X","name":"BB"})", R"("AB")"})
+    EXPECT_FALSE(PairJoiner::MayHavePairs(text)) << text;
 }
 
 TEST(PairJoiner, EndsBelongToTheLastBeginOfTheirThread) {
