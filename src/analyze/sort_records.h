@@ -13,10 +13,10 @@ namespace gpusonde::analyze {
 // Sorts records that are mostly in order, as events of a trace are (std::sort would compare each twenty
 // times): first by insertion while little has to move, then by radix on Less::Radix(record), an integer
 // consistent with Less, and by Less within equal ones.
-template <class Record, class Less>
+template <class Record, class Less, class Records = std::vector<Record>>
 class RecordSorter {
  public:
-  void Sort(std::vector<Record>& records) {
+  void Sort(Records& records) {
     if (!Insert(records)) Radix(records);
   }
 
@@ -27,7 +27,7 @@ class RecordSorter {
   };
 
   // Returns false if that would take too long; the records are then permuted.
-  static bool Insert(std::vector<Record>& records) {
+  static bool Insert(Records& records) {
     size_t moves_left = 4 * records.size();
     for (size_t i = 1; i < records.size(); ++i) {
       if (!Less()(records[i], records[i - 1])) continue;
@@ -45,7 +45,7 @@ class RecordSorter {
     return true;
   }
 
-  void Radix(std::vector<Record>& records) {
+  void Radix(Records& records) {
     keys_.resize(records.size());
     uint64_t low = ~uint64_t{0};
     uint64_t high = 0;
@@ -84,7 +84,7 @@ class RecordSorter {
   static constexpr size_t kDigits = size_t{1} << kDigitBits;
 
   std::vector<Key> keys_, other_keys_;
-  std::vector<Record> sorted_;
+  Records sorted_;
 };
 
 }  // namespace gpusonde::analyze

@@ -6,24 +6,27 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <span>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "analyze/run_memory.h"
 #include "analyze/sort_records.h"
 #include "analyze/temporary_file.h"
 #include "base/result.h"
 
-// External sorting: records are collected in runs, each sorted. From the second run on they are written to
-// disk, and all runs are merged when read.
+// External sorting: records are collected in runs, each sorted. Full ones stay in memory while RunMemory has
+// some left, and are written to disk after that; all runs are merged when read.
 namespace gpusonde::analyze {
 
 // Sorted records in memory or in a part of a file. `Change` is applied to each record when it is read and
 // must keep the order.
 template <class Record, class Change>
 struct Run {
-  std::vector<Record> memory;
+  std::vector<Record, RunAllocator<Record>> memory;
+  RunMemory share;                      // of `memory`, if it is a full run
   std::shared_ptr<TemporaryFile> file;  // null: in memory
   uint64_t offset = 0;
   uint64_t count = 0;
@@ -50,7 +53,7 @@ class SortedRuns {
   explicit SortedRuns(std::shared_ptr<TemporaryFile> file) : file_(std::move(file)) {}
 
   void Add(const Record& record) {
-    if (buffer_.size() == kRunRecords) WriteBuffer();
+    if (buffer_.size() == buffer_.capacity()) MakeRoom();
     buffer_.push_back(record);
   }
 
@@ -64,7 +67,8 @@ class SortedRuns {
   // Adds a run that is already in a file.
   void AddRun(const std::shared_ptr<TemporaryFile>& file, uint64_t offset, uint64_t count) {
     if (count > 0)
-      runs_.push_back({.memory = {}, .file = file, .offset = offset, .count = count, .change = nullptr});
+      runs_.push_back(
+          {.memory = {}, .share = {}, .file = file, .offset = offset, .count = count, .change = nullptr});
   }
 
   // Moves in the runs of another; `change` is applied to their records when read.
@@ -97,6 +101,21 @@ class SortedRuns {
   }
 
  private:
+  // A small trace needs little memory, a larger one a whole run's, which isn't moved then.
+  void MakeRoom() {
+    if (buffer_.size() >= kRunRecords) return EndRun();
+    const bool is_small = buffer_.size() < kRunRecords / 16;
+    buffer_.reserve(is_small ? std::max<size_t>(64, 2 * buffer_.size()) : kRunRecords);
+  }
+
+  void EndRun() {
+    std::optional<RunMemory> share = RunMemory::Take(buffer_.size() * sizeof(Record));
+    if (!share.has_value()) return WriteBuffer();
+    Sort();
+    Keep(*std::move(share));
+    buffer_.reserve(kRunRecords);
+  }
+
   // Keeps the buffer's memory for the next run.
   void WriteBuffer() {
     Sort();
@@ -104,27 +123,39 @@ class SortedRuns {
     buffer_.clear();
   }
 
-  void Sort() { RecordSorter<Record, Less>().Sort(buffer_); }
+  void Sort() { RecordSorter<Record, Less, Buffer>().Sort(buffer_); }
 
   Status Write() {
     ASSIGN_OR_RETURN(const uint64_t offset, file_->Append(std::as_bytes(std::span(buffer_))));
-    runs_.push_back(
-        {.memory = {}, .file = file_, .offset = offset, .count = buffer_.size(), .change = nullptr});
+    runs_.push_back({.memory = {},
+                     .share = {},
+                     .file = file_,
+                     .offset = offset,
+                     .count = buffer_.size(),
+                     .change = nullptr});
     return {};
   }
 
   void Close() {
     if (buffer_.empty()) return;
     Sort();
+    Keep({});
+  }
+
+  // Makes a run of the sorted buffer.
+  void Keep(RunMemory share) {
     const uint64_t count = buffer_.size();
     runs_.push_back({.memory = std::exchange(buffer_, {}),
+                     .share = std::move(share),
                      .file = nullptr,
                      .offset = 0,
                      .count = count,
                      .change = nullptr});
   }
 
-  std::vector<Record> buffer_;
+  using Buffer = std::vector<Record, RunAllocator<Record>>;
+
+  Buffer buffer_;
   std::vector<Run<Record, Change>> runs_;
   std::shared_ptr<TemporaryFile> file_;
   Status status_;

@@ -21,7 +21,7 @@ struct Smaller {
 };
 using Runs = SortedRuns<Number, Smaller>;
 
-TEST(SortedRuns, GiveBackEveryRecordInOrderHoweverManyRuns) {
+void GiveBackEveryRecord(bool in_memory) {
   std::mt19937_64 random(1);
   const auto file = std::make_shared<TemporaryFile>();
   Runs all(file);
@@ -41,7 +41,9 @@ TEST(SortedRuns, GiveBackEveryRecordInOrderHoweverManyRuns) {
   all.Take(std::move(another), std::make_shared<const NoChange>());
   ASSERT_TRUE(all.Finish().has_value());
   EXPECT_EQ(all.runs().size(), 3u + 5u);
-  EXPECT_GT(file->size(), 0u);
+  size_t on_disk = 0;
+  for (const auto& run : all.runs()) on_disk += run.file != nullptr ? 1 : 0;
+  EXPECT_EQ(on_disk, in_memory ? 4u : 6u) << "those of Spill, and what exceeds RunMemory";
   Merged<Number, Smaller> merged(all.runs());
   uint64_t last = 0;
   size_t seen = 0;
@@ -54,6 +56,24 @@ TEST(SortedRuns, GiveBackEveryRecordInOrderHoweverManyRuns) {
   EXPECT_TRUE(merged.status().has_value());
   EXPECT_EQ(seen, count + 1'000);
   EXPECT_EQ(sum, 0u);
+}
+
+TEST(SortedRuns, GiveBackEveryRecordInOrderHoweverManyRuns) { GiveBackEveryRecord(/*in_memory=*/true); }
+
+TEST(SortedRuns, GiveBackWhatIsOnDiskLikewise) {
+  const std::optional<RunMemory> all = RunMemory::Take(RunMemory::kMaxBytes);
+  ASSERT_TRUE(all.has_value());
+  GiveBackEveryRecord(/*in_memory=*/false);
+}
+
+TEST(SortedRuns, FreedMemoryCanBeTakenAgain) {
+  for (int round = 0; round < 3; ++round) {
+    std::optional<RunMemory> all = RunMemory::Take(RunMemory::kMaxBytes);
+    ASSERT_TRUE(all.has_value());
+    EXPECT_FALSE(RunMemory::Take(1).has_value());
+    const RunMemory moved = *std::move(all);
+    EXPECT_FALSE(RunMemory::Take(1).has_value());
+  }
 }
 
 TEST(SortedRuns, OfNothingGiveNothing) {
