@@ -17,6 +17,18 @@ namespace {
 // libmpi.so itself is the launcher's own, found by the dynamic loader ($LD_LIBRARY_PATH).
 constexpr std::string_view kPlugin = "/lib/libgpusonde-mpi.so";
 
+// Ranks of one machine need nothing but shared memory. Without a search for networks, Open MPI 4.1 starts and
+// ends in 0.2 s less (two ranks on two cores). Excluded are what drives networks, as names of components of
+// other versions do no harm in such a list. What the user chose stays.
+void LookForNoNetwork() {
+  const char* const here = std::getenv("OMPI_COMM_WORLD_LOCAL_SIZE");
+  const char* const everywhere = std::getenv("OMPI_COMM_WORLD_SIZE");
+  if (here == nullptr || everywhere == nullptr || std::string_view(here) != everywhere) return;
+  if (std::getenv("OMPI_MCA_pml") != nullptr || std::getenv("OMPI_MCA_btl") != nullptr) return;
+  ::setenv("OMPI_MCA_pml", "^cm,ucx", 0);
+  ::setenv("OMPI_MCA_btl", "^openib,ofi,tcp,uct,usnic", 0);
+}
+
 }  // namespace
 
 bool Crew::IsLaunched() {
@@ -33,6 +45,7 @@ Result<std::unique_ptr<Crew>> Crew::Join() {
     return Fail(ErrorCode::kUnavailable, fmt::format("started by an MPI launcher, but {}", ::dlerror()));
   const auto functions = reinterpret_cast<decltype(&gpusonde_mpi)>(::dlsym(library, "gpusonde_mpi"));
   if (functions == nullptr) return Fail(ErrorCode::kUnavailable, path + ": not gpusonde's MPI plugin");
+  LookForNoNetwork();
   std::unique_ptr<Crew> crew(new Crew(functions()));
   if (crew->mpi_->join(&crew->rank_, &crew->size_) != 0)
     return Fail(ErrorCode::kUnavailable, "MPI could not be started");
