@@ -95,6 +95,21 @@ def beside_scan(name, turns, bound):
                **goal("≤", bound, ratio) | {"goal": f"ratio ≤ {bound}"})
 
 
+def wall_of_all(commands):
+    """Seconds on the clock until all of the commands have ended, which run at the same time."""
+    begin = time.perf_counter()
+    running = [subprocess.Popen(command, stdout=subprocess.DEVNULL) for command in commands]
+    statuses = [process.wait() for process in running]
+    if any(statuses):
+        raise ValueError(f"{commands} ended with {statuses}")
+    return time.perf_counter() - begin
+
+
+def under_mpirun(ranks, path):
+    return ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", str(ranks),
+            PROGRAM, "analyze", "--threads", "1", "--format", "json", str(path)]
+
+
 class Traces:
     """Makes synthetic traces in a folder, each once: the name of a file has all that decides what is in it."""
 
@@ -106,6 +121,12 @@ class Traces:
 
     def sqlite(self, kernels):
         return self._make(f"nsys-{kernels}-{self.version}.sqlite", "--kernels", str(kernels), "--ranks", "2")
+
+    def halves(self, kernels):
+        """The traces of two jobs of one rank each, which together have as many kernels."""
+        half = str(kernels // 2)
+        return [self._make(f"nsys-{half}-alone{seed}-{self.version}.sqlite", "--kernels", half, "--seed", str(seed))
+                for seed in (1, 2)]
 
     def json(self, kernels):
         return self._make(f"kineto-{kernels}-{self.version}.json", "--format", "kineto", "--kernels", str(kernels))
@@ -152,8 +173,7 @@ def rank_rows(path, name, repetitions):
         alone = ours(path)
         runs = {}
         for count in counts:
-            mpirun = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", str(count)]
-            runs[count] = Used([*mpirun, PROGRAM, "analyze", "--threads", "1", "--format", "json", path])
+            runs[count] = Used(under_mpirun(count, path))
         turns.append((alone, runs))
     seconds = {count: statistics.median(runs[count].wall_s for _, runs in turns) for count in counts}
     work = {count: statistics.median(runs[count].cpu_s for _, runs in turns) for count in counts}
@@ -165,6 +185,26 @@ def rank_rows(path, name, repetitions):
     yield row(f"{name}: efficiency of 2 MPI ranks", efficiency, "", **spread, **goal("≥", 0.85, efficiency),
               note=f"on {len(os.sched_getaffinity(0))} cores, mpirun and MPI_Init included (one rank takes {start_s:.2f} s "
                    f"more than no MPI); on the clock, by ranks: {trend}; serial part from 1 to 2: {100 * serial:.0f} %")
+
+
+def halves_row(traces, kernels, repetitions):
+    """Two ranks that analyse one job, beside two processes that know nothing of each other, with half each."""
+    name = f"Nsight SQLite, {million(kernels)} kernels: 2 MPI ranks beside two processes with half each"
+    if not shutil.which("mpirun"):
+        yield row(name, None, "", note="mpirun isn't installed")
+        return
+    whole, small = traces.sqlite(kernels), traces.sqlite(2_010)
+    alone = [[PROGRAM, "analyze", "--threads", "1", "--format", "json", str(path)] for path in traces.halves(kernels)]
+    turns = []
+    for _ in range(repetitions):
+        turns.append((wall_of_all(alone), wall_of_all([under_mpirun(2, whole)]), wall_of_all([under_mpirun(2, small)]),
+                      wall_of_all([alone[0][:-1] + [str(small)]])))
+    ratio, spread = middle([halves / ranks for halves, ranks, _, _ in turns])
+    halves_s, ranks_s, start_s, process_s = (statistics.median(column) for column in zip(*turns))
+    without = statistics.median(halves / (ranks - start + process) for halves, ranks, start, process in turns)
+    yield row(name, ratio, "", **spread, **goal("≥", 0.95, ratio),
+              note=f"on the clock: {ranks_s:.2f} s beside {halves_s:.2f} s, one thread each; mpirun and MPI_Init included, which take "
+                   f"{start_s - process_s:.2f} s (a trace of 2,010 kernels, with and without); less that, the ratio is {without:.2f}")
 
 
 def json_rows(name, path, repetitions, rate_goal=None):
@@ -298,6 +338,7 @@ def parts(arguments, traces, folder):
     repetitions = arguments.repetitions
     for count in arguments.kernels:
         yield f"Nsight SQLite, {million(count)} kernels", sqlite_rows(traces, count, repetitions)
+    yield "MPI ranks beside processes", halves_row(traces, arguments.rank_kernels, repetitions)
     for count in arguments.json_kernels:
         yield f"Kineto JSON, {million(count)} kernels", synthetic_json(traces, count, repetitions)
     yield "Kineto JSON, real traces", real_json(folder, repetitions, 1 if arguments.quick else 100)
@@ -314,6 +355,7 @@ def main():
                         "default: 450,000 and 4,500,000 (10 M events)")
     parser.add_argument("--json-kernels", type=int, nargs="+",
                         help="of the JSON traces, each 6.5 events and 1.7 kB; default: 150,000 and 1,500,000 (10 M events)")
+    parser.add_argument("--rank-kernels", type=int, default=10_000_000, help="of the trace of two MPI ranks")
     parser.add_argument("--pandas-kernels", type=int, default=450_000, help="1 M events")
     parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--quick", action="store_true", default=bool(os.environ.get("QUICK")),
@@ -326,7 +368,7 @@ def main():
     parser.add_argument("file", type=pathlib.Path)
     arguments = parser.parse_args()
     if arguments.quick:
-        arguments.repetitions, arguments.pandas_kernels = 1, 20_000
+        arguments.repetitions, arguments.pandas_kernels, arguments.rank_kernels = 1, 20_000, 45_000
     arguments.kernels = arguments.kernels or ([45_000] if arguments.quick else [450_000, 4_500_000])
     arguments.json_kernels = arguments.json_kernels or ([15_000] if arguments.quick else [150_000, 1_500_000])
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))  # so that the folder goes
