@@ -22,6 +22,7 @@ struct Options {
   bool operators = false;       // GPU work by what launched it, which reads the traces a second time
   bool critical_path = false;   // critical paths of steps, in the same second reading
   bool waves = false;           // what kernels lose in last waves of blocks, in the same second reading
+  bool sequences = false;       // sequences of kernels that repeat
   bool kernel_summary = false;  // only sums of kernels: faster, as no timeline is built
   Alignment alignment = Alignment::kNone;
   CommunicationKernels communication;

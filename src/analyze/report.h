@@ -206,6 +206,20 @@ struct RankKernelsLine {
   int64_t others_ns = 0;        // in all others
 };
 
+// Sequences of kernels that repeat on a rank's streams (timeline/kernel_sequences.h).
+struct SequencesLine {
+  struct Sequence {
+    std::vector<std::string> kernels;  // in the order of their starts
+    int64_t count = 0;
+    int64_t kernel_ns = 0;
+    int64_t gap_ns = 0;    // between these kernels, while their stream had no work
+    int64_t first_ns = 0;  // the start of the first occurrence, by the trace's own clock
+  };
+  int64_t rank = 0;
+  size_t trace = 0;
+  std::vector<Sequence> sequences;  // at most 20, by descending kernel_ns + gap_ns
+};
+
 // A communication kernel.
 struct CommunicationLine {
   std::string name;
@@ -423,6 +437,7 @@ struct Report {
   std::vector<OperatorLine> operators;           // with Options::operators
   std::vector<CriticalPathLine> critical_paths;  // with Options::critical_path
   std::vector<WavesLine> waves;                  // with Options::waves
+  std::vector<SequencesLine> sequences;          // with Options::sequences
   std::vector<AdviceLine> advice;
   std::vector<Note> notes;
 };

@@ -169,12 +169,16 @@ void AddAnalyze(CLI::App& app, int& exit_status) {
   CLI::Option* const waves =
       command->add_flag("--waves", options->how.waves,
                         "What kernels lose in last waves of blocks; reads the traces a second time");
+  CLI::Option* const sequences =
+      command->add_flag("--sequences", options->how.sequences,
+                        "Sequences of kernels that repeat on a stream, and the gaps in them");
   command
       ->add_flag("--kernel-summary", options->how.kernel_summary,
                  "Only count and time each kernel, which takes a fifth of the time")
       ->excludes(operators)
       ->excludes(critical_path)
-      ->excludes(waves);
+      ->excludes(waves)
+      ->excludes(sequences);
   command->add_flag("--partial", options->how.partial, "Analyse the readable part of damaged traces");
   command->callback([options, &exit_status] {
     if (options->traces.empty() && options->merge.empty()) throw CLI::RequiredError("TRACE");

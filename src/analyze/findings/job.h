@@ -58,6 +58,8 @@ std::vector<CopyEffectLine> FindCopyEffects(const Job& job);
 std::vector<SlowRankLine> FindSlowRanks(const Job& job);
 // Of each rank with kernels, in the order of ranks: those that take most time.
 std::vector<RankKernelsLine> SumKernelsByRank(const Job& job);
+// Of each rank with some, in the order of ranks.
+std::vector<SequencesLine> ListSequences(const Job& job);
 // Of each rank with steps, in the order of ranks.
 std::vector<StepsLine> SumSteps(const Job& job);
 // Of each rank with samples of its clock within its span, in the order of ranks; with the unusual windows of

@@ -252,6 +252,18 @@ void Write(JsonWriter& json, const WavesLine& line) {
   json.EndArray().EndObject();
 }
 
+void Write(JsonWriter& json, const SequencesLine& line) {
+  json.BeginObject().Field("rank", line.rank).Field("trace", static_cast<int64_t>(line.trace));
+  json.Key("sequences").BeginArray();
+  for (const SequencesLine::Sequence& sequence : line.sequences) {
+    json.BeginObject().Key("kernels").BeginArray();
+    for (const std::string& kernel : sequence.kernels) json.Value(kernel);
+    json.EndArray().Field("count", sequence.count).Field("kernel_ns", sequence.kernel_ns);
+    json.Field("gap_ns", sequence.gap_ns).Field("first_ns", sequence.first_ns).EndObject();
+  }
+  json.EndArray().EndObject();
+}
+
 void Write(JsonWriter& json, const ClockLine& line) {
   json.BeginObject().Field("rank", line.rank).Field("trace", static_cast<int64_t>(line.trace));
   json.Field("samples", line.samples).Field("usual_mhz", line.usual_mhz).Field("lowest_mhz", line.lowest_mhz);
@@ -314,6 +326,7 @@ std::string ToJson(const Report& report) {
   WriteLines(json, "operators", report.operators);
   WriteLines(json, "critical_paths", report.critical_paths);
   WriteLines(json, "waves", report.waves);
+  WriteLines(json, "sequences", report.sequences);
   WriteLines(json, "advice", report.advice);
   json.Field("alignment", report.alignment == Alignment::kCollectives ? "collectives" : "none");
   WriteLines(json, "notes", report.notes);

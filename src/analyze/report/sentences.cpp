@@ -290,6 +290,9 @@ std::string SentenceOf(const Note& note) {
   if (note.kind == "names_beyond_bound")
     return fmt::format("{} with names beyond the first 50,000 {} together in {}", events, are,
                        NameTable::kOther);
+  if (note.kind == "sequences_beyond_bound")
+    return fmt::format("{} of sequences of kernels {} left out, as there are too many different ones",
+                       Counted(note.count, "occurrence"), are);
   if (note.kind == "communicators_unknown")
     return fmt::format(
         "it doesn't have the communicators of {} of NCCL, so their collectives are matched by name; it has "

@@ -19,6 +19,7 @@
 #include "analyze/report/short_names.h"
 #include "base/counted.h"
 #include "base/printable.h"
+#include "base/saturated.h"
 #include "importers/trace.h"
 
 namespace gpusonde::analyze {
@@ -50,6 +51,7 @@ class TextWriter {
     Operators("Modules", "module");
     Operators("Ranges", "range");
     Waves();
+    Sequences();
     Metrics();
     return std::move(out_);
   }
@@ -252,6 +254,24 @@ class TextWriter {
       const WavesLine::Kernel& kernel = worst.kernels[i];
       Line("{:>12} {:>12} {:>9}  {}", Time(kernel.lost_ns), Time(kernel.total_ns), kernel.count,
            shown_(kernel.name));
+    }
+  }
+
+  // Of the rank whose take most time.
+  void Sequences() {
+    if (report_.sequences.empty()) return;
+    const auto time = [](const SequencesLine& line) {
+      return AddSaturated(line.sequences.front().kernel_ns, line.sequences.front().gap_ns);
+    };
+    const SequencesLine& line = *std::ranges::max_element(report_.sequences, {}, time);
+    Line("\nSequences of kernels that repeat (rank {})\n{:>12} {:>12} {:>9}  kernels, in their order",
+         line.rank, "kernels", "gaps", "count");
+    for (size_t i = 0; i < std::min(line.sequences.size(), kLinesShown / 2); ++i) {
+      const SequencesLine::Sequence& sequence = line.sequences[i];
+      Line("{:>12} {:>12} {:>9}  {}", Time(sequence.kernel_ns), Time(sequence.gap_ns), sequence.count,
+           shown_(sequence.kernels.front()));
+      for (const std::string& kernel : std::span(sequence.kernels).subspan(1))
+        Line("{:>35}  {}", "", shown_(kernel));
     }
   }
 

@@ -23,7 +23,7 @@
 namespace gpusonde::analyze {
 namespace {
 
-constexpr std::string_view kMagic = "gpusonde analyze part 8\n";
+constexpr std::string_view kMagic = "gpusonde analyze part 9\n";
 constexpr uint64_t kMaxHeader = uint64_t{4} << 30;
 constexpr uint64_t kMaxParts = 1'000'000;
 
@@ -50,6 +50,7 @@ struct Part {
   bool operators = false;     // Options::operators
   bool critical_path = false;
   bool waves = false;
+  bool sequences = false;
   std::vector<TracePart> traces;
   std::vector<std::vector<Counts>> counts;
 
@@ -61,6 +62,7 @@ struct Part {
     archive(operators);
     archive(critical_path);
     archive(waves);
+    archive(sequences);
     uint64_t size = traces.size();
     archive(size);
     archive.Require(size <= kMaxParts);
@@ -277,7 +279,8 @@ Status AnalyzePart(const std::vector<std::string>& paths, const Options& options
             .communication = options.communication.expression(),
             .operators = options.operators,
             .critical_path = options.critical_path,
-            .waves = options.waves};
+            .waves = options.waves,
+            .sequences = options.sequences};
   TRY(ReadParts(paths, options, division, part,
                 [&made](TracePart trace) { made.traces.push_back(std::move(trace)); }));
   for (const TracePart& trace : made.traces) {
@@ -299,9 +302,11 @@ Result<Report> MergeParts(const std::vector<std::string>& files, const Options& 
                       part.part, part.parts, part.communication));
   for (const Part& part : parts)
     if (part.operators != parts[0].operators || part.critical_path != parts[0].critical_path ||
-        part.waves != parts[0].waves)
+        part.waves != parts[0].waves || part.sequences != parts[0].sequences)
       return Fail(ErrorCode::kInvalidArgument,
-                  "give all parts the same of --operators, --critical-path and --waves");
+                  "give all parts the same of --operators, --critical-path, --waves and --sequences");
+  FollowOptions follow = FollowOptionsOf(options);
+  follow.sequences = !parts.empty() && parts[0].sequences;
   ReportBuilder builder(options.alignment, options.communication);
   for (size_t i = 0; !parts.empty() && i < parts[0].traces.size(); ++i) {
     const auto whole = std::ranges::find_if(parts, [i](const Part& part) { return part.traces[i].whole; });
@@ -315,8 +320,7 @@ Result<Report> MergeParts(const std::vector<std::string>& files, const Options& 
     for (size_t other = 1; other < parts.size(); ++other)
       first.state.Merge(std::move(parts[other].traces[i].state));
     TRY(first.state.Finish());
-    ASSIGN_OR_RETURN(std::vector<RankResult> ranks,
-                     FollowProcesses(first.state, ThreadsOf(options), FollowOptionsOf(options)));
+    ASSIGN_OR_RETURN(std::vector<RankResult> ranks, FollowProcesses(first.state, ThreadsOf(options), follow));
     builder.Add(first.path, first.info, first.state, std::move(ranks));
     for (const Part& part : parts) builder.AddDetail(part.traces[i].detail);
   }

@@ -52,11 +52,16 @@ bool TracePart::HasOnlyKnownNames(const RankResult& rank, size_t names) {
          std::ranges::all_of(
              rank.steps.slow,
              [&](const SlowStep& slow) { return std::ranges::all_of(slow.kernels, known); }) &&
+         std::ranges::all_of(rank.sequences.sequences,
+                             [names](const KernelSequence& sequence) {
+                               return std::ranges::all_of(sequence.names,
+                                                          [names](uint32_t name) { return name < names; });
+                             }) &&
          std::ranges::all_of(rank.kernels.names, [names](const auto& one) { return one.first < names; });
 }
 
 FollowOptions FollowOptionsOf(const Options& options) {
-  return {.communication = options.communication, .steps = options.steps};
+  return {.communication = options.communication, .steps = options.steps, .sequences = options.sequences};
 }
 
 int ThreadsOf(const Options& options) { return options.threads > 0 ? options.threads : UsableCpus(); }

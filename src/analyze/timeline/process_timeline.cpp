@@ -52,7 +52,7 @@ struct HostTimes {
 class RankFollower {
  public:
   RankFollower(const RankKey& key, const Extent& extent, const Names& names, const HostTimes& host,
-               const TraceState& state, int64_t gpu_ahead_ns)
+               const TraceState& state, int64_t gpu_ahead_ns, bool sequences)
       : names_(names),
         messages_(state.messages()),
         groups_(state.groups()),
@@ -61,7 +61,9 @@ class RankFollower {
         kernels_(names.hashes, names.durations, extent.first_ns, extent.last_ns),
         steps_(host.steps, gpu_ahead_ns),
         loader_(host.loader, gpu_ahead_ns),
-        communicators_(host.communicators) {}
+        communicators_(host.communicators) {
+    if (sequences) sequences_.emplace(names.hashes);
+  }
 
   void Add(const LaunchedRecord& record) {
     const GpuRecord& event = record.gpu;
@@ -75,6 +77,7 @@ class RankFollower {
     busy_.Add(event.start_ns, event.end_ns);
     steps_.Add(record, timeline);
     full_queue_.Add(record);
+    if (sequences_.has_value()) sequences_->Add(event);
     result_.timeline.Add(record, is_communication);
     if (record.has_call != 0) result_.queue.Leave(event.start_ns);
     if (is_kernel)
@@ -95,6 +98,7 @@ class RankFollower {
     result_.steps = steps_.Finish(result_.timeline);
     result_.loader = std::move(loader_).Finish();
     result_.full_queue = std::move(full_queue_).Finish();
+    if (sequences_.has_value()) result_.sequences = std::move(*sequences_).Finish();
     return std::move(result_);
   }
 
@@ -146,6 +150,7 @@ class RankFollower {
   StepFollower steps_;
   LoaderFollower loader_;
   FullQueueFollower full_queue_;
+  std::optional<SequenceFollower> sequences_;
   const CommunicatorLaunches& communicators_;
 };
 
@@ -153,11 +158,11 @@ class RankFollower {
 class ProcessFollower {
  public:
   ProcessFollower(const TraceState& state, std::span<const uint16_t> ranks, const Names& names,
-                  const HostTimes& host, int64_t gpu_ahead_ns)
+                  const HostTimes& host, int64_t gpu_ahead_ns, bool sequences)
       : names_(names) {
     for (const uint16_t rank : ranks)
       followers_.try_emplace(rank, state.ranks().ranks()[rank], state.extents()[rank], names, host, state,
-                             gpu_ahead_ns);
+                             gpu_ahead_ns, sequences);
   }
 
   // Add events by start time, and queue changes by time, before events of the same time.
@@ -257,19 +262,19 @@ Status FollowSorted(const ProcessRecords& records, int64_t gpu_ahead_ns, Process
 
 Result<std::vector<RankResult>> FollowProcess(const TraceState& state, size_t process,
                                               std::span<const uint16_t> ranks, const Names& names,
-                                              std::string_view step_prefix) {
+                                              const FollowOptions& options) {
   const ProcessRecords& records = state.processes()[process];
   const int64_t owner = state.ranks().processes()[process];
-  const HostTimes host{state.steps().StepsOf(owner, step_prefix), state.steps().TimesOf(owner, kLoaderWait),
+  const HostTimes host{state.steps().StepsOf(owner, options.steps), state.steps().TimesOf(owner, kLoaderWait),
                        state.communication().LaunchesOf(owner)};
   int64_t gpu_ahead_ns = 0;
   if (state.separate_gpu_clock()) {
     ASSIGN_OR_RETURN(gpu_ahead_ns, EstimateGpuClock(records));
   }
-  ProcessFollower follower(state, ranks, names, host, gpu_ahead_ns);
+  ProcessFollower follower(state, ranks, names, host, gpu_ahead_ns, options.sequences);
   ASSIGN_OR_RETURN(const bool followed, FollowWhileJoining(records, gpu_ahead_ns, follower));
   if (followed) return std::move(follower).Finish();
-  ProcessFollower again(state, ranks, names, host, gpu_ahead_ns);
+  ProcessFollower again(state, ranks, names, host, gpu_ahead_ns, options.sequences);
   TRY(FollowSorted(records, gpu_ahead_ns, again));
   return std::move(again).Finish();
 }
@@ -296,7 +301,7 @@ Result<std::vector<RankResult>> FollowProcesses(const TraceState& state, std::sp
   std::atomic<size_t> next = 0;
   const auto work = [&] {
     for (size_t i = next++; i < count; i = next++)
-      results[i] = FollowProcess(state, processes[i], ranks[processes[i]], names, options.steps);
+      results[i] = FollowProcess(state, processes[i], ranks[processes[i]], names, options);
   };
   {
     std::vector<std::jthread> others;

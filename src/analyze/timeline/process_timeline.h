@@ -12,6 +12,7 @@
 #include "analyze/timeline/busy_windows.h"
 #include "analyze/timeline/full_queue.h"
 #include "analyze/timeline/host_gaps.h"
+#include "analyze/timeline/kernel_sequences.h"
 #include "analyze/timeline/kernel_strata.h"
 #include "analyze/timeline/loader_waits.h"
 #include "analyze/timeline/rank_timeline.h"
@@ -58,6 +59,7 @@ struct RankResult {
   // By their starts, the first kMaxCollectives.
   std::vector<Collective> collectives;
   RankSteps steps;
+  RankSequences sequences;  // if asked for
 
   template <class Archive>
   void Transfer(Archive& archive) {
@@ -74,6 +76,7 @@ struct RankResult {
     archive(kernels);
     archive(collectives);
     archive(steps);
+    archive(sequences);
   }
 };
 
@@ -83,6 +86,7 @@ inline constexpr size_t kMaxCollectives = 65'536;
 struct FollowOptions {
   CommunicationKernels communication;
   std::string steps;  // how the names of the ranges begin that are steps; empty: found
+  bool sequences = false;
 };
 
 // Builds the timelines of a finished state with several threads, a process per thread at a time. Results are

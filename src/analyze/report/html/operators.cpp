@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <string>
 #include <vector>
 
 #include "analyze/report/html/sections.h"
@@ -76,6 +78,36 @@ void WriteWaves(HtmlWriter& html, const Report& report, const ShortNames& shown)
     html.EndRow();
   }
   html.EndTable(report.waves.size() - rows);
+  html.EndSection();
+}
+
+void WriteSequences(HtmlWriter& html, const Report& report, const ShortNames& shown) {
+  if (report.sequences.empty()) return;
+  html.Section(
+      "Sequences of kernels",
+      "Kernels that follow each other on a stream again and again: what a CUDA graph saves of the gaps, "
+      "and fused kernels of both.");
+  html.Table("Sequences that repeat", {"#rank", "#kernels", "#gaps", "#count", "kernels, in their order"});
+  size_t rows = 0;
+  size_t all = 0;
+  for (const SequencesLine& line : report.sequences) {
+    all += line.sequences.size();
+    for (const SequencesLine::Sequence& sequence : line.sequences) {
+      if (rows == kMaxRows) break;
+      ++rows;
+      html.Row();
+      html.Figure(fmt::format("{}", line.rank));
+      html.Figure(Time(sequence.kernel_ns));
+      html.Figure(Time(sequence.gap_ns));
+      html.Figure(fmt::format("{}", sequence.count));
+      std::string names;
+      for (const std::string& kernel : sequence.kernels)
+        names += (names.empty() ? "" : " → ") + shown(kernel);
+      html.Cell(names);
+      html.EndRow();
+    }
+  }
+  html.EndTable(all - rows);
   html.EndSection();
 }
 

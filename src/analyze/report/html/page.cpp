@@ -149,6 +149,7 @@ std::string ToHtml(const Report& report) {
   WriteKernels(html, report, shown);
   WriteOperators(html, report, shown);
   WriteWaves(html, report, shown);
+  WriteSequences(html, report, shown);
   WriteVariability(html, report, shown);
   WriteCopyEffects(html, report, shown);
   WriteJob(html, report);

@@ -29,6 +29,8 @@ void WriteKernels(HtmlWriter& html, const Report& report, const ShortNames& show
 // GPU work by what launched it.
 void WriteOperators(HtmlWriter& html, const Report& report, const ShortNames& shown);
 void WriteWaves(HtmlWriter& html, const Report& report, const ShortNames& shown);
+// Sequences of kernels that repeat.
+void WriteSequences(HtmlWriter& html, const Report& report, const ShortNames& shown);
 void WriteVariability(HtmlWriter& html, const Report& report, const ShortNames& shown);
 void WriteCopyEffects(HtmlWriter& html, const Report& report, const ShortNames& shown);
 // Slow ranks, unusual windows, collectives.
