@@ -6,15 +6,16 @@
 
 Uses the commands of the preset `tidy` (build/tidy), whose generated headers must exist. Most of clang-tidy's time
 goes into headers: a plugin (own_declarations.cpp) keeps its checks out of system headers, and sources with the same command
-are checked in batches, as a unity build would compile them: those of all folders of src that have namespaces of their own,
-and elsewhere those of a target. Sources that don't compile together with those before them (two use one name) form
-another batch. A clean batch is not checked again until a file that it reads, its command or .clang-tidy changes. Files
-named on the command line are checked one by one.
+are checked in batches, as a unity build would compile them: those of all folders of src that have namespaces of their own, all
+fuzzers (with the include folders of all), and elsewhere those of a target. Sources that don't compile together with those
+before them (two use one name) form another batch. A clean batch is not checked again until a file that it reads, its command
+or .clang-tidy changes. Files named on the command line are checked one by one.
 """
 
 import argparse
 import functools
 import hashlib
+import itertools
 import json
 import os
 import pathlib
@@ -36,18 +37,23 @@ COMPILER = "clang++-19"
 LLVM_HEADERS = "/usr/lib/llvm-19/include"
 COMPILE_ERROR = re.compile(r"^([^:\n]+):\d+:\d+: error: .*\[clang-diagnostic-error\]", re.MULTILINE)
 BATCH = 24  # sources, at most
+FUZZER = "LLVMFuzzerTestOneInput"  # each has one
 
 
 def options(command):
-    """A compiler's command without its source, its output and its dependency file; and the output."""
-    kept, output, arguments = [], "", iter(shlex.split(command))
+    """A compiler's command without its source, its output, its dependency file and its include folders; these; the output."""
+    kept, folders, output, arguments = [], [], "", iter(shlex.split(command))
     for argument in arguments:
         if argument in ("-o", "-MF", "-MT", "-MQ", "-c"):
             value = next(arguments)
             output = value if argument == "-o" else output
+        elif argument == "-isystem":
+            folders.append((argument, next(arguments)))
+        elif argument.startswith("-I"):
+            folders.append((argument,))
         elif argument not in ("-MD", "-MMD"):
             kept.append(argument)
-    return tuple(kept), output
+    return tuple(kept), folders, output
 
 
 def settings_of(path):
@@ -56,18 +62,21 @@ def settings_of(path):
 
 
 def together():
-    """Our sources, each once, in lists of those that may be in one batch, by (target or "src/", settings, options)."""
+    """Our sources, each once, as (.clang-tidy, options, list of those that may be in one batch)."""
     seen, found = set(), {}
     for entry in json.loads((BUILD / "compile_commands.json").read_text()):
         path = pathlib.Path(entry["file"])
         if path.suffix != ".cpp" or path.is_relative_to(BUILD) or path in seen:
             continue
         seen.add(path)
-        kept, output = options(entry["command"])
-        target = re.match(r"src/(?!store/)|(.*/)?CMakeFiles/[^/]+\.dir/", output)
-        key = (target.group(0) if target else output, settings_of(path), kept)
-        found.setdefault(key, []).append(path)
-    return found
+        kept, folders, output = options(entry["command"])
+        matched = re.match(r"src/(?!store/)|tests/fuzz/|(.*/)?CMakeFiles/[^/]+\.dir/", output)
+        target = matched.group(0) if matched else output
+        key = (target, settings_of(path), kept, () if target == "tests/fuzz/" else tuple(folders))
+        of_all, sources = found.setdefault(key, ({}, []))
+        of_all.update(dict.fromkeys(folders))
+        sources.append(path)
+    return [(key[1], (*key[2], *itertools.chain(*of_all)), sources) for key, (of_all, sources) in found.items()]
 
 
 @functools.cache
@@ -112,7 +121,8 @@ class Batch:
         if self.settings.parent != ROOT:  # otherwise clang-tidy finds it above
             shutil.copy(self.settings, self.folder)
         batch = self.folder / "batch.cpp"
-        batch.write_text("".join(f'#include "{path}"\n' for path in self.sources))
+        batch.write_text("".join(f'#define {FUZZER} {FUZZER}{number}\n#include "{path}"\n#undef {FUZZER}\n'
+                                 for number, path in enumerate(self.sources)))
         (self.folder / "compile_commands.json").write_text(
             json.dumps([{"directory": str(BUILD), "file": str(batch), "arguments": [*self.command, "-c", str(batch)]}]))
 
@@ -192,7 +202,7 @@ def main():
     rules += hash_of(PLUGIN_SOURCE) + subprocess.run([TIDY, "--version"], capture_output=True, text=True, check=True).stdout
 
     batches = []
-    for (_, settings, command), sources in together().items():
+    for settings, command, sources in together():
         if chosen:
             batches += [Batch(settings, command, [path]) for path in sources if path in chosen]
         else:
