@@ -2,12 +2,28 @@
 #include "diagnose/accounting.h"
 
 #include <algorithm>
+#include <array>
 #include <ranges>
+#include <utility>
 
 namespace gpusonde::diagnose {
 namespace {
 
 constexpr size_t kMaxRecent = 400;  // steps
+
+constexpr std::array kGpuWork = {&GpuWork::kernels, &GpuWork::copies, &GpuWork::syncs};
+
+// Joins the ranges of `added` to disjoint ones, sorted by time. Work comes nearly in the order of time, so
+// that only the last of these change.
+void Join(std::vector<TimeRange> added, std::vector<TimeRange>& disjoint) {
+  if (added.empty()) return;
+  std::ranges::sort(added, {}, &TimeRange::from_ns);
+  const auto touched = std::ranges::lower_bound(disjoint, added.front().from_ns, {}, &TimeRange::to_ns);
+  added.insert(added.end(), touched, disjoint.end());
+  std::ranges::inplace_merge(added, added.end() - (disjoint.end() - touched), {}, &TimeRange::from_ns);
+  disjoint.erase(touched, disjoint.end());
+  for (const TimeRange& range : added) AppendToUnion(range, disjoint);
+}
 
 }  // namespace
 
@@ -17,11 +33,12 @@ Accounting::Accounting(const Id128& process, const HostTimeline& host, const Act
   program_.process = process;
 }
 
-void Accounting::Ingest(const Work& work) {
-  const TimeRange range{work.time_ns - work.length_ns, work.time_ns};
-  if (work.kind == Work::Kind::kKernel) gpu_.kernels.push_back(range);
-  if (work.kind == Work::Kind::kCopy) gpu_.copies.push_back(range);
-  if (work.kind == Work::Kind::kSync) gpu_.syncs.push_back(range);
+void Accounting::Ingest(Work::Kind kind, std::span<const WorkTime> times) {
+  if (kind == Work::Kind::kRange) return;
+  std::vector<TimeRange>& of_kind = kind == Work::Kind::kKernel ? added_.kernels
+                                    : kind == Work::Kind::kCopy ? added_.copies
+                                                                : added_.syncs;
+  for (const WorkTime& time : times) of_kind.push_back({time.end_ns - time.length_ns, time.end_ns});
 }
 
 void Accounting::UpdateProgram(LaunchThreads& launch_threads) {
@@ -34,8 +51,6 @@ void Accounting::UpdateProgram(LaunchThreads& launch_threads) {
   // Forget ended processes.
   std::erase_if(program_.loaders, [&](const Id128& loader) { return !program_.family.contains(loader); });
   std::erase_if(program_.ranks, [&](const Id128& rank) { return !program_.launch_threads.contains(rank); });
-  for (std::vector<TimeRange>* ranges : {&gpu_.kernels, &gpu_.copies, &gpu_.syncs})
-    std::ranges::sort(*ranges, {}, &TimeRange::from_ns);
 }
 
 // The thread with the most API calls and ranges; the main thread if there are none.
@@ -48,7 +63,24 @@ int32_t Accounting::LaunchThread() const {
 
 PathAccount Accounting::AccountOf(int64_t from_ns, int64_t to_ns) {
   FindLoadersAndRanks(from_ns, to_ns);
-  return AccountFor(program_, host_, gpu_, from_ns, to_ns);
+  JoinAdded();
+  return AccountFor(program_, host_, GpuWorkIn(from_ns, to_ns), from_ns, to_ns);
+}
+
+void Accounting::JoinAdded() {
+  for (const auto of : kGpuWork) Join(std::exchange(added_.*of, {}), gpu_.*of);
+}
+
+// The work that runs in [from, to): of a busy program some seconds are kept, tens of thousands of kernels.
+GpuWork Accounting::GpuWorkIn(int64_t from_ns, int64_t to_ns) const {
+  GpuWork within;
+  for (const auto of : kGpuWork) {
+    const std::vector<TimeRange>& all = gpu_.*of;
+    const auto first = std::ranges::upper_bound(all, from_ns, {}, &TimeRange::to_ns);
+    const auto last = std::ranges::lower_bound(first, all.end(), to_ns, {}, &TimeRange::from_ns);
+    (within.*of).assign(first, last);
+  }
+  return within;
 }
 
 // Adds the processes that the launch thread waited for to the loaders or ranks. Where it waited for another
@@ -183,8 +215,9 @@ void Accounting::Clear() {
 
 void Accounting::ForgetGpuWorkBefore(int64_t time_ns) {
   if (incomplete_ > 0) time_ns = std::min(time_ns, recent_[recent_.size() - incomplete_].from_ns);
-  for (std::vector<TimeRange>* ranges : {&gpu_.kernels, &gpu_.copies, &gpu_.syncs})
-    std::erase_if(*ranges, [&](const TimeRange& range) { return range.to_ns <= time_ns; });
+  JoinAdded();
+  for (const auto of : kGpuWork)
+    (gpu_.*of).erase((gpu_.*of).begin(), std::ranges::upper_bound(gpu_.*of, time_ns, {}, &TimeRange::to_ns));
 }
 
 }  // namespace gpusonde::diagnose

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <span>
+#include <vector>
 
 #include "base/id128.h"
 #include "diagnose/accounted_step.h"
@@ -29,8 +31,8 @@ class Accounting {
   // All must outlive it.
   Accounting(const Id128& process, const HostTimeline& host, const Actors& actors, CleanBaseline& baseline);
 
-  // GPU work, or a wait for it.
-  void Ingest(const Work& work);
+  // GPU work, or waits for it.
+  void Ingest(Work::Kind kind, std::span<const WorkTime> times);
   // An API call or a range of this thread, which may be the launch thread.
   void CountThread(int32_t tid) { ++threads_[tid]; }
 
@@ -69,6 +71,8 @@ class Accounting {
  private:
   int32_t LaunchThread() const;
   PathAccount AccountOf(int64_t from_ns, int64_t to_ns);
+  void JoinAdded();
+  GpuWork GpuWorkIn(int64_t from_ns, int64_t to_ns) const;
   void FindLoadersAndRanks(int64_t from_ns, int64_t to_ns);
   void AddLoader(const Id128& who);
   void ReaccountLoader(const Id128& loader);
@@ -82,7 +86,8 @@ class Accounting {
   CleanBaseline& baseline_;
   std::map<int32_t, int64_t> threads_;  // API calls and ranges by thread
   Program program_;
-  GpuWork gpu_;
+  GpuWork added_;  // in any order, not in gpu_ yet
+  GpuWork gpu_;    // disjoint ranges
   Habit habit_;
   StepTime last_time_;                // of the step added last, with the waits for requests
   std::deque<AccountedStep> recent_;  // the newest steps

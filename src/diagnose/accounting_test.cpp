@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <optional>
 #include <string>
 
@@ -181,8 +182,9 @@ TEST_F(AccountingTest, SleepsOfAnotherProcessAreRequestsOnlyIfTheyAreIrregular) 
 }
 
 TEST_F(AccountingTest, GpuWorkIsKeptUntilNoAccountNeedsIt) {
-  accounting.Ingest({.kind = Work::Kind::kKernel, .time_ns = kBegin + 90 * kMs, .length_ns = 90 * kMs});
-  accounting.Ingest({.kind = Work::Kind::kSync, .time_ns = kBegin + 90 * kMs, .length_ns = 90 * kMs});
+  const std::array times{WorkTime{.end_ns = kBegin + 90 * kMs, .length_ns = 90 * kMs}};
+  accounting.Ingest(Work::Kind::kKernel, times);
+  accounting.Ingest(Work::Kind::kSync, times);
   accounting.Add(Span(0), false);
   accounting.ForgetGpuWorkBefore(Span(5).start_ns);
   accounting.BeginSlow(kBegin);

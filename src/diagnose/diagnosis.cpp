@@ -58,17 +58,17 @@ void Diagnosis::Ingest(const model::Kernel& kernel) {
 }
 
 void Diagnosis::Ingest(const model::KernelPack& pack) {
-  Workload& workload = WorkloadOf(pack.process);
-  Work kernel{.kind = Work::Kind::kKernel, .name = pack.name, .shape = ShapeOf(pack)};
+  std::vector<WorkTime> times;
+  times.reserve(pack.offsets_ns.size());
   for (size_t i = 0; i < std::min(pack.offsets_ns.size(), pack.durations_ns.size()); ++i) {
     int64_t start_ns = 0;
-    if (__builtin_add_overflow(pack.start_ns, pack.offsets_ns[i], &start_ns) ||
-        __builtin_add_overflow(start_ns, pack.durations_ns[i], &kernel.time_ns) ||
-        !IsTime(start_ns, kernel.time_ns))
-      continue;
-    kernel.length_ns = pack.durations_ns[i];
-    workload.Ingest(kernel, pack.device);
+    int64_t end_ns = 0;
+    if (!__builtin_add_overflow(pack.start_ns, pack.offsets_ns[i], &start_ns) &&
+        !__builtin_add_overflow(start_ns, pack.durations_ns[i], &end_ns) && IsTime(start_ns, end_ns))
+      times.push_back({end_ns, pack.durations_ns[i]});
   }
+  WorkloadOf(pack.process)
+      .Ingest({.kind = Work::Kind::kKernel, .name = pack.name, .shape = ShapeOf(pack)}, times, pack.device);
 }
 
 void Diagnosis::Ingest(const model::Memcpy& copy) {

@@ -45,11 +45,16 @@ StepFinder::StepFinder() {
   for (size_t kind = 0; kind < kKinds; ++kind) AddToken(static_cast<Work::Kind>(kind), "(others)");
 }
 
-void StepFinder::Ingest(const Work& work) {
-  if (work.time_ns < last_work_ns_)
-    ++late_;
-  else
-    pending_.push_back({TokenOf(work), work.shape, work.time_ns, work.length_ns});
+void StepFinder::Ingest(const Work& work, std::span<const WorkTime> times) {
+  std::optional<uint32_t> token;
+  for (const WorkTime& time : times) {
+    if (time.end_ns < last_work_ns_) {
+      ++late_;
+      continue;
+    }
+    if (!token.has_value()) token = TokenOf(work);
+    pending_.push_back({*token, work.shape, time.end_ns, time.length_ns});
+  }
 }
 
 uint32_t StepFinder::AddToken(Work::Kind kind, std::string_view name) {
@@ -76,12 +81,14 @@ uint64_t StepFinder::SignatureOf(const WorkPiece& piece) const {
 
 std::vector<StepSpan> StepFinder::Advance(int64_t time_ns) {
   std::vector<StepSpan> steps;
-  const auto later = std::ranges::stable_partition(
-      pending_, [time_ns](const WorkPiece& piece) { return piece.time_ns < time_ns; });
-  const std::span<WorkPiece> now(pending_.begin(), later.begin());
-  std::ranges::stable_sort(now, {}, &WorkPiece::time_ns);
-  for (const WorkPiece& piece : now) Follow(piece, steps);
-  pending_.erase(pending_.begin(), later.begin());
+  // What is left of the last call is sorted, and work mostly arrives in the order of time. Equal times stay
+  // in the order of arrival.
+  const auto unsorted = std::ranges::is_sorted_until(pending_, {}, &WorkPiece::time_ns);
+  std::ranges::stable_sort(unsorted, pending_.end(), {}, &WorkPiece::time_ns);
+  std::ranges::inplace_merge(pending_, unsorted, {}, &WorkPiece::time_ns);
+  const auto later = std::ranges::lower_bound(pending_, time_ns, {}, &WorkPiece::time_ns);
+  for (const WorkPiece& piece : std::span(pending_.begin(), later)) Follow(piece, steps);
+  pending_.erase(pending_.begin(), later);
   if (!anchor_.has_value()) Choose(false, steps);
   return steps;
 }

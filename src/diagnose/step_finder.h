@@ -6,6 +6,7 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -34,7 +35,12 @@ class StepFinder {
   StepFinder& operator=(const StepFinder&) = delete;
 
   // Accepts work in any order. Work older than the watermark of Advance is counted as late and dropped.
-  void Ingest(const Work& work);
+  void Ingest(const Work& work) {
+    const WorkTime time{work.time_ns, work.length_ns};
+    Ingest(work, {&time, 1});
+  }
+  // Pieces of work that differ by their times only; those of `work` are not read.
+  void Ingest(const Work& work, std::span<const WorkTime> times);
 
   // Advances the watermark: all work before `time_ns` has been ingested. Returns the steps found since the
   // last call, in order; once an anchor is chosen, these include the steps before that.
@@ -72,7 +78,7 @@ class StepFinder {
   std::deque<WorkToken> tokens_;
   // By kind. The keys point into tokens_, a deque, whose elements never move.
   std::array<std::unordered_map<std::string_view, uint32_t>, kKinds> tokens_by_name_;
-  std::vector<WorkPiece> pending_;  // after the watermark, in order of arrival
+  std::vector<WorkPiece> pending_;  // after the watermark
   std::vector<WorkPiece> history_;  // all work while there is no anchor
   // A range that is named as a step, seen while another anchor is in use.
   std::optional<uint32_t> named_;

@@ -6,6 +6,11 @@
 
 namespace gpusonde::diagnose {
 
+struct WorkTime {
+  int64_t end_ns = 0;
+  int64_t length_ns = 0;
+};
+
 // A piece of GPU work, a wait for it, or an NVTX range.
 struct Work {
   enum class Kind : uint8_t { kRange, kSync, kKernel, kCopy };

@@ -43,12 +43,13 @@ bool Diagnosis::Workload::is_slow() const {
   return detector_.open() && !reports().empty() && ExitedNs() == INT64_MAX;
 }
 
-void Diagnosis::Workload::Ingest(const Work& work, std::optional<Id128> device) {
-  if (ended_ns_.has_value()) return;  // all its steps were evaluated
+void Diagnosis::Workload::Ingest(const Work& work, std::span<const WorkTime> times,
+                                 std::optional<Id128> device) {
+  if (ended_ns_.has_value() || times.empty()) return;  // ended: all its steps were evaluated
   if (device.has_value() && !device->IsZero()) devices_.insert(*device);
-  watermark_.Ingest(work.time_ns);
-  accounting_.Ingest(work);
-  finder_.Ingest(work);
+  for (const WorkTime& time : times) watermark_.Ingest(time.end_ns);
+  accounting_.Ingest(work.kind, times);
+  finder_.Ingest(work, times);
 }
 
 // A session's row comes when it begins and again when it ends; a recording keeps only the last one.

@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -51,7 +52,12 @@ class Diagnosis::Workload {
  public:
   Workload(const Id128& process, Shared& shared, const Options& options);
 
-  void Ingest(const Work& work, std::optional<Id128> device);
+  // Pieces of work that differ by their times only; those of `work` are not read.
+  void Ingest(const Work& work, std::span<const WorkTime> times, std::optional<Id128> device);
+  void Ingest(const Work& work, std::optional<Id128> device) {
+    const WorkTime time{work.time_ns, work.length_ns};
+    Ingest(work, {&time, 1}, device);
+  }
   void CountThread(int32_t tid) { accounting_.CountThread(tid); }
   void Ingest(const model::GpuSession& session);
   void Ingest(const model::Incident& incident) { incidents_.Ingest(incident); }
