@@ -2,6 +2,7 @@
 #include "diagnose/detector.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <random>
@@ -51,6 +52,43 @@ double HighestMean(std::span<const double> values, size_t length) {
 // The winsorised deviation's contribution to a CUSUM, which never falls below 0.
 double Addend(double z, double reference, double most) { return std::clamp(z, -most, most) - reference; }
 double Grow(double cusum, double addend) { return std::max(0.0, cusum + addend); }
+
+// Of each CUSUM.
+struct Addends {
+  double small = 0, large = 0, tail = 0;
+};
+
+// Draws runs of steps in blocks from a circle of steps, and returns the highest value of each CUSUM in each
+// run. Each value of a CUSUM depends on the one before; four runs at a time keep the CPU busy meanwhile.
+std::vector<Addends> Bootstrap(std::vector<Addends> steps) {
+  constexpr size_t kTogether = 4;
+  const size_t block = static_cast<size_t>(kDetector.bootstrap.block.value);
+  const size_t blocks = (static_cast<size_t>(kDetector.bootstrap.run_steps.value) + block - 1) / block;
+  std::vector<Addends> most(static_cast<size_t>(kDetector.bootstrap.runs.value));
+
+  std::mt19937 random(1);
+  std::vector<size_t> starts((most.size() + kTogether - 1) / kTogether * kTogether * blocks);
+  for (size_t& start : starts) start = random() % steps.size();
+  steps.reserve(steps.size() + block);
+  for (size_t i = 0; i < block; ++i) steps.push_back(steps[i]);  // so that no block crosses the end
+
+  for (size_t first = 0; first < most.size(); first += kTogether) {
+    std::array<Addends, kTogether> cusums, highest;
+    for (size_t at = 0; at < blocks; ++at)
+      for (size_t i = 0; i < block; ++i)
+#pragma GCC unroll 4
+        for (size_t run = 0; run < kTogether; ++run) {
+          const Addends& step = steps[starts[(first + run) * blocks + at] + i];
+          Addends& cusum = cusums[run];
+          cusum = {Grow(cusum.small, step.small), Grow(cusum.large, step.large), Grow(cusum.tail, step.tail)};
+          highest[run] = {std::max(highest[run].small, cusum.small),
+                          std::max(highest[run].large, cusum.large), std::max(highest[run].tail, cusum.tail)};
+        }
+    std::ranges::copy_n(highest.begin(), static_cast<ptrdiff_t>(std::min(kTogether, most.size() - first)),
+                        most.begin() + static_cast<ptrdiff_t>(first));
+  }
+  return most;
+}
 
 }  // namespace
 
@@ -215,34 +253,17 @@ void Detector::UpdateThresholds() {
       std::max(kDetector.cusum.beyond_tail * QuantileOf(clean_ratios_, kDetector.cusum.tail_quantile),
                kDetector.min.slowdown.value);
 
-  struct Addends {
-    double small, large, tail;
-  };
   std::vector<Addends> addends;
   addends.reserve(clean.size());
   for (size_t i = 0; i < clean.size(); ++i)
     addends.push_back({Addend(clean[i] / scale_, kDetector.cusum.small_reference, kDetector.cusum.small_max),
                        Addend(clean[i] / scale_, kDetector.cusum.large_reference, kDetector.cusum.large_max),
                        TailAddend(ratios[i])});
-  std::mt19937 random(1);
   std::vector<double> smalls, larges, tails;
-  for (int run = 0; run < kDetector.bootstrap.runs; ++run) {
-    double small = 0, large = 0, tail = 0, most_small = 0, most_large = 0, most_tail = 0;
-    for (int at = 0; at < kDetector.bootstrap.run_steps; at += kDetector.bootstrap.block) {
-      size_t at_step = random() % addends.size();
-      for (int i = 0; i < kDetector.bootstrap.block; ++i) {
-        small = Grow(small, addends[at_step].small);
-        large = Grow(large, addends[at_step].large);
-        tail = Grow(tail, addends[at_step].tail);
-        most_small = std::max(most_small, small);
-        most_large = std::max(most_large, large);
-        most_tail = std::max(most_tail, tail);
-        if (++at_step == addends.size()) at_step = 0;
-      }
-    }
-    smalls.push_back(most_small);
-    larges.push_back(most_large);
-    tails.push_back(most_tail);
+  for (const Addends& most : Bootstrap(std::move(addends))) {
+    smalls.push_back(most.small);
+    larges.push_back(most.large);
+    tails.push_back(most.tail);
   }
   // With few clean steps the bootstrap underestimates the tails: raise the thresholds.
   const double caution = 1 + kDetector.bootstrap.caution / static_cast<double>(clean.size());
@@ -291,8 +312,9 @@ bool Detector::MeanIsHigh(int64_t window_ns) const {
   double sum = 0, usual = 0;
   const Recent* longest = nullptr;
   size_t count = 0;
-  for (const Recent& step : recent_) {
-    if (step.end_ns <= recent_.back().end_ns - window_ns) continue;
+  const auto first =
+      std::ranges::upper_bound(recent_, recent_.back().end_ns - window_ns, {}, &Recent::end_ns);
+  for (const Recent& step : std::ranges::subrange(first, recent_.end())) {
     sum += step.ratio * step.usual_ns;
     usual += step.usual_ns;
     ++count;
