@@ -1,27 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "inject/totals.h"
 
-#include <string.h>
-
 #include "inject/libc.h"
 
 namespace gpusonde::inject {
 
 void Totals::Clear() {
-  if (entries_ != nullptr) memset(entries_, 0, kSlots * sizeof(Entry));
+  for (size_t i = 0; i < count_; ++i) table_->entries[table_->used[i]] = {};
   count_ = 0;
 }
 
 void Totals::Add(uint32_t of, uint32_t device, uint32_t key, uint64_t start_ns, uint64_t end_ns,
                  uint64_t bytes) {
-  if (entries_ == nullptr) entries_ = static_cast<Entry*>(Pages(kSlots * sizeof(Entry)));
-  if (entries_ == nullptr) return CountDrop(GPUSONDE_GPU_DROP_TOTALS);
+  if (table_ == nullptr) table_ = static_cast<Table*>(Pages(sizeof(Table)));
+  if (table_ == nullptr) return CountDrop(GPUSONDE_GPU_DROP_TOTALS);
   const uint64_t mixed = ((uint64_t{key} << 32 | device) ^ uint64_t{of} << 57) * 0x9e3779b97f4a7c15;
   for (size_t slot = static_cast<size_t>(mixed >> 32) % kSlots;; slot = (slot + 1) % kSlots) {
-    Entry& entry = entries_[slot];
+    Entry& entry = table_->entries[slot];
     if (entry.of == 0) {
       if (count_ == kMaxEntries) return CountDrop(GPUSONDE_GPU_DROP_TOTALS);
-      ++count_;
+      table_->used[count_++] = static_cast<uint16_t>(slot);
       entry.of = of;
       entry.device = device;
       entry.key = key;
@@ -39,8 +37,7 @@ void Totals::Add(uint32_t of, uint32_t device, uint32_t key, uint64_t start_ns, 
 }
 
 void Totals::Resend(uint32_t session, Batch& out) const {
-  for (size_t slot = 0; entries_ != nullptr && count_ != 0 && slot < kSlots; ++slot)
-    if (entries_[slot].of != 0) Send(entries_[slot], session, out);
+  for (size_t i = 0; i < count_; ++i) Send(table_->entries[table_->used[i]], session, out);
 }
 
 void Totals::Send(const Entry& entry, uint32_t session, Batch& out) {

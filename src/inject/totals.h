@@ -20,8 +20,8 @@ class Totals {
   // for each with the increase of its time.
   template <class Grown>
   void Send(uint32_t session, Batch& out, Grown grown) {
-    for (size_t slot = 0; entries_ != nullptr && count_ != 0 && slot < kSlots; ++slot) {
-      Entry& entry = entries_[slot];
+    for (size_t i = 0; i < count_; ++i) {
+      Entry& entry = table_->entries[table_->used[i]];
       if (entry.changed == 0) continue;
       grown(entry.of, entry.key, entry.total_ns - entry.sent_ns);
       entry.changed = 0;
@@ -48,9 +48,15 @@ class Totals {
     uint32_t changed;
   };
 
+  struct Table {
+    Entry entries[kSlots];
+    uint16_t used[kMaxEntries];  // the slots in use: a program has tens of sums, and the slots are 2 MiB
+  };
+  static_assert(kSlots - 1 <= UINT16_MAX);
+
   static void Send(const Entry& entry, uint32_t session, Batch& out);
 
-  Entry* entries_ = nullptr;
+  Table* table_ = nullptr;
   size_t count_ = 0;
 };
 
