@@ -56,7 +56,20 @@ class ResultRows final : public Rows {
       return elements.type->id == DUCKDB_TYPE_UUID ? IdOf(elements.At<duckdb_hugeint>(row)) : Id128{};
     });
   }
-  std::vector<int64_t> Int64List(size_t column) const override { return List<int64_t>(column, Int64Of); }
+  std::vector<int64_t> Int64List(size_t column) const override {
+    const Vector& vector = vectors_[column];
+    if (vector.type->id == DUCKDB_TYPE_LIST && !vector.IsNull(row_)) {
+      // Lists of whole numbers without NULLs lie in memory as they are returned; those of packed kernels have
+      // hundreds of thousands of elements.
+      const Vector& elements = vector.children[0];
+      if (elements.type->id == DUCKDB_TYPE_BIGINT && elements.validity == nullptr) {
+        const auto entry = vector.At<duckdb_list_entry>(row_);
+        const auto* first = static_cast<const int64_t*>(elements.data) + entry.offset;
+        return {first, first + entry.length};
+      }
+    }
+    return List<int64_t>(column, Int64Of);
+  }
 
   std::string Display(size_t column) const override { return DisplayOf(library(), vectors_[column], row_); }
   std::string Json(size_t column) const override { return JsonOf(library(), vectors_[column], row_); }
