@@ -8,11 +8,13 @@ A program launches 10,000 kernels a second on the simulated GPU, from 20 frames 
 continuously, within the governor's budget), completely by `gpusonde record` (19 Hz), and, CPU only, by perf. Our cost is the
 CPU time of the profiler (of `up` with its child processes), of its eBPF programs (less the cost of measuring them: needs
 root), and of the inject library's thread in the program. bench_inject measures the library's work on the program's own
-threads, and tools/gpu-suite the cost of CUPTI on real GPUs. Profiling and diagnosis have a goal of 0.5 % of the machine each:
-`up` runs alternately without and with the diagnosis. It computes roll-ups once a minute, in a burst, so it is measured for
-whole minutes, after it has created the file of the day and read the program's files. Asleep, the library is loaded without
-listeners; the peer is the same program without it. Memory is resident memory while profiling; `record` doesn't load DuckDB
-until it ends, so its memory is that of the agent.
+threads, and tools/gpu-suite the cost of CUPTI on real GPUs. `up` runs alternately without and with the diagnosis. It computes
+roll-ups once a minute, in a burst, so it is measured for whole minutes, after it has created the file of the day and read the
+program's files; how many of the kernels it has stored shows whether the governor let the library sleep meanwhile. What a
+launch costs is that of the simulated CUPTI mostly: `libcupti_only.so` (tools/gpu-suite) in the library's place subscribes to
+the same and ignores it, and what `record` adds to that is ours. Asleep, the library is loaded without listeners; the peer is
+the same program without it. Memory is resident memory while profiling; `record` doesn't load DuckDB until it ends, so its
+memory is that of the agent.
 """
 
 import argparse
@@ -43,6 +45,8 @@ CPU_GOAL_PERCENT = 0.5
 AGENT_GOAL_MIB = 32
 MAPS_GOAL_MIB = 64
 UP_GOAL_MIB = 256
+LAUNCH_GOAL_NS = 1_000  # mean, above the simulated CUPTI's own
+LAUNCH_P99_GOAL_NS = 15_000
 MACHINE = f"simgpu-bench-{os.getpid()}"
 
 
@@ -51,7 +55,8 @@ class Run:
     percent: float  # CPU time of the whole machine
     mib: float  # resident, without the maps
     map_mib: float  # maps of eBPF programs, resident in it
-    launch_ns: float  # mean, as the program sees it
+    launches: dict  # as the program sees them (launch_cost)
+    stored_percent: float = 0.0  # of the kernels
 
 
 def resident_mib(pid):
@@ -116,7 +121,20 @@ def run_around(command, workload, environment, counting_ns, seconds):
             output, _ = listener.communicate(timeout=60)
         finally:
             listener.kill()
-    return Run(percent, *sizes, json.loads(output.splitlines()[-1])["mean_ns"])
+    return Run(percent, *sizes, launches_of(output))
+
+
+def launches_of(output):
+    """What launch_cost printed: mean_ns, p50_ns, p99_ns and so on."""
+    return json.loads(output.splitlines()[-1])
+
+
+def stored_kernels(build, state, since_ns, until_ns):
+    """The number of kernels in a state folder of `up` that began in this time, by the wall clock."""
+    sql = f"SELECT count(*) FROM kernels WHERE start_ns BETWEEN {since_ns} AND {until_ns}"
+    answer = subprocess.run([build / "bin/gpusonde", "query", *pathlib.Path(state, "days").glob("*.sonde"), sql,
+                             "--format", "csv"], check=True, stdout=subprocess.PIPE, text=True)
+    return int(answer.stdout.split()[-1])
 
 
 def run_beside_up(build, folder, flags, workload, environment, counting_ns, seconds):
@@ -136,45 +154,67 @@ def run_beside_up(build, folder, flags, workload, environment, counting_ns, seco
             with urllib.request.urlopen(url + "api/v1/overview", timeout=60) as answer:  # makes the day's file
                 answer.read()
             time.sleep(UP_WARM_UP_S / 2)
+            since_ns = time.time_ns()
             percent = measure(lambda: cpu_s(up.pid) + children_s(up.pid), program.pid, kernel_programs, seconds)
+            until_ns = time.time_ns()
             sizes = resident_mib(up.pid)
             output, _ = program.communicate(timeout=60)
     finally:
         up.terminate()
         up.communicate(timeout=60)
-    return Run(percent, *sizes, json.loads(output.splitlines()[-1])["mean_ns"])
+    stored = stored_kernels(build, state, since_ns, until_ns)
+    return Run(percent, *sizes, launches_of(output), 100 * stored / (RATE * (until_ns - since_ns) / 1e9))
 
 
 @dataclasses.dataclass
 class Alone:
-    median_ns: float  # of a launch
+    launches: dict
     percent: float  # CPU time of the library's thread
 
 
-def run_alone(library, workload, environment, seconds):
-    """The program with or without the library, without listeners."""
-    added = {"CUDA_INJECTION64_PATH": str(library)} if library else {}
+def run_alone(added, workload, environment, seconds):
+    """The program without listeners, with these variables in its environment."""
     with subprocess.Popen(workload, env={**environment, **added}, stdout=subprocess.PIPE, text=True) as program:
         time.sleep(WARM_UP_S)
         before_s, started = library_s(program.pid), time.monotonic()
         time.sleep(seconds)
         percent = 100 * (library_s(program.pid) - before_s) / ((time.monotonic() - started) * CORES)
         output, _ = program.communicate(timeout=60)
-    return Alone(json.loads(output.splitlines()[-1])["p50_ns"], percent)
+    return Alone(launches_of(output), percent)
+
+
+def alone_environments(build):
+    """Ways to run the program without listeners, each a dict of variables."""
+    return {"asleep": {"CUDA_INJECTION64_PATH": str(build / "lib/libgpusonde-inject.so")},
+            "cupti": {"CUDA_INJECTION64_PATH": str(build / "lib/libcupti_only.so"),
+                      "GPU_SUITE_CUPTI": str(build / "lib/simgpu/libcupti.so.13")},
+            "without": {}}
 
 
 def rows_of(runs, alone, counted):
     def both(name, value):
         return [value(run) for run in runs[name]], [value(run) for run in runs.get("perf", [])]
 
+    def both_alone(name, value):
+        return [value(run) for run in alone[name]], [value(run) for run in alone["without"]]
+
     peer = f"perf record -g -F {HZ}, of the CPU alone, its kernel side unknown"
     adds = [whole.percent - profiling.percent for whole, profiling in zip(runs["up"], runs["profiling"])]
+    ours = [run.launches["mean_ns"] - cupti.launches["mean_ns"] for run, cupti in zip(runs["record"], alone["cupti"])]
     made = [
         row("CPU of `up --no-diagnose` at 10,000 GPU events/s", "% of the machine",
-            *both("profiling", lambda run: run.percent), peer, CPU_GOAL_PERCENT),
-        row("CPU that the diagnosis adds to it", "% of the machine", adds, [], "", CPU_GOAL_PERCENT),
-        row("CPU of `up`, diagnosis included", "% of the machine", *both("up", lambda run: run.percent), peer),
-        row("mean of a launch heard by `record`", "ns", *both("record", lambda run: run.launch_ns), peer),
+            *both("profiling", lambda run: run.percent), peer),
+        row("CPU that the diagnosis adds to it", "% of the machine", adds, [], ""),
+        row("CPU of `up`, diagnosis included", "% of the machine", *both("up", lambda run: run.percent), peer,
+            CPU_GOAL_PERCENT),
+        row("kernels that it stored", "%", [run.stored_percent for run in runs["up"]], [], ""),
+        row("p99 of a launch heard by `up`", "ns", [run.launches["p99_ns"] for run in runs["up"]],
+            [run.launches["p99_ns"] for run in alone["cupti"]], "heard by nobody but the simulated CUPTI",
+            LAUNCH_P99_GOAL_NS),
+        row("mean of a launch heard by `record`", "ns", *both("record", lambda run: run.launches["mean_ns"]), peer),
+        row("mean of a launch heard by nobody but the simulated CUPTI", "ns",
+            *both_alone("cupti", lambda run: run.launches["mean_ns"]), "the program without the library"),
+        row("mean of a launch: what `record` adds to the simulated CUPTI's own", "ns", ours, [], "", LAUNCH_GOAL_NS),
         row("CPU of `record` at 10,000 GPU events/s", "% of the machine", *both("record", lambda run: run.percent), peer),
         row("memory of the agent's part (`record` while it listens)", "MiB", *both("record", lambda run: run.mib), peer,
             AGENT_GOAL_MIB),
@@ -182,13 +222,14 @@ def rows_of(runs, alone, counted):
         row("memory of `up`, the store included", "MiB", *both("up", lambda run: run.mib), peer, UP_GOAL_MIB),
     ]
     made += [
-        row("median of a launch, the library asleep", "ns", [run.median_ns for run in alone["asleep"]],
-            [run.median_ns for run in alone["without"]], "the program without the library"),
+        row("median of a launch, the library asleep", "ns", *both_alone("asleep", lambda run: run.launches["p50_ns"]),
+            "the program without the library"),
         row("CPU of the library's thread, asleep", "% of the machine", [run.percent for run in alone["asleep"]], [], ""),
     ]
     if not counted:
-        for each in (made[0], made[1], made[2], made[4]):
-            each |= {"met": None, "note": f"{each['name']}: without the kernel programs; counting needs root and bpftool"}
+        for each in made:
+            if each["name"].startswith("CPU of `") or each["name"].startswith("CPU that"):
+                each |= {"met": None, "note": f"{each['name']}: without the kernel programs; counting needs root and bpftool"}
     return made
 
 
@@ -218,9 +259,9 @@ def main():
                     runs.setdefault(name, []).append(run_beside_up(
                         build, folder, flags, workload(UP_WARM_UP_S + arguments.up_seconds), environment, counting_ns,
                         arguments.up_seconds))
-                for name, library in (("asleep", build / "lib/libgpusonde-inject.so"), ("without", None)):
+                for name, added in alone_environments(build).items():
                     alone.setdefault(name, []).append(
-                        run_alone(library, workload(arguments.seconds), environment, arguments.seconds))
+                        run_alone(added, workload(arguments.seconds), environment, arguments.seconds))
                 for name, command in around.items():
                     runs.setdefault(name, []).append(run_around(
                         command, workload(arguments.seconds), environment, counting_ns if name != "perf" else None,
