@@ -242,10 +242,21 @@ Connection::~Connection() {
 }
 
 Status Connection::Run(const std::string& sql) {
-  Handle<duckdb_result> result(library().destroy_result);
-  if (library().query(get(), sql.c_str(), result.out()) == DuckDBSuccess) return {};
-  const char* message = library().result_error(result.out());
-  return Fail(ErrorOf(message == nullptr ? "unknown error" : message));
+  const Library& library = this->library();
+  Handle<duckdb_extracted_statements> statements(library.destroy_extracted);
+  const idx_t count = library.extract_statements(get(), sql.c_str(), statements.out());
+  if (const char* failed = library.extract_statements_error(statements.get()); failed != nullptr)
+    return Fail(ErrorOf(failed));
+  for (idx_t i = 0; i < count; ++i) {
+    Handle<duckdb_prepared_statement> statement(library.destroy_prepare);
+    if (library.prepare_extracted_statement(get(), statements.get(), i, statement.out()) != DuckDBSuccess) {
+      const char* failed = library.prepare_error(statement.get());
+      return Fail(ErrorOf(failed == nullptr ? "unknown error" : failed));
+    }
+    Handle<duckdb_result> result(library.destroy_result);
+    TRY(ExecutePrepared(library, statement.get(), result));
+  }
+  return {};
 }
 
 Status Connection::Execute(const std::string& sql, std::span<const Parameter> parameters, Allow allow,

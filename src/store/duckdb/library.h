@@ -22,14 +22,15 @@ namespace gpusonde::store::duckdb {
   X(create_timestamp_ns) X(create_timestamp_s) X(create_timestamp_tz) X(create_uhugeint) X(create_uuid)   \
   X(data_chunk_get_size) X(data_chunk_get_vector) X(data_chunk_reset) X(data_chunk_set_size)              \
   X(decimal_internal_type) X(decimal_scale) X(decimal_width) X(destroy_config) X(destroy_data_chunk)      \
+  X(destroy_extracted) X(extract_statements) X(extract_statements_error)                                  \
   X(destroy_logical_type) X(destroy_pending) X(destroy_prepare) X(destroy_result) X(destroy_value)        \
   X(disconnect) X(enum_dictionary_size) X(enum_dictionary_value) X(enum_internal_type)                    \
   X(execute_pending) X(fetch_chunk) X(free) X(get_type_id) X(get_varchar) X(interrupt)                   \
   X(library_version) X(list_type_child_type) X(list_vector_get_child) X(list_vector_reserve)              \
   X(list_vector_set_size) X(map_type_key_type) X(map_type_value_type) X(nparams) X(open_ext)              \
   X(pending_error) X(pending_execute_task) X(pending_execution_is_finished) X(pending_prepared) X(prepare) \
-  X(prepare_error) X(prepared_statement_type)                                                             \
-  X(query) X(result_error) X(set_config) X(struct_type_child_count) X(struct_type_child_name)             \
+  X(prepare_error) X(prepare_extracted_statement) X(prepared_statement_type)                             \
+  X(result_error) X(set_config) X(struct_type_child_count) X(struct_type_child_name)             \
   X(struct_type_child_type) X(struct_vector_get_child) X(union_type_member_count)                         \
   X(union_type_member_name) X(union_type_member_type) X(vector_assign_string_element_len)                 \
   X(vector_ensure_validity_writable) X(vector_get_data) X(vector_get_validity) X(vector_size)
