@@ -101,16 +101,6 @@ double Detector::slowdown() const { return usual_ns_ > 0 ? slow_ns_ / usual_ns_ 
 
 double Detector::Excess() const { return std::max(slowdown() - 1, kDetector.min.slowdown - 1); }
 
-// Whether a CUSUM is higher than it was in the program's first seconds. Where lengths come in cycles (batches
-// sorted by length), it is high in the longer half of each: without those steps in the baseline, the shorter
-// half would become what is usual.
-bool Detector::Suspicious() const {
-  const auto is_high = [](double cusum, double threshold, double peak) {
-    return cusum > std::max(threshold / 2, kDetector.cusum.beyond_peak * peak);
-  };
-  return is_high(small_, small_threshold_, small_peak_) || is_high(large_, large_threshold_, large_peak_);
-}
-
 // Whether a step within an incident is closer to the incident's mean than to the baseline.
 bool Detector::IsSlow(const Recent& step) const { return step.ratio > 1 + Excess() / 2; }
 
@@ -167,14 +157,12 @@ Detector::Verdict Detector::Ingest(const Step& step) {
   if (!open_ && MeanIsHigh(kDetector.mean.long_window_ns))
     Open(LikeliestOnset(kDetector.mean.long_window_ns, HUGE_VAL));
   if (open_) return Verdict::kSlow;
-  const bool suspect = (Suspicious() || mean_is_high) && baseline_ns_ >= kDetector.min.warm_up_ns;
-  if (baseline_ns_ < kDetector.baseline.long_ns) {
-    small_peak_ = std::max(small_peak_, small_);
-    large_peak_ = std::max(large_peak_, large_);
-  }
-  if (suspect) return Verdict::kSuspect;
   held_.push_back(step);
-  if (held_.size() > kDetector.baseline.hold) {
+  if (held_.size() > kDetector.baseline.max) held_.pop_front();
+  if ((Suspicious() || mean_is_high) && baseline_ns_ >= kDetector.min.warm_up_ns) return Verdict::kSuspect;
+  // A suspicion that has passed was none: without its steps, the longer half of those that vary in cycles
+  // would be missing in the baseline, and the shorter half would become what is usual.
+  while (held_.size() > kDetector.baseline.hold) {
     Learn(held_.front());
     held_.pop_front();
   }

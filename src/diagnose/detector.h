@@ -25,8 +25,8 @@ namespace gpusonde::diagnose {
 //
 // The thresholds of the CUSUMs come from a circular block bootstrap of the process's own clean steps (Politis
 // and Romano 1992): steps that vary in clusters need a larger shift to be called slow. The thresholds of the
-// means come from the variation of the means of 1, 2, 4, … clean steps. The baseline isn't updated while a
-// shift is suspected. Deterministic: the random generator has a fixed
+// means come from the variation of the means of 1, 2, 4, … clean steps. Steps under suspicion join the
+// baseline when it passes, and never if an incident follows. Deterministic: the random generator has a fixed
 // seed. Not thread-safe.
 class Detector {
  public:
@@ -83,7 +83,7 @@ class Detector {
   void ForgetSlowStart();
   void UpdateThresholds();
   bool HasBaseline() const { return scale_ > 0; }
-  bool Suspicious() const;
+  bool Suspicious() const { return small_ > small_threshold_ / 2 || large_ > large_threshold_ / 2; }
   double SpreadOf(size_t steps) const;
   bool IsLarge(double slowdown, size_t steps) const;
   bool MeanIsHigh(int64_t window_ns) const;
@@ -118,7 +118,6 @@ class Detector {
   std::vector<double> spreads_, highest_;
 
   double small_ = 0, large_ = 0, tail_ = 0;
-  double small_peak_ = 0, large_peak_ = 0;  // in the first ten seconds of clean steps
   std::deque<Recent> recent_;
 
   bool open_ = false;

@@ -60,8 +60,6 @@ struct DetectorTable {
     Tuned<double> beyond_tail{1.1, "ratio", "and is this much longer"};
     Tuned<double> tail_reference{0.2, "of the steps", "the CUSUM grows if more of them lie in the tail"};
     Tuned<double> min_tail{2, "steps", "three steps in the tail, at least"};
-    Tuned<double> beyond_peak{1.25, "times the highest value of the first ten seconds",
-                              "cycles vary; a suspicion is only worth it beyond what the program began with"};
   } cusum;
 
   // The bootstrap that the thresholds of the CUSUMs come from.
