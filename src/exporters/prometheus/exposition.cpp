@@ -27,7 +27,7 @@ constexpr std::array kProcessGpuFamilies = {&kProcessGpuKernels, &kProcessGpuKer
 constexpr std::array kProcessFamilies = {&kProcessLaunches, &kProcessCpuSeconds};
 constexpr std::array kMachineFamilies = {&kIncidents, &kIncidentsOpen, &kDropped, &kSamples,
                                          &kProcessesOmitted};
-constexpr std::array kPushFamilies = {&kOtlpItems, &kOtlpRetries, &kOtlpWaiting};
+constexpr std::array kPushFamilies = {&kOtlpItems, &kOtlpRetries, &kOtlpWaiting, &kOtlpLateRows};
 constexpr std::array kServeFamilies = {&kServeHosts,  &kServeAgents,   &kServeHostsOmitted, &kServeRequests,
                                        &kServeFrames, &kServeReceived, &kQueries,           &kQuerySeconds,
                                        &kSlowQueries, &kConnections,   &kConnectionsClosed, &kDenied,
