@@ -27,6 +27,12 @@ void AddServerFlags(CLI::App& command, const std::string& what, ServerFlags& fla
   for (const char* const name : {"--token-file", "--tls-ca"}) command.get_option(name)->needs(server);
 }
 
+void CheckFilesOrServer(const std::vector<std::string>& files, const ServerFlags& flags) {
+  if (files.empty() && flags.url.empty())
+    throw CLI::ValidationError("FILE is required, or a server with --server");
+  if (!files.empty() && !flags.url.empty()) throw CLI::ValidationError("give FILE or --server, not both");
+}
+
 void AddHostFlag(CLI::App& command, ServerFlags& flags) {
   command.add_option("--host", flags.host, "Only this host of --server [all]")
       ->needs(command.get_option("--server"));

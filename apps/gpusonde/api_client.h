@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "agent/http_client.h"
 #include "base/result.h"
@@ -34,6 +35,8 @@ struct ServerFlags {
 
 // Adds --server, and --token-file and --tls-ca, which need it. `what` completes "Ask …".
 void AddServerFlags(CLI::App& command, const std::string& what, ServerFlags& flags);
+// One of them must be given, and not both. Throws CLI::ValidationError.
+void CheckFilesOrServer(const std::vector<std::string>& files, const ServerFlags& flags);
 // Adds --host, which needs --server.
 void AddHostFlag(CLI::App& command, ServerFlags& flags);
 

@@ -200,7 +200,7 @@ class Serve(program.TestCase):
         self.assertIn("not seconds (5)", ask("usage", "--from", "5", status=2))
         self.assertIn("nobody held any", ask("usage", "--to", "2020-01-01T00:00:00", "--host", hosts[0]))
         self.assertIn("no host 'node-z'", ask("usage", "--host", "node-z", status=1))
-        self.assertIn("give files, or a server", program.run("usage").stderr)
+        self.assertIn("or a server with --server", program.run("usage").stderr)
 
         self.assertIn(f"no incident on {len(hosts)} hosts", ask("diagnose"))
         self.assertEqual(json.loads(ask("diagnose", "--format", "json"))["incidents"], [])

@@ -149,8 +149,7 @@ void AddDiagnose(CLI::App& app, int& exit_status) {
   for (const char* const name : {"--from", "--to"})
     command->get_option(name)->needs(command->get_option("--server"));
   command->callback([options, &exit_status] {
-    if (options->files.empty() == options->server.url.empty())
-      throw CLI::ValidationError("give files, or a server with --server");
+    CheckFilesOrServer(options->files, options->server);
     if (!options->server.url.empty()) {
       if (options->format == "situations")
         throw CLI::ValidationError("--format", "situations is of files: a server has text and json");

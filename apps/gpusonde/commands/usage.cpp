@@ -110,8 +110,7 @@ void AddUsage(CLI::App& app, int& exit_status) {
       throw CLI::ValidationError("--by", fmt::format("{} is not one of {} or label:NAME", options->by,
                                                      fmt::join(usage::kByNames, ", ")));
     options->sum_by = *by;
-    if (options->files.empty() == options->server.url.empty())
-      throw CLI::ValidationError("give files, or a server with --server");
+    CheckFilesOrServer(options->files, options->server);
     if (!options->server.url.empty()) {
       ApiServer server =
           ParseApiServer("--server", options->server.url, options->server.host, options->server.client);
