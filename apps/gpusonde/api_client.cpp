@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <utility>
 
+#include "base/printable.h"
 #include "base/token_file.h"
 #include "server/http_message.h"
 #include "server/listen_address.h"
@@ -57,6 +58,12 @@ ApiServer ParseApiServer(const std::string& url_flag, const std::string& url, co
     throw CLI::ValidationError(
         url_flag, fmt::format("'{}' would send the token unencrypted: use https://, or an SSH tunnel", url));
   return {.url = *parsed, .client = client, .host = host, .url_flag = url_flag};
+}
+
+std::string ListFailures(const std::vector<std::pair<std::string, std::string>>& hosts) {
+  std::string lines;
+  for (const auto& [host, why] : hosts) lines += fmt::format("\n  {}: {}", Printable(host), Printable(why));
+  return lines;
 }
 
 Result<std::string> AskApi(const ApiServer& server, const std::string& target) {

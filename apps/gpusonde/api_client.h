@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "agent/http_client.h"
@@ -57,6 +58,12 @@ struct ApiServer {
 // A token goes over http:// to this machine only.
 ApiServer ParseApiServer(const std::string& url_flag, const std::string& url, const std::string& host,
                          const ClientFlags& client);
+inline ApiServer ParseApiServer(const ServerFlags& flags) {
+  return ParseApiServer("--server", flags.url, flags.host, flags.client);
+}
+
+// A line for each host of an answer that failed, and why, each after a line feed; escaped.
+std::string ListFailures(const std::vector<std::pair<std::string, std::string>>& hosts);
 
 // The body of the response to GET /api/v1/`target`. Errors: kUnavailable without a response or with an error,
 // whose message is the server's; those of ReadToken, which is read each time. Thread-safe.

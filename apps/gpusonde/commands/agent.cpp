@@ -79,8 +79,6 @@ Status RunAgentOf(const AgentFlags& flags) {
   return {};
 }
 
-int Agent(const AgentFlags& flags) { return ExitStatusOf("agent", RunAgentOf(flags)); }
-
 }  // namespace
 
 void AddAgent(CLI::App& app, int& exit_status) {
@@ -121,7 +119,7 @@ void AddAgent(CLI::App& app, int& exit_status) {
     if (const Status named = spool::CheckHostName(flags->host); !named.has_value())
       throw CLI::ValidationError("--host", named.error().message);
     CheckLiveFlags(flags->live);
-    exit_status = Agent(*flags);
+    exit_status = ExitStatusOf("agent", RunAgentOf(*flags));
   });
 }
 

@@ -108,11 +108,9 @@ Status AskServer(const DiagnoseOptions& options, const ApiServer& server, const 
   else
     fmt::print("{}", Wrap(server::ToText(answer), Terminal::Of(STDOUT_FILENO).width, 4));
   if (answer.errors.empty()) return {};
-  std::string failed;
-  for (const auto& [host, why] : answer.errors)
-    failed += fmt::format("\n  {}: {}", Printable(host), Printable(why));
   return Fail(ErrorCode::kUnavailable,
-              fmt::format("{} can't be read:{}", Counted(std::ssize(answer.errors), "host"), failed));
+              fmt::format("{} can't be read:{}", Counted(std::ssize(answer.errors), "host"),
+                          ListFailures(answer.errors)));
 }
 
 }  // namespace
@@ -153,8 +151,7 @@ void AddDiagnose(CLI::App& app, int& exit_status) {
     if (!options->server.url.empty()) {
       if (options->format == "situations")
         throw CLI::ValidationError("--format", "situations is of files: a server has text and json");
-      const ApiServer server =
-          ParseApiServer("--server", options->server.url, options->server.host, options->server.client);
+      const ApiServer server = ParseApiServer(options->server);
       exit_status =
           ExitStatusOf("diagnose", AskServer(*options, server, ApiTimeParameters(options->selection)));
       return;

@@ -11,7 +11,6 @@
 
 #include "api_client.h"
 #include "base/counted.h"
-#include "base/printable.h"
 #include "base/terminal.h"
 #include "convert/needed_events.h"
 #include "messages.h"
@@ -89,11 +88,9 @@ Status AskServer(const QueryOptions& options, ApiServer server) {
         fmt::format(
             "there are more than these rows; ask for more with --limit, or for fewer in the statement"));
   if (answer.errors.empty()) return {};
-  std::string failed;
-  for (const auto& [host, message] : answer.errors)
-    failed += fmt::format("\n  {}: {}", Printable(host), Printable(message));
   return Fail(ErrorCode::kUnavailable,
-              fmt::format("no answer of {}:{}", Counted(std::ssize(answer.errors), "host"), failed));
+              fmt::format("no answer of {}:{}", Counted(std::ssize(answer.errors), "host"),
+                          ListFailures(answer.errors)));
 }
 
 }  // namespace
@@ -126,7 +123,7 @@ void AddQuery(CLI::App& app, int& exit_status) {
       if (options->files_and_sql.size() != 1)
         throw CLI::ValidationError(
             "with --server give one SQL statement and no files; quote SQL that has spaces");
-      const ApiServer server = ParseApiServer("--server", options->server.url, "", options->server.client);
+      const ApiServer server = ParseApiServer(options->server);
       exit_status = ExitStatusOf("query", AskServer(*options, server));
       return;
     }

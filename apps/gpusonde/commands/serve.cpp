@@ -125,11 +125,6 @@ Status RunServe(const ServeFlags& flags, const server::ListenAddress& listen,
   return {};
 }
 
-int Serve(const ServeFlags& flags, const server::ListenAddress& listen,
-          const std::optional<server::ListenAddress>& pages) {
-  return ExitStatusOf("serve", RunServe(flags, listen, pages));
-}
-
 }  // namespace
 
 void AddServe(CLI::App& app, int& exit_status) {
@@ -178,7 +173,7 @@ void AddServe(CLI::App& app, int& exit_status) {
     const server::ListenAddress listen = ParseListen("--listen", flags->listen, flags->protection);
     std::optional<server::ListenAddress> pages;
     if (!flags->pages.empty()) pages = ParseListen("--pages-listen", flags->pages, flags->protection);
-    exit_status = Serve(*flags, listen, pages);
+    exit_status = ExitStatusOf("serve", RunServe(*flags, listen, pages));
   });
 }
 

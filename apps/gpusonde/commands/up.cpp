@@ -178,10 +178,6 @@ Status RunUp(const UpOptions& options, const std::optional<server::ListenAddress
   return {};
 }
 
-int Up(const UpOptions& options, const std::optional<server::ListenAddress>& listen) {
-  return ExitStatusOf("up", RunUp(options, listen));
-}
-
 // Throws CLI::ValidationError.
 exporters::prometheus::Relabelling ReadRules(const std::string& path) {
   constexpr size_t kMaxBytes = size_t{1} << 20;
@@ -235,7 +231,7 @@ void AddUp(CLI::App& app, int& exit_status) {
       options->metrics = ParseListen("--metrics-listen", options->metrics_listen, options->protection);
     CheckLiveFlags(options->live);
     if (!options->relabel.empty()) options->relabelling = ReadRules(options->relabel);
-    exit_status = Up(*options, listen);
+    exit_status = ExitStatusOf("up", RunUp(*options, listen));
   });
 }
 

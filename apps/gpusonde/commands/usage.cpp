@@ -112,8 +112,7 @@ void AddUsage(CLI::App& app, int& exit_status) {
     options->sum_by = *by;
     CheckFilesOrServer(options->files, options->server);
     if (!options->server.url.empty()) {
-      ApiServer server =
-          ParseApiServer("--server", options->server.url, options->server.host, options->server.client);
+      ApiServer server = ParseApiServer(options->server);
       server.timeout_ns = kServerTimeoutNs;
       exit_status = ExitStatusOf("usage", AskServer(*options, server, ApiTimeParameters(options->selection)));
       return;
