@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <string_view>
 
+#include "model/column.h"
 #include "model/tables/kernel_packs.h"
 #include "model/tables/memcpys.h"
 #include "model/tables/memsets.h"
@@ -25,30 +25,19 @@ constexpr std::array kProfiled{ProfiledTable{model::kSamples.name(), "time_ns", 
                                ProfiledTable{model::kMemcpys.name(), "start_ns", ""},
                                ProfiledTable{model::kMemsets.name(), "start_ns", ""}};
 
-// Null without the column.
-const model::ColumnData* FindColumn(const model::Batch& batch, std::string_view name) {
-  const auto found = std::ranges::find(batch.columns, name, &model::ColumnData::name);
-  return found == batch.columns.end() ? nullptr : &*found;
-}
-
-int64_t Int64At(const model::ColumnData& column, size_t row) {
-  int64_t value = 0;
-  std::memcpy(&value, column.values.data() + row * sizeof value, sizeof value);
-  return value;
-}
-
 }  // namespace
 
 void LateRows::Count(std::span<const model::Batch> batches) {
   const int64_t read_until_ns = read_until_ns_;
+  if (read_until_ns == kNothing) return;
   for (const model::Batch& batch : batches) {
     const auto profiled = std::ranges::find(kProfiled, batch.table, &ProfiledTable::table);
     if (profiled == kProfiled.end()) continue;
-    const model::ColumnData* const begin = FindColumn(batch, profiled->begin);
-    const model::ColumnData* const count = FindColumn(batch, profiled->count);
-    if (begin == nullptr) continue;
+    const model::Column begin(batch, profiled->begin);
+    const model::Column count(batch, profiled->count);
     for (size_t row = 0; row < batch.rows; ++row)
-      if (Int64At(*begin, row) < read_until_ns) count_ += count == nullptr ? 1 : Int64At(*count, row);
+      if (begin.Has(row) && begin.At<int64_t>(row) < read_until_ns)
+        count_ += count.Has(row) ? count.At<int64_t>(row) : 1;
   }
 }
 

@@ -23,7 +23,9 @@ class LateRows {
   int64_t count() const { return count_; }
 
  private:
-  std::atomic<int64_t> read_until_ns_ = std::numeric_limits<int64_t>::min();
+  static constexpr int64_t kNothing = std::numeric_limits<int64_t>::min();
+
+  std::atomic<int64_t> read_until_ns_ = kNothing;
   std::atomic<int64_t> count_ = 0;
 };
 

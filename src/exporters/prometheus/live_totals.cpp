@@ -2,12 +2,12 @@
 #include "exporters/prometheus/live_totals.h"
 
 #include <algorithm>
-#include <cstring>
 #include <string_view>
 
 #include "base/saturated.h"
 #include "model/batch_rows.h"
 #include "model/cgroup_owner.h"
+#include "model/column.h"
 #include "model/enums.h"
 #include "model/tables/containers.h"
 #include "model/tables/incidents.h"
@@ -17,6 +17,8 @@
 namespace gpusonde::exporters::prometheus {
 namespace {
 
+using model::Column;
+
 constexpr size_t kMaxEndedIncidents = 1024;
 // XID codes are at most three digits; a device that reports ever new ones is broken.
 constexpr size_t kMaxXidCodes = 256;
@@ -24,31 +26,6 @@ constexpr size_t kMaxXidCodes = 256;
 constexpr size_t kMaxContainers = 10'000;
 constexpr size_t kMaxAllocations = 10'000;
 constexpr Id128 kOthers{};
-
-// One column of a batch; a column that the batch lacks has the value 0 everywhere.
-class Column {
- public:
-  Column(const model::Batch& batch, std::string_view name) {
-    const auto found = std::ranges::find(batch.columns, name, &model::ColumnData::name);
-    if (found != batch.columns.end()) data_ = &*found;
-  }
-
-  template <class T>
-  T At(size_t row) const {
-    T value{};
-    if (data_ != nullptr) std::memcpy(&value, data_->values.data() + row * sizeof value, sizeof value);
-    return value;
-  }
-  std::string_view Text(size_t row) const {
-    if (data_ == nullptr) return {};
-    const uint32_t begin = row == 0 ? 0 : data_->ends[row - 1];
-    return {reinterpret_cast<const char*>(data_->values.data()) + begin, data_->ends[row] - begin};
-  }
-  bool Has(size_t row) const { return data_ != nullptr && (data_->valid.empty() || data_->valid[row] != 0); }
-
- private:
-  const model::ColumnData* data_ = nullptr;
-};
 
 // The index of a kind of copies; unknown for other names.
 size_t CopyKind(std::string_view kind) {
