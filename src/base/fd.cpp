@@ -8,8 +8,11 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <fstream>
+#include <optional>
 #include <sstream>
+#include <thread>
 
 #include "base/replacing_file.h"
 
@@ -22,21 +25,49 @@ std::string FolderOf(const std::string& path) {
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
-// The process that holds a flock on the file, from /proc/locks, which only lists those of our PID namespace.
-std::string DescribeLockHolder(const Fd& file) {
+// The process that took the flock on the file, from /proc/locks, which only lists those of our PID namespace.
+// A child that it has forked may hold the lock by now, and it may be gone.
+std::optional<int> LockTaker(const Fd& file) {
   struct stat status{};
-  if (::fstat(file.get(), &status) != 0) return {};
+  if (::fstat(file.get(), &status) != 0) return std::nullopt;
   std::ifstream locks("/proc/locks");
   // "1: FLOCK  ADVISORY  WRITE 4711 fe:00:131 0 EOF"; Documentation/filesystems/proc.rst
   const std::string inode = ":" + std::to_string(status.st_ino);
   for (std::string line; std::getline(locks, line);) {
     std::istringstream fields(line);
-    std::string number, kind, mode, access, pid, id;
-    if (!(fields >> number >> kind >> mode >> access >> pid >> id) || kind != "FLOCK" || !id.ends_with(inode))
-      continue;
-    return " (process " + pid + ")";
+    std::string number, kind, mode, access, id;
+    int pid = 0;
+    if (fields >> number >> kind >> mode >> access >> pid >> id && kind == "FLOCK" && id.ends_with(inode) &&
+        pid > 0)
+      return pid;
   }
-  return {};
+  return std::nullopt;
+}
+
+bool HasEnded(int pid) {
+  const Result<std::string> stat = ReadFile("/proc/" + std::to_string(pid) + "/stat");
+  if (!stat.has_value()) return stat.error().code == ErrorCode::kNotFound;
+  // "4711 (name) Z ..."; proc_pid_stat(5). The name may hold parentheses.
+  const size_t state = stat->rfind(')') + 2;
+  return state < stat->size() && ((*stat)[state] == 'Z' || (*stat)[state] == 'X');
+}
+
+// A process that is killed between fork and exec of a child leaves its locks to that child until the child is
+// scheduled once more, so a lock of a process that has ended is waited for.
+bool TakeLock(const Fd& file) {
+  constexpr int kPollMs = 10;
+  constexpr int kPolls = 500;  // 5 s; a loaded machine takes tenths of a second
+  for (int poll = 0; ::flock(file.get(), LOCK_EX | LOCK_NB) != 0; ++poll) {
+    if (errno != EWOULDBLOCK || poll == kPolls) return false;
+    const std::optional<int> taker = LockTaker(file);
+    // Without a taker the lock was just released, or its taker isn't visible here.
+    if (taker.has_value() ? !HasEnded(*taker) : poll > 0) {
+      errno = EWOULDBLOCK;
+      return false;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(kPollMs));
+  }
+  return true;
 }
 
 }  // namespace
@@ -98,12 +129,13 @@ Result<Fd> LockFolder(const std::string& path) {
     return Fail(ErrnoError(errno, "create folder " + path));
   }
   ASSIGN_OR_RETURN(Fd folder, Open(path, O_RDONLY | O_DIRECTORY));
-  if (::flock(folder.get(), LOCK_EX | LOCK_NB) == 0) return folder;
-  if (errno == EWOULDBLOCK)
-    return Fail(ErrorCode::kUnavailable, path + " is in use by another gpusonde" +
-                                             DescribeLockHolder(folder) +
-                                             "; stop that one or choose another folder");
-  return Fail(ErrnoError(errno, "lock folder " + path));
+  if (TakeLock(folder)) return folder;
+  if (errno != EWOULDBLOCK) return Fail(ErrnoError(errno, "lock folder " + path));
+  const std::optional<int> taker = LockTaker(folder);
+  return Fail(ErrorCode::kUnavailable,
+              path + " is in use by another gpusonde" +
+                  (taker.has_value() ? " (process " + std::to_string(*taker) + ")" : std::string()) +
+                  "; stop that one or choose another folder");
 }
 
 Status SyncFolderOf(const std::string& path) {

@@ -4,7 +4,9 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
@@ -97,6 +99,36 @@ TEST_F(FdTest, AFolderIsLockedUntilItIsReleased) {
   EXPECT_THAT(second.error().message, testing::HasSubstr("process " + std::to_string(::getpid())));
   first->Close();
   EXPECT_TRUE(LockFolder(path).has_value());
+}
+
+// As a recorder that is killed while it starts its program leaves it.
+TEST_F(FdTest, ALockLeftToAChildByAKilledProcessIsWaitedFor) {
+  const std::string path = folder_ + "/state";
+  std::array<int, 2> locked{};
+  ASSERT_EQ(::pipe(locked.data()), 0);
+  const pid_t killed = ::fork();
+  if (killed == 0) {
+    const auto lock = LockFolder(path);
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::usleep(300'000);
+      ::_exit(0);
+    }
+    (void)!::write(locked[1], "", 1);
+    ::_exit(lock.has_value() && child > 0 ? 0 : 1);
+  }
+  char ready = 0;
+  ASSERT_EQ(::read(locked[0], &ready, 1), 1);
+  for (const int end : locked) ::close(end);
+  const Fd folder = Open(path, O_RDONLY | O_DIRECTORY).value();
+  EXPECT_NE(::flock(folder.get(), LOCK_EX | LOCK_NB), 0);
+  siginfo_t ended{};
+  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(killed), &ended, WEXITED | WNOWAIT), 0);  // a zombie
+  const auto lock = LockFolder(path);
+  EXPECT_TRUE(lock.has_value()) << lock.error().message;
+  int status = 0;
+  ASSERT_EQ(::waitpid(killed, &status, 0), killed);
+  EXPECT_EQ(status, 0);
 }
 
 }  // namespace

@@ -73,7 +73,7 @@ class Killed(program.TestCase):
         if not pathlib.Path(f"{recording}.spool").exists():
             return  # killed before it began
         done = program.run("record", "--recover", "-o", recording)
-        self.assertFalse(os.path.exists(f"{recording}.spool"))
+        self.assertFalse(os.path.exists(f"{recording}.spool"), done.stderr)
         if done.returncode == 125:
             self.assertIn("held no data and was removed", done.stderr)
             self.assertLess(killed_ns - int(said.read_text() or killed_ns), 1e9)
