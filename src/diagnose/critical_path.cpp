@@ -243,6 +243,8 @@ class Accountant {
     const ThreadParts parts = SplitTime(time);
     AddActive(parts, factor, State::kLoader, states);
     if (who == program_.process) account_.own_threads += factor * parts.cpu;
+    if (parts.cpu > 0) account_.ran[who] += factor * parts.cpu;
+    if (time.sleeping > 0) account_.slept[who] += factor * time.sleeping;
     AddRunQueue(time, factor);
     AddStopped(time, factor);
     states[State::kSleeping] += factor * time.sleeping;
@@ -414,6 +416,8 @@ void PathAccount::Add(const PathAccount& other, double factor) {
   }
   for (const auto& [who, ns] : other.behind) behind[who] += factor * ns;
   for (const auto& [who, ns] : other.stopped_by) stopped_by[who] += factor * ns;
+  for (const auto& [who, ns] : other.ran) ran[who] += factor * ns;
+  for (const auto& [who, ns] : other.slept) slept[who] += factor * ns;
   for (const auto& [who, ns] : other.waited_outside) waited_outside[who] += factor * ns;
   for (const auto& [who, ns] : other.loaders_behind) loaders_behind[who] += factor * ns;
 }
@@ -422,7 +426,8 @@ double PathAccount::RemoveIdle() {
   const double taken = idle.total();
   for (size_t i = 0; i < kStates; ++i) states.ns[i] -= idle.ns[i];
   idle = {};
-  waited_outside.clear();  // all of it is idle time
+  waited_outside.clear();  // all of these are idle time
+  slept.clear();
   launch_thread_asleep = 0;
   return taken;
 }

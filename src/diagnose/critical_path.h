@@ -53,6 +53,8 @@ struct PathAccount {
   std::map<Id128, double> behind;
   double own_threads = 0;              // of State::kLoader: other threads of the launch thread's process
   std::map<Id128, double> stopped_by;  // State::kStopped by who let the path continue; zero id: unknown
+  // State::kLoader, and the sleeps of others than the launch thread, by the process that ran or slept.
+  std::map<Id128, double> ran, slept;
   // State::kWaiting by the process outside the program and its job that ended the wait, where it is known.
   std::map<Id128, double> waited_outside;
   std::map<Id128, RankAccount> ranks;  // State::kPeer by the rank that came last

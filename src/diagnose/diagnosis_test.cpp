@@ -8,9 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "diagnose/explain.h"
 #include "diagnose/print.h"
-#include "diagnose/rank.h"
 #include "diagnose/testing/world.h"
 #include "model/batch_rows.h"
 
@@ -130,6 +128,8 @@ TEST_F(DiagnosisTest, ALoaderThatRunsLongerIsSlowDataLoadingAndNotContention) {
   const auto reports = Disturb({.loader_runs_ns = 40 * kMs});
   ASSERT_EQ(reports.size(), 1u);
   EXPECT_EQ(reports[0].incident.cause, "slow_data_loading");
+  EXPECT_THAT(reports[0].incident.sentence,
+              HasSubstr("the program's own processes (loader), which were running"));
   EXPECT_THAT(reports[0].incident.sentence, HasSubstr("not CPU contention"));
 }
 
@@ -323,31 +323,15 @@ TEST_F(DiagnosisTest, AWaitForAProcessOutsideIsNoCauseButNamesIt) {
       HasSubstr("in \"Waiting\", for stress (process 99) in /batch.slice. The flame graph of its waits"));
 }
 
-TEST(Explain, AnotherReasonForTheSameTimeIsNoSecondCause) {
-  Situation situation{.onset_ns = kBegin, .slowdown = 2.3, .signals_known = true};
-  situation.before[State::kCpu] = 10e6;
-  situation.during[State::kCpu] = 23e6;
-  const std::vector<Candidate> causes = Rank(situation);
-  ASSERT_EQ(causes.size(), 2u);
-  EXPECT_EQ(causes[0].cause->id, CauseId::kMoreCpuWork);
-  EXPECT_EQ(causes[1].cause->id, CauseId::kSlowCpu);
-  EXPECT_GT(causes[1].confidence, 0.5);
-  EXPECT_THAT(Explain(situation, causes, kBegin).sentence, Not(HasSubstr("Also")));
-}
-
-TEST(Explain, SharesAreOfTheLostTimeAndTinyOrHugeRatiosAreNotPrinted) {
-  Situation situation{.onset_ns = kBegin, .slowdown = 1.002, .signals_known = true};
-  situation.before[State::kCpu] = 30e6;
-  situation.during[State::kUnexplained] = 32e6;  // the excess is 2 ms
-  const std::string sentence = Explain(situation, {}, kBegin).sentence;
-  EXPECT_THAT(sentence, HasSubstr("100 % of the 32 ms that each step lost"));
-  EXPECT_THAT(sentence, Not(HasSubstr("×")));
-
-  situation.unfinished = true;
-  situation.during[State::kUnexplained] = 4e9;
-  situation.slowdown = 133;
-  EXPECT_THAT(Explain(situation, {}, kBegin).sentence,
-              HasSubstr("A step has taken 4.0 s (usually 30 ms) from"));
+TEST_F(DiagnosisTest, ASleepOfAProcessThatIsWaitedForIsNoCauseButNamesIt) {
+  world.Run({.loader_runs_ns = kMs}, 150);
+  world.Run({.loader_runs_ns = kMs, .loader_sleeps_ns = 30 * kMs}, 60);
+  const auto reports = world.Finish();
+  ASSERT_EQ(reports.size(), 1u);
+  EXPECT_EQ(reports[0].incident.cause, kAbstain);
+  EXPECT_THAT(
+      reports[0].incident.sentence,
+      HasSubstr("in \"Sleeping\" of loader (process 12) in /train.slice. The flame graph of its waits"));
 }
 
 TEST_F(DiagnosisTest, TwoCausesAreNamedTheLargerOneFirst) {

@@ -28,12 +28,15 @@ State LargestExcess(const Situation& situation) {
   return largest;
 }
 
-// ", for holder.py (process 123)": the process outside the program that ended most of the waits.
-std::string ForWhom(const Situation& situation) {
+// ", for holder.py (process 123)": the process outside the program that ended most of the waits, or the one
+// of the program that slept while it was waited for.
+std::string ForWhom(const Situation& situation, State state) {
   constexpr double kMost = 0.5;
-  const auto who = LargestRises(situation.outside_before, situation.outside_during, false);
-  if (who.empty() || who.front().second < kMost * situation.excess(State::kWaiting)) return "";
-  return fmt::format(", for {}", NameActor(who.front().first));
+  const auto who = state == State::kWaiting
+                       ? LargestRises(situation.outside_before, situation.outside_during, false)
+                       : LargestRises(situation.slept_before, situation.slept_during, true);
+  if (who.empty() || who.front().second < kMost * situation.excess(state)) return "";
+  return fmt::format("{} {}", state == State::kWaiting ? ", for" : " of", NameActor(who.front().first));
 }
 
 std::string Abstain(const Situation& situation) {
@@ -42,10 +45,11 @@ std::string Abstain(const Situation& situation) {
   const State largest = LargestExcess(situation);
   const double excess_ns = situation.excess_ns();
   if (excess_ns <= 0) return "No cause: steps are back to normal";
-  return fmt::format("No known cause explains it: {} of the {} that each step lost are in \"{}\"{}",
-                     Percent(situation.excess(largest), situation.lost_ns()), Millis(situation.lost_ns()),
-                     model::InfoOf(MetricOf(largest)).label,
-                     largest == State::kWaiting ? ForWhom(situation) : "");
+  return fmt::format(
+      "No known cause explains it: {} of the {} that each step lost are in \"{}\"{}",
+      Percent(situation.excess(largest), situation.lost_ns()), Millis(situation.lost_ns()),
+      model::InfoOf(MetricOf(largest)).label,
+      largest == State::kWaiting || largest == State::kSleeping ? ForWhom(situation, largest) : "");
 }
 
 // Where to look next, after Abstain. Empty where nothing better is known than the account.

@@ -58,6 +58,9 @@ struct Situation {
   Shares stopped_before, stopped_during;
   // Time in which it waited for a process outside the program and its job; ns per step.
   Shares outside_before, outside_during;
+  // Time in which it waited for a process of the program, or another of its threads, that ran or slept by
+  // itself; ns per step.
+  Shares ran_before, ran_during, slept_before, slept_during;
   Shares disk_before, disk_during;  // bytes per second
   // Bytes per second that had to queue for a network device; the ranks of the job count as `own`, too.
   Shares network_before, network_during;

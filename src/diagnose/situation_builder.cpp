@@ -104,6 +104,10 @@ Situation BuildSituation(const IncidentView& incident, const SituationContext& c
   situation.stopped_during = SharesOf(during.stopped_by, per_step, context);
   situation.outside_before = SharesOf(before.waited_outside, per_step, context);
   situation.outside_during = SharesOf(during.waited_outside, per_step, context);
+  situation.ran_before = SharesOf(before.ran, per_step, context);
+  situation.ran_during = SharesOf(during.ran, per_step, context);
+  situation.slept_before = SharesOf(before.slept, per_step, context);
+  situation.slept_during = SharesOf(during.slept, per_step, context);
   for (const auto& [who, rank] : during.ranks) {
     const auto was = before.ranks.find(who);
     situation.ranks.push_back(DescribeRank(who, was == before.ranks.end() ? nullptr : &was->second, rank,

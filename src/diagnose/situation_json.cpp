@@ -182,6 +182,10 @@ std::string WriteSituation(const Situation& situation) {
   WriteShares(json, "stopped_during", situation.stopped_during);
   WriteShares(json, "outside_before", situation.outside_before);
   WriteShares(json, "outside_during", situation.outside_during);
+  WriteShares(json, "ran_before", situation.ran_before);
+  WriteShares(json, "ran_during", situation.ran_during);
+  WriteShares(json, "slept_before", situation.slept_before);
+  WriteShares(json, "slept_during", situation.slept_during);
   WriteShares(json, "disk_before", situation.disk_before);
   WriteShares(json, "disk_during", situation.disk_during);
   WriteShares(json, "network_before", situation.network_before);
@@ -228,6 +232,10 @@ Result<Situation> ReadSituation(std::string_view line) {
   reader.ReadIfPresent(json, "stopped_during", situation.stopped_during);
   reader.ReadIfPresent(json, "outside_before", situation.outside_before);
   reader.ReadIfPresent(json, "outside_during", situation.outside_during);
+  reader.ReadIfPresent(json, "ran_before", situation.ran_before);
+  reader.ReadIfPresent(json, "ran_during", situation.ran_during);
+  reader.ReadIfPresent(json, "slept_before", situation.slept_before);
+  reader.ReadIfPresent(json, "slept_during", situation.slept_during);
   reader.Read(json, "disk_before", situation.disk_before);
   reader.Read(json, "disk_during", situation.disk_during);
   reader.Read(json, "network_before", situation.network_before);

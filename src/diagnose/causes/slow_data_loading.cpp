@@ -15,12 +15,24 @@ namespace {
 // slower CPU. If they wait for a CPU, a disk or a quota themselves, that is in other states.
 constexpr std::array kSlowDataLoadingStates = {State::kLoader};
 
+// "the program's own processes (cc1, as)": up to three, that ran longer than before while it was waited for.
+std::string OwnProcesses(const Situation& situation) {
+  std::string names;
+  int named = 0;
+  const auto ran = LargestRises(situation.ran_before, situation.ran_during, true);
+  for (const auto& [actor, ns] : ran) {
+    if (ns < ran.front().second / 5 || ++named > 3) break;
+    names += (names.empty() ? " (" : ", ") + actor.name;
+  }
+  return "the program's own processes" + names + (names.empty() ? "" : ")");
+}
+
 std::optional<Finding> EvaluateSlowDataLoading(const Situation& situation) {
   Finding finding{.explained_ns = ExcessOf(situation, kSlowDataLoadingStates)};
   const double threads_ns = situation.own_threads_during - situation.own_threads_before;
   finding.sentence = fmt::format(
       "the launch thread waited for {}, which were running, {}",
-      threads_ns > finding.explained_ns / 2 ? "other threads of its process" : "the program's own processes",
+      threads_ns > finding.explained_ns / 2 ? "other threads of its process" : OwnProcesses(situation),
       ShareOf(situation, State::kLoader));
   // Loaders that hardly run longer than before aren't the reason: the path waits for them now because
   // something else has changed. (If everything is slower, slow_cpu supersedes this cause by as much already.)
@@ -40,15 +52,16 @@ std::optional<Finding> EvaluateSlowDataLoading(const Situation& situation) {
 }  // namespace
 
 const Cause& SlowDataLoading() {
-  static constexpr Cause kCause{CauseId::kSlowDataLoading,
-                                "slow_data_loading",
-                                "Slow data loading inside the program",
-                                "Use more loader workers, or do less work for each item; in Python, use "
-                                "processes, as only one thread runs at a time.",
-                                kSlowDataLoadingStates,
-                                {},
-                                {},
-                                EvaluateSlowDataLoading};
+  static constexpr Cause kCause{
+      CauseId::kSlowDataLoading,
+      "slow_data_loading",
+      "Slow data loading inside the program",
+      "Use more loader workers, or do less work for each item, or do it earlier; in "
+      "Python, use processes, as only one thread runs at a time.",
+      kSlowDataLoadingStates,
+      {},
+      {},
+      EvaluateSlowDataLoading};
   return kCause;
 }
 

@@ -276,6 +276,24 @@ TEST_F(HostSignalsTest, AWaitThatAProcessOutsideEndsNamesIt) {
   EXPECT_GE(waited_ns, 150 * kNanosPerMilli);
 }
 
+// As a program that starts a compiler: the child is a target, and gone when its parent runs again.
+TEST_F(HostSignalsTest, AWaitThatAChildsExitEndsNamesTheChild) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    Burn(200 * kNanosPerMilli);
+    ::_exit(0);
+  }
+  ASSERT_EQ(::waitpid(child, nullptr, 0), child);
+  int64_t waited_ns = 0;
+  ASSERT_TRUE(signals_
+                  ->Drain(sources::VisitOnly([&](const SignalSum& sum) {
+                    if (sum.tid == ::gettid() && sum.signal == GPUSONDE_SIGNAL_WAITING && sum.other == child)
+                      waited_ns += sum.amount;
+                  }))
+                  .has_value());
+  EXPECT_GE(waited_ns, 150 * kNanosPerMilli);
+}
+
 // Of a child that computes: the time of its stops that this process ended.
 class StoppedChildTest : public HostSignalsTest {
  protected:

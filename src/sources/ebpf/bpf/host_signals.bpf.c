@@ -403,11 +403,13 @@ static __always_inline bool sends(struct task_struct *task) {
 #define SHORTEST_NAMED_WAIT_NS 1000000
 
 /* The pid of the process that wakes a thread, in a system call of its own: an interrupt hits any process. It
- * may also hit one within a call, which is then named in error, but a different one each time. */
-static __always_inline __u32 name_outside_waker(void) {
+ * may also hit one within a call, which is then named in error, but a different one each time. A process that
+ * exits wakes who waits for it when it has neither memory nor an entry in `threads` any more. */
+static __always_inline __u32 name_other_waker(void) {
   struct task_struct *task = bpf_get_current_task_btf();
   const struct cpu *cpu = here();
-  if (!cpu || cpu->hard_ns || cpu->soft_ns || !task->mm || system_call_of(task) < 0) return 0;
+  if (!cpu || cpu->hard_ns || cpu->soft_ns) return 0;
+  if (!(task->flags & PF_EXITING) && (!task->mm || system_call_of(task) < 0)) return 0;
   return name_current();
 }
 
@@ -432,7 +434,7 @@ int BPF_PROG(signal_waking, struct task_struct *task) {
     thread->waker = waker->pid;
   else if (thread->signal == GPUSONDE_SIGNAL_WAITING &&
            thread->woken_ns - thread->since_ns >= SHORTEST_NAMED_WAIT_NS)
-    thread->waker = name_outside_waker();
+    thread->waker = name_other_waker();
   return 0;
 }
 

@@ -57,7 +57,8 @@ struct pt_regs___kernel {
 struct task_struct {
   int pid;
   int tgid;
-  struct mm_struct *mm; /* NULL: a kernel thread */
+  struct mm_struct *mm; /* NULL: a kernel thread, or exiting */
+  unsigned int flags;
   struct task_struct *group_leader;
   struct pid *thread_pid;
   struct signal_struct *signal;
@@ -100,6 +101,7 @@ static __always_inline __u32 state_of(struct task_struct *task) {
 }
 
 /* include/linux/sched.h */
+#define PF_EXITING 4
 #define STATE_UNINTERRUPTIBLE 2
 #define STATE_STOPPED 4
 #define STATE_TRACED 8

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "diagnose/explain.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "diagnose/rank.h"
+#include "diagnose/situation.h"
+#include "diagnose/testing/times.h"
+
+namespace gpusonde::diagnose {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+TEST(Explain, AnotherReasonForTheSameTimeIsNoSecondCause) {
+  Situation situation{.onset_ns = kBegin, .slowdown = 2.3, .signals_known = true};
+  situation.before[State::kCpu] = 10e6;
+  situation.during[State::kCpu] = 23e6;
+  const std::vector<Candidate> causes = Rank(situation);
+  ASSERT_EQ(causes.size(), 2u);
+  EXPECT_EQ(causes[0].cause->id, CauseId::kMoreCpuWork);
+  EXPECT_EQ(causes[1].cause->id, CauseId::kSlowCpu);
+  EXPECT_GT(causes[1].confidence, 0.5);
+  EXPECT_THAT(Explain(situation, causes, kBegin).sentence, Not(HasSubstr("Also")));
+}
+
+TEST(Explain, SharesAreOfTheLostTimeAndTinyOrHugeRatiosAreNotPrinted) {
+  Situation situation{.onset_ns = kBegin, .slowdown = 1.002, .signals_known = true};
+  situation.before[State::kCpu] = 30e6;
+  situation.during[State::kUnexplained] = 32e6;  // the excess is 2 ms
+  const std::string sentence = Explain(situation, {}, kBegin).sentence;
+  EXPECT_THAT(sentence, HasSubstr("100 % of the 32 ms that each step lost"));
+  EXPECT_THAT(sentence, Not(HasSubstr("×")));
+
+  situation.unfinished = true;
+  situation.during[State::kUnexplained] = 4e9;
+  situation.slowdown = 133;
+  EXPECT_THAT(Explain(situation, {}, kBegin).sentence,
+              HasSubstr("A step has taken 4.0 s (usually 30 ms) from"));
+}
+
+}  // namespace
+}  // namespace gpusonde::diagnose
