@@ -2,6 +2,7 @@
 #include "server/incidents_json.h"
 
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "base/json_writer.h"
@@ -40,10 +41,18 @@ void WriteAll(JsonWriter& json, std::string_view key, const store::IncidentInfo&
   json.EndArray();
 }
 
+std::string_view UnitOf(const store::IncidentStrip& strip) {
+  if (strip.metric == "step") return "ns";
+  if (!strip.gpu.has_value()) return "cores";
+  const std::optional<model::Metric> known = model::FindMetric(strip.metric);
+  return known.has_value() ? model::InfoOf(*known).unit : "";
+}
+
 void WriteStrip(JsonWriter& json, const store::IncidentStrip& strip) {
-  const bool is_step = strip.metric == "step";
-  json.BeginObject().Field("metric", strip.metric).Field("label", LabelOf(strip.metric));
-  json.Field("unit", is_step ? "ns" : "cores").Key("values").BeginArray();
+  std::string label(LabelOf(strip.metric));
+  if (strip.gpu.has_value()) label += ", GPU " + std::to_string(*strip.gpu);
+  json.BeginObject().Field("metric", strip.metric).Field("label", label).Field("unit", UnitOf(strip));
+  json.Key("values").BeginArray();
   for (const std::optional<double>& value : strip.strip.values) json.Value(value);
   json.EndArray().EndObject();
 }

@@ -11,17 +11,11 @@
 #include "model/tables/evidence.h"
 #include "model/tables/incidents.h"
 #include "model/tables/warnings.h"
-#include "store/queries/profile_query.h"
+#include "store/queries/incident_strips.h"
 #include "store/store.h"
 
 // Queries of the UI about slow steps.
 namespace gpusonde::store {
-
-// A signal of the slow workload around its incident, in equal buckets.
-struct IncidentStrip {
-  std::string metric;  // of the catalogue; "step" for how long steps took
-  Strip strip;         // ns of a step; of the others the share of the time, ns per ns
-};
 
 struct IncidentInfo {
   model::Incident incident;

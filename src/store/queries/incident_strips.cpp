@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/queries/incident_strips.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <memory>
+#include <ranges>
+#include <span>
+#include <utility>
+
+#include "base/time.h"
+#include "model/metric_catalogue.h"
+
+namespace gpusonde::store {
+namespace {
+
+using model::Metric;
+
+constexpr std::array kSignals = {
+    Metric::kThreadRunning,    Metric::kThreadRunQueue,  Metric::kThreadDisplaced, Metric::kThreadInterrupted,
+    Metric::kThreadBlocked,    Metric::kThreadBlockedIo, Metric::kThreadReclaim,   Metric::kThreadNetwork,
+    Metric::kThreadWaiting,    Metric::kThreadSleeping,  Metric::kThreadStopped,   Metric::kCgroupThrottled,
+    Metric::kCgroupIoThrottled};
+constexpr size_t kMaxSignals = 4;
+constexpr double kMinSignalChange = 0.01;  // of a core
+
+// What slows a GPU down. Its utilization and power follow from the slow steps and say nothing of their cause.
+constexpr std::array kStates = {Metric::kGpuClockSm, Metric::kGpuClockMemory, Metric::kGpuPcieWidth,
+                                Metric::kGpuPcieGeneration, Metric::kGpuTemperature};
+constexpr size_t kMaxStates = 2;
+constexpr double kMinStateChange = 0.03;  // of the greatest outside the incident
+// Readings come at least once a second; each stands until the next one, within this.
+constexpr int64_t kHoldNs = 2'500 * kNanosPerMilli;
+
+std::string Names(std::span<const Metric> metrics) {
+  std::string names;
+  for (const Metric metric : metrics)
+    names += fmt::format("{}'{}'", names.empty() ? "" : ", ", model::InfoOf(metric).name);
+  return names;
+}
+
+struct Buckets {
+  TimeRange shown, incident;
+  int count = 1;
+
+  double length_ns() const { return static_cast<double>(shown.to_ns - shown.from_ns) / count; }
+  Strip Empty() const {
+    return {shown.from_ns, shown.to_ns, std::vector<std::optional<double>>(static_cast<size_t>(count))};
+  }
+  bool IsIncident(size_t bucket) const {
+    const double middle_ns = (static_cast<double>(bucket) + 0.5) * length_ns();
+    return middle_ns >= static_cast<double>(incident.from_ns - shown.from_ns) &&
+           middle_ns < static_cast<double>(incident.to_ns - shown.from_ns);
+  }
+};
+
+// A signal or state outside and in the incident.
+struct Sides {
+  double outside = 0, inside = 0;
+  double Change() const { return std::abs(inside - outside); }
+};
+
+// Means; a bucket without a value counts as 0.
+Sides MeansOf(const Buckets& buckets, const Strip& strip) {
+  std::array<double, 2> sums{}, counts{};
+  for (size_t i = 0; i < strip.values.size(); ++i) {
+    const size_t side = buckets.IsIncident(i) ? 1 : 0;
+    sums.at(side) += strip.values[i].value_or(0);
+    ++counts.at(side);
+  }
+  return {sums[0] / std::max(counts[0], 1.0), sums[1] / std::max(counts[1], 1.0)};
+}
+
+// Greatest values: the mean clock of a GPU falls with its use, its greatest only if it can't run faster.
+std::optional<Sides> GreatestOf(const Buckets& buckets, const Strip& strip) {
+  std::array<std::optional<double>, 2> most;
+  for (size_t i = 0; i < strip.values.size(); ++i) {
+    std::optional<double>& side = most.at(buckets.IsIncident(i) ? 1 : 0);
+    if (strip.values[i].has_value()) side = std::max(side.value_or(*strip.values[i]), *strip.values[i]);
+  }
+  if (!most[0].has_value() || !most[1].has_value()) return std::nullopt;
+  return Sides{*most[0], *most[1]};
+}
+
+struct Changed {
+  double change = 0;
+  IncidentStrip strip;
+};
+// Appends the `most` that changed most.
+void AppendMostChanged(std::vector<Changed> changed, size_t most, std::vector<IncidentStrip>& strips) {
+  std::ranges::stable_sort(changed, std::ranges::greater{}, &Changed::change);
+  for (Changed& one : changed | std::views::take(most)) strips.push_back(std::move(one.strip));
+}
+
+void Set(Strip& strip, int64_t bucket, double value) {
+  if (bucket >= 0 && bucket < std::ssize(strip.values) && std::isfinite(value))
+    strip.values[static_cast<size_t>(bucket)] = value;
+}
+
+Status AddSteps(Store& store, const Id128& process, const Buckets& buckets,
+                std::vector<IncidentStrip>& strips) {
+  const std::vector<Parameter> parameters = {buckets.shown.from_ns, buckets.length_ns(), process,
+                                             buckets.shown.from_ns, buckets.shown.to_ns};
+  ASSIGN_OR_RETURN(
+      const std::unique_ptr<Rows> rows,
+      store.Query(
+          "SELECT floor((end_ns - ?) / ?)::BIGINT AS bucket, avg(end_ns - start_ns)::DOUBLE FROM steps "
+          "WHERE process = ? AND end_ns >= ? AND end_ns < ? GROUP BY bucket",
+          parameters));
+  IncidentStrip steps{.metric = "step", .strip = buckets.Empty()};
+  while (true) {
+    ASSIGN_OR_RETURN(const bool more, rows->Next());
+    if (!more) break;
+    Set(steps.strip, rows->Int64(0), rows->Float64(1));
+  }
+  strips.push_back(std::move(steps));
+  return {};
+}
+
+Status AddSignals(Store& store, const Id128& process, const Buckets& buckets,
+                  std::vector<IncidentStrip>& strips) {
+  const double length_ns = buckets.length_ns();
+  const std::vector<Parameter> parameters = {
+      buckets.shown.from_ns, length_ns, length_ns, process, buckets.shown.from_ns - kNanosPerSecond,
+      buckets.shown.to_ns};
+  ASSIGN_OR_RETURN(
+      const std::unique_ptr<Rows> rows,
+      store.Query(
+          fmt::format("SELECT metric, floor((at_ns - ?) / ?)::BIGINT AS bucket, sum(value) / ? FROM ("
+                      "SELECT metric, start_ns + (unnest(range(len(\"values\"))) * bucket_ns) AS at_ns, "
+                      "unnest(\"values\") AS value FROM signals "
+                      "WHERE process = ? AND start_ns >= ? AND start_ns < ? AND metric IN ({})) "
+                      "GROUP BY metric, bucket",
+                      Names(kSignals)),
+          parameters));
+  std::map<std::string, Strip> by_metric;
+  while (true) {
+    ASSIGN_OR_RETURN(const bool more, rows->Next());
+    if (!more) break;
+    Set(by_metric.try_emplace(std::string(rows->Text(0)), buckets.Empty()).first->second, rows->Int64(1),
+        rows->Float64(2));
+  }
+  std::vector<Changed> changed;
+  for (auto& [metric, strip] : by_metric)
+    if (const double change = MeansOf(buckets, strip).Change(); change >= kMinSignalChange)
+      changed.push_back({change, {.metric = metric, .strip = std::move(strip)}});
+  AppendMostChanged(std::move(changed), kMaxSignals, strips);
+  return {};
+}
+
+// Fills the buckets after a reading until the next one.
+void Hold(Strip& strip, double length_ns) {
+  const double most = static_cast<double>(kHoldNs) / length_ns;
+  double held = 0;
+  for (size_t i = 1; i < strip.values.size(); ++i) {
+    held = strip.values[i].has_value() ? 0 : held + 1;
+    if (held > 0 && held <= most) strip.values[i] = strip.values[i - 1];
+  }
+}
+
+// Of the GPUs on which NVML saw the process.
+Status AddStates(Store& store, const Id128& process, const Buckets& buckets,
+                 std::vector<IncidentStrip>& strips) {
+  const std::vector<Parameter> parameters = {
+      buckets.shown.from_ns, buckets.length_ns(), buckets.shown.from_ns, buckets.shown.to_ns, process,
+      buckets.shown.from_ns, buckets.shown.to_ns};
+  ASSIGN_OR_RETURN(
+      const std::unique_ptr<Rows> rows,
+      store.Query(
+          fmt::format("SELECT metric, ordinal, floor((time_ns - ?) / ?)::BIGINT AS bucket, avg(value) "
+                      "FROM metrics JOIN devices USING (device) WHERE process IS NULL "
+                      "AND time_ns >= ? AND time_ns < ? AND metric IN ({}) AND device IN ("
+                      "SELECT device FROM metrics WHERE process = ? AND time_ns >= ? AND time_ns < ?) "
+                      "GROUP BY metric, ordinal, bucket",
+                      Names(kStates)),
+          parameters));
+  std::map<std::pair<std::string, int32_t>, Strip> by_state;
+  while (true) {
+    ASSIGN_OR_RETURN(const bool more, rows->Next());
+    if (!more) break;
+    const auto key = std::pair(std::string(rows->Text(0)), static_cast<int32_t>(rows->Int64(1)));
+    Set(by_state.try_emplace(key, buckets.Empty()).first->second, rows->Int64(2), rows->Float64(3));
+  }
+  std::vector<Changed> changed;
+  for (auto& [state, strip] : by_state) {
+    const std::optional<Sides> sides = GreatestOf(buckets, strip);
+    if (!sides.has_value() || sides->Change() < kMinStateChange * sides->outside) continue;
+    Hold(strip, buckets.length_ns());
+    changed.push_back({sides->Change() / std::max(sides->outside, 1.0),
+                       {.metric = state.first, .strip = std::move(strip), .gpu = state.second}});
+  }
+  AppendMostChanged(std::move(changed), kMaxStates, strips);
+  return {};
+}
+
+}  // namespace
+
+Result<std::vector<IncidentStrip>> ReadIncidentStrips(Store& store, const Id128& process,
+                                                      const TimeRange& shown, const TimeRange& incident,
+                                                      int buckets) {
+  const Buckets in{.shown = shown, .incident = incident, .count = buckets};
+  std::vector<IncidentStrip> strips;
+  TRY(AddSteps(store, process, in, strips));
+  TRY(AddSignals(store, process, in, strips));
+  TRY(AddStates(store, process, in, strips));
+  return strips;
+}
+
+}  // namespace gpusonde::store
