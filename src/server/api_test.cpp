@@ -436,7 +436,10 @@ TEST_F(ApiTest, IncidentsHaveTheirAccountTheirCausesAndTheirStrips) {
       {.incident = id, .signal = "step.run_queue", .before = 1e6, .during = 38e6},
       {.incident = id, .signal = "cause.cpu_contention", .during = 0.9, .score = 2.5},
       {.incident = id, .signal = "host.pressure.cpu", .before = 0.1, .during = 0.8, .score = 0.5}};
-  info.strips = {{"step", {1'000'000, 9'000'000, {30e6, std::nullopt}}}};
+  info.strips = {{"step", {1'000'000, 9'000'000, {30e6, std::nullopt}}},
+                 {"thread.running", {1'000'000, 9'000'000, {0.5, 0.25}}},
+                 {"thread.run_queue", {1'000'000, 9'000'000, {0.1, 1.5}}},
+                 {"gpu.clock.sm", {1'000'000, 9'000'000, {1980, 900}}, 3}};
   data_.incidents = {.incidents = {info}, .omitted = 2, .steps = 700};
   data_.incidents.warnings = {{.warning = id,
                                .indicator = "temperature",
@@ -457,6 +460,10 @@ TEST_F(ApiTest, IncidentsHaveTheirAccountTheirCausesAndTheirStrips) {
   EXPECT_EQ(incident["causes"][0]["signal"], "cpu_contention");
   EXPECT_EQ(incident["evidence"][0]["signal"], "host.pressure.cpu");
   EXPECT_EQ(incident["strips"][0]["values"], json::parse("[30000000.0,null]"));
+  std::vector<std::string> units;
+  for (const json& strip : incident["strips"]) units.push_back(strip["unit"]);
+  EXPECT_THAT(units, testing::ElementsAre("ns", "cores", "threads", "MHz"));
+  EXPECT_EQ(incident["strips"][3]["label"], "SM clock, GPU 3");
   EXPECT_EQ(incident["shown_to_us"], 9'000);
   const json& warning = answer["warnings"][0];
   EXPECT_EQ(warning["indicator"], "temperature");

@@ -43,7 +43,12 @@ void WriteAll(JsonWriter& json, std::string_view key, const store::IncidentInfo&
 
 std::string_view UnitOf(const store::IncidentStrip& strip) {
   if (strip.metric == "step") return "ns";
-  if (!strip.gpu.has_value()) return "cores";
+  // Of states in which threads don't run, how many threads are in it on average.
+  if (!strip.gpu.has_value())
+    return strip.metric == model::InfoOf(model::Metric::kThreadRunning).name ||
+                   strip.metric == model::InfoOf(model::Metric::kThreadInterrupted).name
+               ? "cores"
+               : "threads";
   const std::optional<model::Metric> known = model::FindMetric(strip.metric);
   return known.has_value() ? model::InfoOf(*known).unit : "";
 }

@@ -450,7 +450,7 @@ export function incidents() {
         { signal: "slow_data_loading", label: "slow_data_loading", before: null, during: 0.03, score: -2.2, sentence: "Slow data loading inside the program (0.10): its processes ran longer" }],
       evidence: [{ signal: "host.pressure.cpu", label: "CPU pressure", before: 0.08, during: 0.97, score: 0.5, sentence: "CPU pressure: tasks waited for a CPU longer than before" }],
       shown_from_us, shown_to_us,
-      strips: [strip("step", "Step time", "ns", 57e6, 159e6), strip("thread.running", "Running", "cores", 0.6, 0.3), strip("thread.run_queue", "Run queue", "cores", 0.01, 1.2)],
+      strips: [strip("step", "Step time", "ns", 57e6, 159e6), strip("thread.running", "Running", "cores", 0.6, 0.3), strip("thread.run_queue", "Run queue", "threads", 0.01, 1.2)],
     }],
   };
 }

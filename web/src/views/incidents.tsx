@@ -184,7 +184,7 @@ function EvidenceStrip({ strip, incident, to }: { strip: IncidentStrip; incident
   const bars = strip.values
     .map((value, i) => (value === null ? "" : `M${(i * step).toFixed(1)} ${HEIGHT}V${(HEIGHT - (HEIGHT * value) / most).toFixed(1)}h${step.toFixed(2)}V${HEIGHT}z`))
     .join("");
-  const text = strip.unit === "ns" ? formatDuration(most) : `${strip.unit === "cores" ? threeDigits(most) : formatCount(most)} ${strip.unit}`;
+  const text = strip.unit === "ns" ? formatDuration(most) : `${Number.isInteger(most) ? formatCount(most) : threeDigits(most)} ${strip.unit}`;
   return (
     <div class="evidence-strip">
       <span class="evidence-label">

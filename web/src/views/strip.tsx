@@ -122,7 +122,7 @@ function scaleOf({ max, unit, name }: Strip): string {
 // The observed share of the time, if it isn't all.
 function partOf(observed: number): string | null {
   if (observed > 0.995) return null;
-  return observed === 0 ? "not observed" : `while observed: ${formatShare(observed, 1)}`;
+  return observed === 0 ? "not observed" : `${formatShare(observed, 1)} observed`;
 }
 
 function figure(value: number | null): string {
