@@ -33,7 +33,7 @@ std::function<bool()> NoLongerThan(int64_t wait_ns) {
 }
 
 void LogIncident(const diagnose::Report& report) {
-  LogWarn("{}{} {}", report.process_name, report.incident.end_ns.has_value() ? " (ended):" : ":",
+  LogWarn("{}{} {}", report.process_name, report.incident.end_ns.has_value() ? ", incident ended:" : ":",
           report.incident.sentence);
 }
 
