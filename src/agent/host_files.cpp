@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/fd.h"
 #include "sources/proc/allowed_cpus.h"
 #include "sources/proc/host_state.h"
 #include "sources/proc/process.h"
@@ -11,10 +12,26 @@ namespace gpusonde::agent {
 
 using model::Metric;
 
+namespace {
+
+constexpr size_t kMaxCgroupsFile = 64 << 10;  // bytes
+
+// Empty for a process that has ended.
+std::string ReadCgroups(int32_t pid) {
+  return ReadFile("/proc/" + std::to_string(pid) + "/cgroup", kMaxCgroupsFile).value_or("");
+}
+
+}  // namespace
+
+HostFiles::Quota HostFiles::QuotaOf(int32_t pid, std::string cgroups) {
+  Quota quota{std::move(cgroups), proc::CpuStatFiles(pid), {}, proc::IoLimits::Of(pid)};
+  static_cast<void>(quota.throttled.Update(proc::ReadThrottledNs(quota.files)));
+  return quota;
+}
+
 void HostFiles::SetWorkloads(const std::map<Id128, int32_t>& pids) {
   for (const auto& [id, pid] : pids)
-    if (!quotas_.contains(pid))
-      quotas_.emplace(pid, Quota{proc::CpuStatFiles(pid), {}, proc::IoLimits::Of(pid)});
+    if (!quotas_.contains(pid)) quotas_.emplace(pid, QuotaOf(pid, ReadCgroups(pid)));
   std::erase_if(quotas_, [&](const auto& quota) {
     return std::ranges::none_of(pids, [&](const auto& entry) { return entry.second == quota.first; });
   });
@@ -47,6 +64,8 @@ void HostFiles::Write(const Id128& source, int64_t epoch_offset_ns, int64_t now_
   pressure(2, Metric::kHostPressureMemory, proc::Resource::kMemory);
   add(Metric::kHostSteal, std::nullopt, steal_.Update(proc::ReadStealNs()));
   for (auto& [pid, quota] : quotas_) {
+    if (std::string now = ReadCgroups(pid); !now.empty() && now != quota.cgroups)
+      quota = QuotaOf(pid, std::move(now));
     const std::optional<int64_t> throttled_ns = quota.throttled.Update(proc::ReadThrottledNs(quota.files));
     const std::optional<int64_t> io_throttled_ns = quota.io.TakeThrottledNs();
     const std::optional<Id128> process = identify(pid);

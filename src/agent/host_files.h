@@ -22,8 +22,8 @@ namespace gpusonde::agent {
 // the CPUs that these may use, and whether they are stopped. Needs no privileges. Not thread-safe.
 class HostFiles {
  public:
-  // Also reads the throttling of this process's cgroups. Call it again for all workloads each round; others
-  // are no longer read.
+  // Also reads the throttling of this process's cgroups, and of others once it is moved to them. Call it
+  // again for all workloads each round; others are no longer read.
   void SetWorkloads(const std::map<Id128, int32_t>& pids);
   bool IsWorkload(int32_t pid) const { return quotas_.contains(pid); }
 
@@ -47,10 +47,12 @@ class HostFiles {
     std::optional<int64_t> last_;
   };
   struct Quota {
+    std::string cgroups;             // the text of /proc/PID/cgroup
     std::vector<std::string> files;  // cpu.stat of the cgroup and its parents
     Growth throttled;
     proc::IoLimits io;
   };
+  static Quota QuotaOf(int32_t pid, std::string cgroups);
 
   std::map<int32_t, Quota> quotas_;  // by pid of a workload
   std::array<Growth, 3> pressure_;

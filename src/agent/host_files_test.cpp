@@ -6,10 +6,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <csignal>
+#include <filesystem>
+#include <fstream>
 #include <optional>
 #include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "base/time.h"
@@ -45,6 +49,43 @@ TEST(HostFilesTest, TheCpusOfAWorkloadAreItsAllowedCpusTimesTheTime) {
   EXPECT_EQ(cpus->bucket_ns, 2 * kNanosPerSecond);
   ASSERT_EQ(cpus->values.size(), 1u);
   EXPECT_EQ(cpus->values[0], int64_t{*proc::CountAllowedCpus(::getpid())} * 2 * kNanosPerSecond);
+}
+
+// As `systemd-run --scope`, a batch scheduler or `cgclassify` move a program that runs.
+TEST(HostFilesTest, AWorkloadThatIsMovedIsThrottledByItsNewCgroup) {
+  const auto group =
+      std::filesystem::path("/sys/fs/cgroup/cpu") / ("gpusonde-test-" + std::to_string(::getpid()));
+  std::error_code failed;
+  if (!std::filesystem::create_directory(group, failed))
+    GTEST_SKIP() << "no CPU controller of cgroup version 1 to use: " << failed.message();
+  const auto write = [&](const char* file, const std::string& text) { std::ofstream(group / file) << text; };
+  write("cpu.cfs_quota_us", "5000");
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    for (;;) static_cast<void>(MonotonicNow());
+  }
+  HostFiles files;
+  files.SetWorkloads({{kPolled, child}});
+  int64_t throttled_ns = 0;
+  for (const int64_t second : {5, 6, 7}) {
+    model::BatchBuilder<decltype(model::kSignals)> rows(model::kSignals);
+    files.Write(
+        kFilesSource, kFilesOffsetNs, second * kNanosPerSecond,
+        [](int32_t) { return std::optional(kPolled); }, rows);
+    for (const model::Signal& row : model::RowsOf(model::kSignals, rows.Take()))
+      if (row.metric == "cgroup.throttled") throttled_ns += row.values.at(0);
+    if (second == 5) {
+      EXPECT_EQ(throttled_ns, 0);
+      write("cgroup.procs", std::to_string(child));
+    } else if (second == 6) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    }
+  }
+  EXPECT_GE(throttled_ns, 100 * kNanosPerMilli);
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  std::filesystem::remove(group, failed);
 }
 
 // The time of a child's stops in [5 s, 7 s) of the clock that HostFiles is given.
