@@ -41,6 +41,11 @@ bool IsSystemLibrary(const model::Profile& profile, const model::Profile::Locati
   return IsIn(profile, location, {"libc.so", "libc-2", "libpthread", "libstdc++", "ld-linux", "[vdso]"});
 }
 
+// Go's runtime, through which a program calls C, and the functions that cgo writes for it.
+bool IsGoRuntime(const model::Profile::Function& function) {
+  return function.name.starts_with("runtime.") || function.file.ends_with("_cgo_gotypes.go");
+}
+
 // How useful a frame is to the user.
 enum class Rank : uint8_t { kNone, kSystemFunction, kFunction, kLine, kPythonLibrary, kPythonProgram };
 
@@ -54,8 +59,10 @@ Rank RankOf(const model::Profile& profile, const model::Profile::Location& locat
   if (line.line == 0 || function.file.empty()) {
     if (location.kind == kUnknown || function.name.starts_with('['))  // a range of a stripped file
       return Rank::kNone;
-    return IsSystemLibrary(profile, location) ? Rank::kSystemFunction : Rank::kFunction;
+    return IsSystemLibrary(profile, location) || IsGoRuntime(function) ? Rank::kSystemFunction
+                                                                       : Rank::kFunction;
   }
+  if (IsGoRuntime(function)) return Rank::kSystemFunction;
   if (location.kind != kPython) return Rank::kLine;
   return IsLibrary(function.file) ? Rank::kPythonLibrary : Rank::kPythonProgram;
 }

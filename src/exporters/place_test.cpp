@@ -32,6 +32,19 @@ TEST(PlaceOf, GpuTimeIsTheProgramsNotTheDriversOrOurs) {
   EXPECT_FALSE(PlaceOf(profile, {0, 1, 2, 3}).has_value()) << "nobody's";
 }
 
+TEST(PlaceOf, GpuTimeOfAGoProgramIsNotItsRuntimes) {
+  using enum model::FrameKind;
+  model::Profile profile;
+  profile.binaries = {{.name = "server"}};
+  profile.functions = {{.name = "runtime.asmcgocall.abi0", .file = "/usr/lib/go/src/runtime/asm_amd64.s"},
+                       {.name = "main._Cfunc_launch.abi0", .file = "_cgo_gotypes.go"},
+                       {.name = "main.main", .file = "/home/a/main.go"}};
+  for (int32_t i = 0; i < 3; ++i)
+    profile.locations.push_back({.kind = kNative, .binary = 0, .lines = {{i, 41 + i}}});
+  EXPECT_EQ(PlaceOf(profile, {0, 1, 2})->name, "main.go:43 main.main");
+  EXPECT_EQ(PlaceOf(profile, {0})->name, "asm_amd64.s:41 runtime.asmcgocall.abi0") << "better than nothing";
+}
+
 TEST(PlaceOf, APythonModulesFileIsNamedOnce) {
   model::Profile profile;
   profile.functions = {{.name = "<module> train.py", .system_name = "<module>", .file = "/home/a/train.py"}};

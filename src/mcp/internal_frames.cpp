@@ -21,6 +21,9 @@ constexpr std::array kBinaries = {
     "libffi.so"sv,  "_ctypes."sv,     "ld-linux"sv,    "libgpusonde-inject.so"sv,
     "libcuda.so"sv, "libcudart.so"sv, "libcupti.so"sv, "libnvrtc.so"sv,
     "libnvidia-"sv};
+// Of Go's runtime, after "runtime.": the way to main, to a goroutine and to C.
+constexpr std::array kGoRuntime = {"goexit"sv, "main"sv,        "mstart"sv,  "mstart0"sv,   "mstart1"sv,
+                                   "rt0_go"sv, "systemstack"sv, "cgocall"sv, "asmcgocall"sv};
 constexpr std::array kThreadStarts = {"_bootstrap"sv, "_bootstrap_inner"sv, "run"sv};
 constexpr std::array kProcessStarts = {"process.py"sv, "context.py"sv, "spawn.py"sv, "forkserver.py"sv};
 
@@ -30,6 +33,14 @@ bool IsInterpreter(std::string_view binary) {
   constexpr std::string_view kPython = "python";
   return binary.starts_with(kPython) && binary.size() > kPython.size() && binary[kPython.size()] >= '0' &&
          binary[kPython.size()] <= '9';
+}
+
+bool IsGoBeginning(std::string_view name) {
+  if (name.ends_with(".abi0")) name.remove_suffix(".abi0"sv.size());
+  if (name.starts_with("_cgo_") || name.find("._Cfunc_") != std::string_view::npos) return true;
+  constexpr std::string_view kRuntime = "runtime.";
+  return name.starts_with(kRuntime) &&
+         std::ranges::find(kGoRuntime, name.substr(kRuntime.size())) != kGoRuntime.end();
 }
 
 bool IsPythonBeginning(std::string_view file, std::string_view name) {
@@ -53,7 +64,7 @@ bool IsPythonBeginning(std::string_view file, std::string_view name) {
 bool IsInternal(const FrameFacts& function) {
   if (function.kind == "python") return IsPythonBeginning(function.file, function.name);
   if (function.kind != "native") return false;
-  return std::ranges::find(kBeginnings, function.name) != kBeginnings.end() ||
+  return std::ranges::find(kBeginnings, function.name) != kBeginnings.end() || IsGoBeginning(function.name) ||
          IsInterpreter(function.binary) || std::ranges::any_of(kBinaries, [&](std::string_view begin) {
            return function.binary.starts_with(begin);
          });

@@ -14,8 +14,8 @@ struct FrameFacts {
 };
 
 // Whether it explains nothing to a user: functions of Python's interpreter, of the CUDA libraries and
-// gpusonde below a program's call, and of starting a process, a thread or an import. The rule of the UI's key
-// F (web/src/flamegraph/internals.ts).
+// gpusonde below a program's call, of starting a process, a thread or an import, and of Go's way to them. The
+// rule of the UI's key F (web/src/flamegraph/internals.ts).
 bool IsInternal(const FrameFacts& function);
 
 }  // namespace gpusonde::mcp

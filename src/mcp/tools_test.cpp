@@ -76,6 +76,8 @@ TEST(McpFlameGraph, InternalFunctionsAreThoseOfTheUi) {
            {.kind = "native", .name = "_start", .binary = "train"},
            {.kind = "native", .name = "f", .binary = "python3.11"},
            {.kind = "native", .name = "f", .binary = "libcuda.so.1"},
+           {.kind = "native", .name = "runtime.asmcgocall.abi0", .binary = "server"},
+           {.kind = "native", .name = "main._Cfunc_launch.abi0", .binary = "server"},
            {.kind = "python", .name = "_bootstrap", .file = "/usr/lib/python3.11/threading.py"},
            {.kind = "python", .name = "Thread.run", .file = "/usr/lib/python3.11/threading.py"},
            {.kind = "python", .name = "main", .file = "/usr/lib/python3.11/multiprocessing/popen_fork.py"}})
@@ -83,6 +85,7 @@ TEST(McpFlameGraph, InternalFunctionsAreThoseOfTheUi) {
   for (const FrameFacts& function :
        std::vector<FrameFacts>{{.kind = "native", .name = "start", .binary = "train"},
                                {.kind = "native", .name = "f", .binary = "pythonic"},
+                               {.kind = "native", .name = "runtime.mallocgc", .binary = "server"},
                                {.kind = "kernel", .name = "_start"},
                                {.kind = "gpu", .name = "f", .binary = "libcuda.so.1"},
                                {.kind = "python", .name = "join", .file = "/usr/lib/python3.11/threading.py"},

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 import { binaryOf, type FunctionTable, type Tree } from "./model";
 
-// Internal frames: those of the interpreter, of the CUDA libraries and gpusonde below a program's CUDA call, and of
-// starting a process, a thread or an import. Python functions don't count, except those that only start others.
+// Internal frames: those of the interpreter, of the CUDA libraries and gpusonde below a program's CUDA call, of
+// starting a process, a thread or an import, and of Go's way to them. Python functions don't count, except those that
+// only start others.
 const BINARIES = /^((lib)?python\d|libffi\.so|_ctypes\.|ld-linux|libgpusonde-inject\.so|lib(cuda|cudart|cupti|nvrtc|nvidia-[\w-]+)\.so)/;
 const BEGINNINGS = new Set(["_start", "__libc_start_main", "__libc_start_call_main", "__libc_start_main_impl", "start_thread", "clone", "clone3", "__clone3"]);
+// Not all of Go's runtime: its memory management and scheduler explain something.
+const GO = /^(runtime\.(goexit|main|mstart|mstart0|mstart1|rt0_go|systemstack|cgocall|asmcgocall)|_cgo_\w+|.+\._Cfunc_\w+)(\.abi0)?$/;
 const PYTHON_BEGINNINGS: [file: RegExp, name: RegExp][] = [
   [/^<frozen importlib\._bootstrap/, /./],
   [/^(<frozen runpy>$|.*\/runpy\.py$)/, /./],
@@ -29,5 +32,5 @@ function isInternal(functions: FunctionTable, f: number): boolean {
   const name = functions.name[f]!;
   if (functions.kind[f] === "python") return PYTHON_BEGINNINGS.some(([file, begins]) => file.test(functions.file[f]!) && begins.test(name));
   if (functions.kind[f] !== "native") return false;
-  return BEGINNINGS.has(name) || BINARIES.test(binaryOf(functions, f)?.name ?? "");
+  return BEGINNINGS.has(name) || GO.test(name) || BINARIES.test(binaryOf(functions, f)?.name ?? "");
 }

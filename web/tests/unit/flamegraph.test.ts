@@ -152,6 +152,12 @@ describe("fold", () => {
     expect(stacksOf(foldFunctions(tree, hidden))).toEqual(["step;inflate;[libc.so.6+0x99] 30"]);
   });
 
+  test("folding internals keeps a Go program's functions and its memory management", () => {
+    const tree = treeOf("go!runtime.goexit.abi0;go!runtime.main;go!main.main;go!main._Cfunc_launch.abi0;go!runtime.cgocall;go!runtime.asmcgocall.abi0;libshim.so!launch 30", "go!main.main;go!runtime.mallocgc 5");
+    const hidden = hiddenFunctions(groupFunctions(tree, "binary"), tree, { ...DEFAULT_VIEW, fold: true })!;
+    expect(stacksOf(foldFunctions(tree, hidden))).toEqual(["main.main;launch 30", "main.main;runtime.mallocgc 5"]);
+  });
+
   test("a single interval is kept; merged ones are unknown", () => {
     const json = jsonOf("a;x;k 30", "a;y;k 10", "a;y;m 5");
     json.nodes.interval = json.nodes.total.map((_, i) => i);
