@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -206,6 +207,38 @@ TEST_F(IdleRankTest, ARankThatIsStoppedForSecondsIsAHangThatSaysSo) {
   EXPECT_EQ(report.incident.cause, "hang") << FormatText(diagnosis);
   EXPECT_THAT(report.incident.sentence,
               HasSubstr("a step waited 8 s for train (process 13), which was stopped by a signal"));
+}
+
+// A step that never ends, of a program that used to wait for a loader.
+class HungLoaderTest : public CausesTest {
+ protected:
+  std::string Hang(const std::function<void()>& meanwhile) {
+    world.Run({.loader_runs_ns = kMs}, 150);
+    meanwhile();
+    world.Wait(10 * kNanosPerSecond);
+    const std::vector<Report> reports = diagnosis.Reports();
+    if (reports.size() != 1) return FormatText(diagnosis);
+    EXPECT_EQ(reports[0].incident.cause, "hang");
+    return reports[0].incident.sentence;
+  }
+  static constexpr const char* kLoader = "; loader (process 12), which it had waited for before, ";
+};
+
+TEST_F(HungLoaderTest, ALoaderThatHasEndedIsNamed) {
+  const std::string sentence =
+      Hang([&] { world.AddProcess(world.loader, 12, 11, "loader", "/train.slice", world.now_ns()); });
+  EXPECT_THAT(sentence, HasSubstr(std::string(kLoader) + "ended"));
+}
+
+TEST_F(HungLoaderTest, ALoaderThatWaitsItselfIsNamed) {
+  EXPECT_THAT(Hang([] {}), HasSubstr(std::string(kLoader) + "did nothing either"));
+}
+
+TEST_F(HungLoaderTest, ALoaderThatEndedLongAgoIsNot) {
+  const int64_t long_ago_ns = world.now_ns() - 20 * kNanosPerSecond;
+  const std::string sentence =
+      Hang([&] { world.AddProcess(world.loader, 12, 11, "loader", "/train.slice", long_ago_ns); });
+  EXPECT_THAT(sentence, Not(HasSubstr("loader")));
 }
 
 TEST_F(CausesTest, AProgramThatIsStoppedNowAndThenNamesWhoContinuesIt) {

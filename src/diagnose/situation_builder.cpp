@@ -7,6 +7,7 @@
 #include <array>
 #include <utility>
 
+#include "base/time.h"
 #include "diagnose/signals.h"
 
 namespace gpusonde::diagnose {
@@ -67,6 +68,33 @@ RankPart DescribeRank(const Id128& who, const RankAccount* before, const RankAcc
   return part;
 }
 
+// Those that lived long enough to be a part of how the program works, and not one step's.
+std::vector<HelperPart> DescribeHelpers(const IncidentView& incident, const SituationContext& context) {
+  constexpr int64_t kMinLifeNs = 2 * kNanosPerSecond;
+  // A loader's end is noticed when the batches that it left are used up.
+  constexpr int64_t kEndedBeforeNs = 10 * kNanosPerSecond;
+  constexpr int64_t kEndedAfterNs = kNanosPerSecond;
+  constexpr size_t kMaxHelpers = 64;
+  std::vector<HelperPart> helpers;
+  const auto lasted_ns = static_cast<double>(std::max<int64_t>(incident.until_ns - incident.onset_ns, 1));
+  for (const Id128& process : context.program.family) {
+    const model::Process* row = context.actors.Find(process);
+    if (row == nullptr || process == context.program.process || helpers.size() == kMaxHelpers) continue;
+    const int64_t end_ns = row->exited_ns.value_or(INT64_MAX);
+    const bool ended = end_ns < incident.onset_ns + kEndedAfterNs;
+    const bool waited_for = context.program.loaders.contains(process);
+    if (ended ? end_ns < incident.onset_ns - kEndedBeforeNs || end_ns - row->started_ns < kMinLifeNs
+              : !waited_for || incident.onset_ns - row->started_ns < kMinLifeNs)
+      continue;
+    const double ran_ns = context.host.RunningOf(process, incident.onset_ns, incident.until_ns);
+    helpers.push_back({.name = fmt::format("{} (process {})", row->name, row->pid),
+                       .waited_for = waited_for,
+                       .ended = ended,
+                       .busy = ran_ns / lasted_ns});
+  }
+  return helpers;
+}
+
 }  // namespace
 
 Situation BuildSituation(const IncidentView& incident, const SituationContext& context) {
@@ -113,6 +141,7 @@ Situation BuildSituation(const IncidentView& incident, const SituationContext& c
     situation.ranks.push_back(DescribeRank(who, was == before.ranks.end() ? nullptr : &was->second, rank,
                                            per_step, incident.onset_ns, context));
   }
+  if (situation.unfinished) situation.helpers = DescribeHelpers(incident, context);
   DescribeSignals({.program = context.program,
                    .devices = context.devices,
                    .host = context.host,

@@ -140,6 +140,12 @@ class Reader {
       shares.insert_or_assign(std::move(actor), amount);
     }
   }
+  void Convert(const Json& json, std::string_view, HelperPart& helper) {
+    Read(json, "name", helper.name);
+    Read(json, "waited_for", helper.waited_for);
+    Read(json, "ended", helper.ended);
+    Read(json, "busy", helper.busy);
+  }
   void Convert(const Json& json, std::string_view, RankPart& rank) {
     Read(json, "name", rank.name);
     Read(json, "before", rank.before);
@@ -193,6 +199,14 @@ std::string WriteSituation(const Situation& situation) {
   WriteChange(json, "retransmits", situation.retransmits);
   json.Key("ranks").BeginArray();
   for (const RankPart& rank : situation.ranks) WriteRank(json, rank);
+  json.EndArray().Key("helpers").BeginArray();
+  for (const HelperPart& helper : situation.helpers)
+    json.BeginObject()
+        .Field("name", helper.name)
+        .Field("waited_for", helper.waited_for)
+        .Field("ended", helper.ended)
+        .Field("busy", helper.busy)
+        .EndObject();
   json.EndArray();
   json.Field("own_threads_before", situation.own_threads_before);
   json.Field("own_threads_during", situation.own_threads_during);
@@ -242,6 +256,7 @@ Result<Situation> ReadSituation(std::string_view line) {
   reader.Read(json, "network_during", situation.network_during);
   reader.Read(json, "retransmits", situation.retransmits);
   reader.Read(json, "ranks", situation.ranks);
+  reader.ReadIfPresent(json, "helpers", situation.helpers);
   reader.ReadIfPresent(json, "own_threads_before", situation.own_threads_before);
   reader.ReadIfPresent(json, "own_threads_during", situation.own_threads_during);
   reader.Read(json, "loader_cpu_before", situation.loader_cpu_before);

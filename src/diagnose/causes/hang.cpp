@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <cstdint>
 #include <string>
 
 #include "diagnose/cause.h"
@@ -45,6 +47,27 @@ Finding DescribeWait(const Situation& situation) {
   return finding;
 }
 
+// How likely a process keeps the step from ending, the likeliest first.
+enum class Likely : uint8_t { kEndedLoader, kEnded, kIdleLoader, kBusyLoader };
+Likely LikelyOf(const HelperPart& helper) {
+  constexpr double kIdle = 0.01;  // of a CPU
+  if (helper.ended) return helper.waited_for ? Likely::kEndedLoader : Likely::kEnded;
+  return helper.busy < kIdle ? Likely::kIdleLoader : Likely::kBusyLoader;
+}
+
+// "; loader (process 412), which it had waited for before, ended".
+std::string WaitedFor(const Situation& situation) {
+  const auto likeliest = std::ranges::min_element(situation.helpers, {}, LikelyOf);
+  if (likeliest == situation.helpers.end()) return "";
+  const Likely likely = LikelyOf(*likeliest);
+  const auto alike = std::ranges::count(situation.helpers, likely, LikelyOf) - 1;
+  constexpr std::array kDid = {", which it had waited for before, ended", ", which it had started, ended",
+                               ", which it had waited for before, did nothing either",
+                               ", which it had waited for before, ran"};
+  return fmt::format("; {}{}{}", likeliest->name, alike > 0 ? fmt::format(" and {} more", alike) : "",
+                     kDid.at(static_cast<size_t>(likely)));
+}
+
 std::optional<Finding> EvaluateHang(const Situation& situation) {
   if (HungForAWhile(situation)) return DescribeWait(situation);
   if (!situation.unfinished || situation.silent_ns < kHungNs) return std::nullopt;
@@ -54,6 +77,8 @@ std::optional<Finding> EvaluateHang(const Situation& situation) {
                   situation.during.total() / 1e9, static_cast<double>(situation.silent_ns) / 1e9);
   if (situation.Of(model::Metric::kProcessStopped).during.value_or(0) > kWeights.stopped.hung)
     finding.sentence += "; the process is stopped by a signal or a tracer";
+  else
+    finding.sentence += WaitedFor(situation);
   return finding;
 }
 
