@@ -243,7 +243,7 @@ void Collector::CountLostRows(model::DropReason reason, int64_t rows) { state_->
 
 Id128 Collector::source() const { return state_->source.source; }
 
-bool Collector::any_alive() const { return state_->processes.any_alive(); }
+std::vector<int32_t> Collector::living() const { return state_->processes.living(); }
 
 void Collector::Wait(int min_ms, int max_ms, int interrupt_fd) {
   std::vector<pollfd> fds{{.fd = interrupt_fd, .events = POLLIN, .revents = 0}};

@@ -78,8 +78,8 @@ class Collector {
   // The id of this collector's run, also for rows that others gather beside it.
   Id128 source() const;
 
-  // Whether a followed process still runs, as of the last Poll.
-  bool any_alive() const;
+  // The pids of followed processes that still run, as of the last Poll.
+  std::vector<int32_t> living() const;
 
   // Waits until a program has flushed its GPU work, at least `min_ms` and at most `max_ms`, or until
   // `interrupt_fd` (-1: none) is readable or a signal arrives. Meanwhile it gathers, for the next Poll, when

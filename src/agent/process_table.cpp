@@ -192,10 +192,15 @@ void ProcessTable::End(Process& process, int64_t time_ns) {
   ended_.push_back(std::move(by_pid_.extract(process.info.pid).mapped()));
 }
 
+std::vector<int32_t> ProcessTable::living() const {
+  std::vector<int32_t> pids;
+  for (const auto& [pid, process] : by_pid_) pids.push_back(pid);
+  return pids;
+}
+
 std::vector<int32_t> ProcessTable::Resync(int64_t time_ns) {
-  std::vector<int32_t> known, ended;
-  for (const auto& [pid, process] : by_pid_) known.push_back(pid);
-  for (const int32_t pid : known) {
+  std::vector<int32_t> ended;
+  for (const int32_t pid : living()) {
     Process& process = *by_pid_.at(pid);
     Result<proc::ProcessInfo> now = proc::ReadProcess(pid);
     // Another process may have the pid now.

@@ -99,8 +99,8 @@ class ProcessTable {
   // After Rewrite: rows that are still to come refer to this process, though nothing samples it.
   void WriteAgain(int32_t pid, const Id128& id);
 
-  // Whether any followed process still runs.
-  bool any_alive() const { return !by_pid_.empty(); }
+  // The pids of followed processes that still run.
+  std::vector<int32_t> living() const;
 
  private:
   Process* Known(int32_t pid);

@@ -85,13 +85,13 @@ TEST_F(ProcessTableTest, AnExecutedProgramIsInTheCgroupItWasMovedTo) {
 TEST_F(ProcessTableTest, ChildrenOfUnfollowedProcessesAreIgnored) {
   ProcessTable table = Make();
   table.Apply(Event(now_, perf::ForkEvent{.pid = kGone, .tid = kGone, .parent_pid = kGone + 1}));
-  EXPECT_FALSE(table.any_alive());
+  EXPECT_TRUE(table.living().empty());
 }
 
 TEST_F(ProcessTableTest, ANewThreadOfAnUnknownProcessDoesNotMakeItKnown) {
   ProcessTable table = Make(/*every_process=*/true);
   table.Apply(Event(now_, perf::ForkEvent{.pid = self_, .tid = kGone, .parent_pid = self_}));
-  EXPECT_FALSE(table.any_alive());
+  EXPECT_TRUE(table.living().empty());
 }
 
 TEST_F(ProcessTableTest, ANewThreadHasTheNameOfTheThreadThatMadeIt) {

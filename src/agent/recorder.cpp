@@ -123,7 +123,13 @@ Result<Recorder::Outcome> Recorder::Run(RecorderSignals& signals) {
     if (MonotonicNow() < stop_ns) TRY(state.Gather());
   }
   TRY(state.Finish(signals));
-  if (state.child.has_value()) state.outcome.exit_status = state.child->TryWait();
+  if (state.child.has_value()) {
+    state.outcome.exit_status = state.child->TryWait();
+    state.outcome.left_running = collector.living();
+    std::erase_if(state.outcome.left_running, [&](int32_t pid) {
+      return pid == state.child->pid() || !proc::ReadProcessStat(pid).has_value();
+    });
+  }
   state.outcome.clock_step_ns = state.engine.MeasureClockStep();
   return state.outcome;
 }
@@ -162,7 +168,7 @@ int64_t Recorder::State::Write(const std::vector<model::Batch>& batches) {
 bool Recorder::State::Done(const RecorderSignals& signals, int64_t stop_ns) {
   if (MonotonicNow() >= stop_ns) return true;
   if (child.has_value()) return child->TryWait().has_value() || signals.interrupts.load() > 1;
-  return !engine.collector().any_alive() || signals.interrupts.load() > 0 ||
+  return engine.collector().living().empty() || signals.interrupts.load() > 0 ||
          signals.forward_signal.load() != 0;
 }
 

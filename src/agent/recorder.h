@@ -44,8 +44,9 @@ class Recorder {
   struct Outcome {
     // Of the program; empty when profiling a process by pid, or when the program still runs.
     std::optional<int> exit_status;
-    int64_t failed_rows = 0;     // rows that could not be written to the spool
-    int64_t uncounted_rows = 0;  // those lost too late to be counted in the recording
+    std::vector<int32_t> left_running;  // processes that the program started and that outlived it
+    int64_t failed_rows = 0;            // rows that could not be written to the spool
+    int64_t uncounted_rows = 0;         // those lost too late to be counted in the recording
     std::string first_failure;
     // How far the wall clock was set while recording; the recording's times follow the clock before that.
     int64_t clock_step_ns = 0;
