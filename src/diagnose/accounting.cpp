@@ -158,15 +158,30 @@ void Accounting::CompleteUntil(int64_t until_ns) {
   }
 }
 
-void Accounting::Complete(AccountedStep& accounted) {
+void Accounting::Refresh(AccountedStep& accounted) {
   const bool was_slow = accounted.slow;
   if (was_slow) RemoveSlow(accounted);
   accounted.path = AccountOf(accounted.from_ns, accounted.step.end_ns);
   if (habit_.waits()) accounted.path.RemoveIdle();
+  if (was_slow) AddSlow(accounted);
+}
+
+void Accounting::Complete(AccountedStep& accounted) {
+  Refresh(accounted);
   accounted.complete = true;
   --incomplete_;
-  if (was_slow) AddSlow(accounted);
   if (accounted.clean) baseline_.Add(accounted);
+}
+
+int64_t Accounting::RefreshKnown() {
+  const int64_t known_ns = host_.KnownUntil(process_, program_.launch_thread);
+  int64_t end_ns = 0;
+  for (AccountedStep& accounted : recent_) {
+    if (accounted.step.end_ns > known_ns) break;
+    if (!accounted.complete && accounted.slow) Refresh(accounted);
+    end_ns = accounted.step.end_ns;
+  }
+  return end_ns;
 }
 
 void Accounting::AddSlow(AccountedStep& accounted) {

@@ -48,6 +48,10 @@ class Accounting {
   // Accounts for the time since the last step's end, so far.
   PathAccount AccountUnfinished(int64_t from_ns, int64_t to_ns) { return AccountOf(from_ns, to_ns); }
 
+  // Accounts anew for slow steps of which more signals may have arrived. Returns the end of the last step all
+  // of whose signals have; 0 if there is none.
+  int64_t RefreshKnown();
+
   // Accounts for the last time for all steps that ended until then, as all signals of them have arrived.
   void CompleteUntil(int64_t until_ns);
 
@@ -76,6 +80,7 @@ class Accounting {
   void FindLoadersAndRanks(int64_t from_ns, int64_t to_ns);
   void AddLoader(const Id128& who);
   void ReaccountLoader(const Id128& loader);
+  void Refresh(AccountedStep& accounted);
   void Complete(AccountedStep& accounted);
   void AddSlow(AccountedStep& accounted);
   void RemoveSlow(AccountedStep& accounted);

@@ -108,6 +108,19 @@ TEST_F(AccountingTest, StepsThatBeganLaterAreNotPartOfTheSum) {
   EXPECT_EQ(sum.path.states[State::kCpu], 30 * kMs);
 }
 
+TEST_F(AccountingTest, StepsWhoseSignalsAreStillToComeAreNotKnown) {
+  accounting.BeginSlow(kBegin);
+  EXPECT_EQ(accounting.RefreshKnown(), 0);
+  for (int i = 0; i < 5; ++i) accounting.Add(Span(i), true);
+  EXPECT_EQ(accounting.RefreshKnown(), 0);
+  for (int i = 0; i < 4; ++i) Running(i, 10 * kMs);  // the last of these may grow
+  const int64_t known_ns = accounting.RefreshKnown();
+  EXPECT_EQ(known_ns, Span(2).end_ns);
+  const StepSum sum = accounting.SlowUntil(known_ns);
+  EXPECT_EQ(sum.types.at({1, 1}), 3);
+  EXPECT_EQ(sum.path.states[State::kCpu], 30 * kMs);
+}
+
 // Until then it was not known that it is a loader.
 TEST_F(AccountingTest, EarlierAccountsAreCompletedWithWhatANewLoaderDid) {
   for (int i = 0; i < 3; ++i) {

@@ -4,6 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <utility>
+#include <vector>
+
 #include "diagnose/rank.h"
 #include "diagnose/situation.h"
 #include "diagnose/testing/times.h"
@@ -24,6 +27,23 @@ TEST(Explain, AnotherReasonForTheSameTimeIsNoSecondCause) {
   EXPECT_EQ(causes[1].cause->id, CauseId::kSlowCpu);
   EXPECT_GT(causes[1].confidence, 0.5);
   EXPECT_THAT(Explain(situation, causes, kBegin).sentence, Not(HasSubstr("Also")));
+}
+
+// Waits for a CPU and copies at once, about as long as each other.
+TEST(KeepFirst, ANamedCauseStaysFirstUntilAnotherIsClearlyLikelier) {
+  const auto ranked = [](double run_queue_ns) {
+    Situation situation{.onset_ns = kBegin, .slowdown = 3, .signals_known = true};
+    situation.before[State::kCpu] = situation.during[State::kCpu] = 10e6;
+    situation.during[State::kRunQueue] = run_queue_ns;
+    situation.during[State::kBlockedIo] = 20e6 - run_queue_ns;
+    std::vector<Candidate> causes = Rank(situation);
+    const auto first = causes.front().cause->id;
+    KeepFirst(CauseId::kCpuContention, causes);
+    return std::pair(first, causes.front().cause->id);
+  };
+  EXPECT_EQ(ranked(12e6), std::pair(CauseId::kCpuContention, CauseId::kCpuContention));
+  EXPECT_EQ(ranked(9.2e6), std::pair(CauseId::kBlockIo, CauseId::kCpuContention));
+  EXPECT_EQ(ranked(3e6), std::pair(CauseId::kBlockIo, CauseId::kBlockIo));
 }
 
 TEST(Explain, SharesAreOfTheLostTimeAndTinyOrHugeRatiosAreNotPrinted) {

@@ -166,6 +166,14 @@ ThreadTime HostTimeline::LongestStopped(const Id128& process, int64_t from_ns, i
   return longest;
 }
 
+int64_t HostTimeline::KnownUntil(const Id128& process, int32_t tid) const {
+  const auto threads = threads_.find(process);
+  if (threads == threads_.end()) return 0;
+  const auto thread = threads->second.find(tid);
+  if (thread == threads->second.end() || thread->second.empty()) return 0;
+  return thread->second.rbegin()->first;
+}
+
 double HostTimeline::RunningOf(const Id128& process, int64_t from_ns, int64_t to_ns) const {
   double ns = 0;
   const auto threads = threads_.find(process);

@@ -50,6 +50,8 @@ bool IncidentTracker::Explain(const Situation& situation, const model::Process* 
   report.process_name = process == nullptr ? "" : process->name;
   report.pid = process == nullptr ? 0 : process->pid;
   report.causes = Rank(situation);
+  if (const std::optional<CauseId> named = FindCause(cause_before); named.has_value())
+    KeepFirst(*named, report.causes);
   report.incident.slowdown = situation.slowdown;
   Explanation explanation = diagnose::Explain(situation, report.causes, report.incident.start_ns);
   report.incident.cause = explanation.cause.transform(NameOf).value_or(kAbstain);

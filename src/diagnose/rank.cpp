@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <optional>
 #include <utility>
 
@@ -54,6 +55,8 @@ std::array<double, kCauses> SupersededBy(const Situation& situation) {
   return against;
 }
 
+double RankOf(const Candidate& candidate) { return candidate.confidence * candidate.share; }
+
 }  // namespace
 
 std::vector<Candidate> Rank(const Situation& situation) {
@@ -72,10 +75,17 @@ std::vector<Candidate> Rank(const Situation& situation) {
     const double nats = kWeights.ranking.share * (share - kWeights.ranking.even_share) + finding->nats;
     ranked.push_back({cause, *std::move(finding), share, 1 / (1 + std::exp(-nats))});
   }
-  std::ranges::stable_sort(ranked, [](const Candidate& a, const Candidate& b) {
-    return a.confidence * a.share > b.confidence * b.share;
-  });
+  std::ranges::stable_sort(ranked, std::greater{}, RankOf);
   return ranked;
+}
+
+void KeepFirst(CauseId named, std::vector<Candidate>& ranked) {
+  const auto kept = std::ranges::find(ranked, named, [](const Candidate& each) { return each.cause->id; });
+  if (kept == ranked.end() || kept->confidence < kWeights.ranking.min_confidence ||
+      kept->share < kWeights.ranking.min_named ||
+      RankOf(*kept) < kWeights.ranking.keep * RankOf(ranked.front()))
+    return;
+  std::rotate(ranked.begin(), kept, kept + 1);
 }
 
 }  // namespace gpusonde::diagnose

@@ -12,4 +12,8 @@ namespace gpusonde::diagnose {
 // the causes that supersede it. Returns all causes that are possible, the most likely one first.
 std::vector<Candidate> Rank(const Situation& situation);
 
+// Moves the cause that was named so far back to the front if it may still be named and another one is hardly
+// more likely, so that two causes at once don't take turns.
+void KeepFirst(CauseId named, std::vector<Candidate>& ranked);
+
 }  // namespace gpusonde::diagnose

@@ -193,11 +193,17 @@ void Diagnosis::Workload::BeginIncident() {
   incidents_.Begin(onset_ns, now_ns_, anchor());
 }
 
-// Steps after the last slow one may belong to the recovery.
+// Steps after the last slow one may belong to the recovery. Those whose signals are still to come would look
+// unexplained.
 void Diagnosis::Workload::UpdateIncident(int64_t time_ns) {
   incidents_.MarkUpdated(time_ns);
-  Explain(detector_.onset_ns(),
-          unfinished_.has_value() ? time_ns : std::min(time_ns, detector_.slow_until_ns()), std::nullopt);
+  int64_t until_ns = time_ns;
+  if (!unfinished_.has_value()) {
+    until_ns = std::min(until_ns, detector_.slow_until_ns());
+    const int64_t known_ns = accounting_.RefreshKnown();
+    if (known_ns > detector_.onset_ns()) until_ns = std::min(until_ns, known_ns);
+  }
+  Explain(detector_.onset_ns(), until_ns, std::nullopt);
 }
 
 void Diagnosis::Workload::EndIncident(int64_t onset_ns, int64_t end_ns) {

@@ -20,6 +20,8 @@ struct CauseWeights {
     Tuned<double> share{6, "nats", "a cause that explains 90 % gets a confidence of 0.96"};
     Tuned<double> max_unexplained{0.4, "of the lost time", "beyond it, what is known isn't the main part"};
     Tuned<double> min_confidence{0.5, "", "a cause that is less likely than *unknown* isn't named"};
+    Tuned<double> keep{0.8, "of the first one's rank",
+                       "a named cause stays first; two of a kind would alternate"};
   } ranking;
 
   // Pressure: the share of time in which some task waited (PSI, some).
