@@ -31,8 +31,8 @@ server::HttpResponse Answer(const server::HttpRequest& request, std::string_view
     return server::ErrorResponse(answer.error());
   }
   if (!answer->pod_name.empty())
-    LogInfo("pod {}: {} containers are to be profiled, {} have {} already", answer->pod_name,
-            answer->profiled, answer->taken, kVariable);
+    LogInfo("pod {}: containers to profile: {}; with {} already: {}", answer->pod_name, answer->profiled,
+            kVariable, answer->taken);
   return server::JsonResponse(std::move(answer->json));
 }
 
