@@ -29,14 +29,16 @@ State LargestExcess(const Situation& situation) {
 }
 
 // ", for holder.py (process 123)": the process outside the program that ended most of the waits, or the one
-// of the program that slept while it was waited for.
+// of the program that slept while it was waited for; where there is none, one that had ended.
 std::string ForWhom(const Situation& situation, State state) {
   constexpr double kMost = 0.5;
   const auto who = state == State::kWaiting
                        ? LargestRises(situation.outside_before, situation.outside_during, false)
                        : LargestRises(situation.slept_before, situation.slept_during, true);
-  if (who.empty() || who.front().second < kMost * situation.excess(state)) return "";
-  return fmt::format("{} {}", state == State::kWaiting ? ", for" : " of", NameActor(who.front().first));
+  if (!who.empty() && who.front().second >= kMost * situation.excess(state))
+    return fmt::format("{} {}", state == State::kWaiting ? ", for" : " of", NameActor(who.front().first));
+  const auto ended = std::ranges::find_if(situation.helpers, &HelperPart::ended);
+  return ended == situation.helpers.end() ? "" : fmt::format("; {} of the program had ended", ended->name);
 }
 
 std::string Abstain(const Situation& situation) {

@@ -29,7 +29,16 @@ TEST(Explain, AnotherReasonForTheSameTimeIsNoSecondCause) {
   EXPECT_THAT(Explain(situation, causes, kBegin).sentence, Not(HasSubstr("Also")));
 }
 
-// Waits for a CPU and copies at once, about as long as each other.
+TEST(Explain, AWaitForNobodyNamesAProcessOfTheProgramThatEnded) {
+  Situation situation{.onset_ns = kBegin, .slowdown = 3, .signals_known = true};
+  situation.before[State::kCpu] = situation.during[State::kCpu] = 10e6;
+  situation.during[State::kWaiting] = 20e6;
+  situation.helpers = {{.name = "logger (process 11)"}, {.name = "loader (process 12)", .ended = true}};
+  EXPECT_THAT(Explain(situation, Rank(situation), kBegin).sentence,
+              HasSubstr("in \"Waiting\"; loader (process 12) of the program had ended. The flame graph"));
+}
+
+// Waits for a CPU and a disk at once, about as long as each other.
 TEST(KeepFirst, ANamedCauseStaysFirstUntilAnotherIsClearlyLikelier) {
   const auto ranked = [](double run_queue_ns) {
     Situation situation{.onset_ns = kBegin, .slowdown = 3, .signals_known = true};

@@ -39,13 +39,13 @@ struct RankPart {
   double idle_rise() const { return std::max(0.0, idle_during - idle_before); }
 };
 
-// Another process of a program whose step doesn't end: one that the launch thread had waited for before, or
-// that ended about when the step began.
+// Another process of the program: one that ended about when the incident began, or, if a step doesn't end,
+// one that the launch thread had waited for before.
 struct HelperPart {
   std::string name;  // "python (process 413)"
   bool waited_for = false;
   bool ended = false;
-  double busy = 0;  // of a CPU, since the step began
+  double busy = 0;  // of a CPU since the step began, if it hasn't ended
 };
 
 // The input of Cause::evaluate: the baseline and the incident side by side.
@@ -76,7 +76,7 @@ struct Situation {
   // TCP segments per second that the workload and the other ranks of its job retransmitted.
   Change retransmits;
   std::vector<RankPart> ranks;
-  std::vector<HelperPart> helpers;  // only if `unfinished`
+  std::vector<HelperPart> helpers;
   // CPU time of the loaders, whether or not the launch thread waited for them; ns per step.
   double loader_cpu_before = 0, loader_cpu_during = 0;
   // CPU time of all threads of the workload, ns per second.

@@ -84,9 +84,10 @@ std::vector<HelperPart> DescribeHelpers(const IncidentView& incident, const Situ
     const bool ended = end_ns < incident.onset_ns + kEndedAfterNs;
     const bool waited_for = context.program.loaders.contains(process);
     if (ended ? end_ns < incident.onset_ns - kEndedBeforeNs || end_ns - row->started_ns < kMinLifeNs
-              : !waited_for || incident.onset_ns - row->started_ns < kMinLifeNs)
+              : !incident.unfinished.has_value() || !waited_for ||
+                    incident.onset_ns - row->started_ns < kMinLifeNs)
       continue;
-    const double ran_ns = context.host.RunningOf(process, incident.onset_ns, incident.until_ns);
+    const double ran_ns = ended ? 0 : context.host.RunningOf(process, incident.onset_ns, incident.until_ns);
     helpers.push_back({.name = fmt::format("{} (process {})", row->name, row->pid),
                        .waited_for = waited_for,
                        .ended = ended,
@@ -141,7 +142,7 @@ Situation BuildSituation(const IncidentView& incident, const SituationContext& c
     situation.ranks.push_back(DescribeRank(who, was == before.ranks.end() ? nullptr : &was->second, rank,
                                            per_step, incident.onset_ns, context));
   }
-  if (situation.unfinished) situation.helpers = DescribeHelpers(incident, context);
+  situation.helpers = DescribeHelpers(incident, context);
   DescribeSignals({.program = context.program,
                    .devices = context.devices,
                    .host = context.host,
