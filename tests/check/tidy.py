@@ -6,10 +6,11 @@
 
 Uses the commands of the preset `tidy` (build/tidy), whose generated headers must exist. Most of clang-tidy's time
 goes into headers: a plugin (own_declarations.cpp) keeps its checks out of system headers, and sources with the same command
-are checked in batches, as a unity build would compile them: those of all folders of src that have namespaces of their own, all
-fuzzers (with the include folders of all), and elsewhere those of a target. Sources that don't compile together with those
-before them (two use one name) form another batch. A clean batch is not checked again until a file that it reads, its command
-or .clang-tidy changes. Files named on the command line are checked one by one.
+are checked in batches, as a unity build would compile them: those of all folders of src that have namespaces of their own, those
+of some folders of small targets (with the include folders and macros of all, and a batch of its own for what seems to use a name
+of others), and elsewhere those of a target. Sources that don't compile together with those before them (two use one name) form
+another batch. A clean batch is not checked again until a file that it reads, its command or .clang-tidy changes. Files named on
+the command line are checked one by one.
 """
 
 import argparse
@@ -37,11 +38,23 @@ COMPILER = "clang++-19"
 LLVM_HEADERS = "/usr/lib/llvm-19/include"
 COMPILE_ERROR = re.compile(r"^([^:\n]+):\d+:\d+: error: .*\[clang-diagnostic-error\]", re.MULTILINE)
 BATCH = 24  # sources, at most
-FUZZER = "LLVMFuzzerTestOneInput"  # each has one
+# Folders of targets with one or few sources.
+FOLDERS = ("src/store/", "tests/fuzz/", "tests/programs/", "bench/", "tools/")
+# What they define outside functions, as clang-format writes it.
+DEFINED = re.compile(r"^(?:(?:constexpr|struct|class|enum class|using) [^;={(\[\n]*?(\w+) ?[;={(\[]|[A-Za-z][\w:<>,&* ]* [&*]?([A-Z]\w*)\()",
+                     re.MULTILINE)
+# What a program has once: its name, that in a batch, and what defines it.
+ONCE = (("LLVMFuzzerTestOneInput", "LLVMFuzzerTestOneInput", re.compile(r"\bint LLVMFuzzerTestOneInput\(")),
+        ("main", "Main", re.compile(r"^int main\(|^BENCHMARK_MAIN\(", re.MULTILINE)))
+# What changes the machine code only.
+CODE_GENERATION = re.compile(r"-O\d|-fPI[CE]|-fvisibility=hidden|-fasynchronous-unwind-tables|-D\w+_EXPORTS|-U_FORTIFY_SOURCE|"
+                             r"-[fm](no-)?(omit-frame-pointer|omit-leaf-frame-pointer|optimize-sibling-calls|"
+                             r"stack-protector|sanitize=all)")
 
 
 def options(command):
-    """A compiler's command without its source, its output, its dependency file and its include folders; these; the output."""
+    """A compiler's command without its source, output, dependency file, include folders and what changes the machine code only;
+    the include folders; the output."""
     kept, folders, output, arguments = [], [], "", iter(shlex.split(command))
     for argument in arguments:
         if argument in ("-o", "-MF", "-MT", "-MQ", "-c"):
@@ -51,7 +64,7 @@ def options(command):
             folders.append((argument, next(arguments)))
         elif argument.startswith("-I"):
             folders.append((argument,))
-        elif argument not in ("-MD", "-MMD"):
+        elif argument not in ("-MD", "-MMD") and not CODE_GENERATION.fullmatch(argument):
             kept.append(argument)
     return tuple(kept), folders, output
 
@@ -59,6 +72,22 @@ def options(command):
 def settings_of(path):
     """The .clang-tidy that applies to a source."""
     return next(folder / ".clang-tidy" for folder in path.parents if (folder / ".clang-tidy").exists())
+
+
+def without_clashes(sources):
+    """The sources in lists of which each defines no name twice, as far as can be seen without a parser."""
+    lists = []
+    for source in sources:
+        names = {constant or function for constant, function in DEFINED.findall(source.read_text())}
+        for used, fitting in lists:
+            if not used & names:
+                break
+        else:
+            used, fitting = set(), []
+            lists.append((used, fitting))
+        used |= names
+        fitting.append(source)
+    return [fitting for _, fitting in lists]
 
 
 def together():
@@ -70,13 +99,19 @@ def together():
             continue
         seen.add(path)
         kept, folders, output = options(entry["command"])
-        matched = re.match(r"src/(?!store/)|tests/fuzz/|(.*/)?CMakeFiles/[^/]+\.dir/", output)
-        target = matched.group(0) if matched else output
-        key = (target, settings_of(path), kept, () if target == "tests/fuzz/" else tuple(folders))
+        folder = next((folder for folder in FOLDERS if output.startswith(folder) and not path.stem.endswith("_test")), None)
+        matched = re.match(r"src/(?!store/)|(.*/)?CMakeFiles/[^/]+\.dir/", output)
+        target = folder or (matched.group(0) if matched else output)
+        more = [*((option,) for option in kept if option.startswith("-D")), *folders]
+        kept = tuple(option for option in dict.fromkeys(kept) if not option.startswith("-D"))
+        is_test = ("-DGTEST_HAS_PTHREAD=1",) in more
+        key = (target, settings_of(path), kept, is_test, () if folder else tuple(more))
         of_all, sources = found.setdefault(key, ({}, []))
-        of_all.update(dict.fromkeys(folders))
+        of_all.update(dict.fromkeys(more))
         sources.append(path)
-    return [(key[1], (*key[2], *itertools.chain(*of_all)), sources) for key, (of_all, sources) in found.items()]
+    return [(settings, (*kept, *itertools.chain(*of_all)), those)
+            for (target, settings, kept, *_), (of_all, sources) in found.items()
+            for those in (without_clashes(sources) if target in FOLDERS else [sources])]
 
 
 @functools.cache
@@ -115,14 +150,20 @@ class Batch:
         digest, *files = self.record.read_text().splitlines()
         return digest == self.digest(rules, files)
 
+    def included(self, number):
+        """What includes a source; beside others, what it may define once is renamed."""
+        source = self.sources[number]
+        names = [(name, other) for name, other, definition in ONCE if len(self.sources) > 1 and definition.search(source.read_text())]
+        return "".join([*(f"#define {name} {other}{number}\n" for name, other in names), f'#include "{source}"\n',
+                        *(f"#undef {name}\n" for name, _ in names)])
+
     def write(self):
         """Writes the batch as one source, with the command that compiles it."""
         self.folder.mkdir(parents=True, exist_ok=True)
         if self.settings.parent != ROOT:  # otherwise clang-tidy finds it above
             shutil.copy(self.settings, self.folder)
         batch = self.folder / "batch.cpp"
-        batch.write_text("".join(f'#define {FUZZER} {FUZZER}{number}\n#include "{path}"\n#undef {FUZZER}\n'
-                                 for number, path in enumerate(self.sources)))
+        batch.write_text("".join(self.included(number) for number in range(len(self.sources))))
         (self.folder / "compile_commands.json").write_text(
             json.dumps([{"directory": str(BUILD), "file": str(batch), "arguments": [*self.command, "-c", str(batch)]}]))
 
