@@ -10,6 +10,18 @@ if(GPUSONDE_UNITY AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wno-subobject-linkage>)
 endif()
 
+# GCC collects garbage each time its memory has doubled, from 128 MiB on: a fifteenth of the compile time of a batch. From 1 GiB on,
+# or a quarter of this machine's memory for all CPUs together, nearly all batches need none, for a fifth more memory.
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  cmake_host_system_information(RESULT memory_mib QUERY TOTAL_PHYSICAL_MEMORY)
+  cmake_host_system_information(RESULT cpus QUERY NUMBER_OF_LOGICAL_CORES)
+  math(EXPR heap_kib "${memory_mib} * 1024 / 4 / ${cpus}")
+  if(heap_kib GREATER 1048576)
+    set(heap_kib 1048576)
+  endif()
+  add_compile_options($<$<COMPILE_LANGUAGE:CXX>:--param=ggc-min-heapsize=${heap_kib}>)
+endif()
+
 # The code under test is optimised; the tests' own code, half of all code to compile, is not.
 set(GPUSONDE_TEST_OPTIONS $<$<CONFIG:RelWithDebInfo>:-O0>)
 # Batches of tests load the headers of others that most of them include, parsed once (a third of a small batch's time). None of
