@@ -15,6 +15,7 @@ import urllib.request
 import program
 
 OWN_MACHINE = "up listens to every GPU program of the machine"
+WAITS = "for containers"
 SPECIFICATION = program.ROOT / "deploy/cdi/gpusonde.json"
 DEVICE = "gpusonde/profiler=cuda"
 VARIABLE = "CUDA_INJECTION64_PATH"
