@@ -21,6 +21,35 @@ pkg_check_modules(NGHTTP2 REQUIRED IMPORTED_TARGET libnghttp2)
 pkg_check_modules(SODIUM REQUIRED IMPORTED_TARGET libsodium)
 pkg_check_modules(ZSTD REQUIRED IMPORTED_TARGET libzstd)
 pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
+
+# Takes the static library of a target instead of the shared one, where it is installed. A program loads shared ones at every
+# start and looks up most of their symbols: 9 of them took 3.3 of the 7.5 ms of CPU time of `gpusonde --version`. Shared are those that
+# other libraries load too, and elfutils' (LGPL).
+function(gpusonde_link_statically target)
+  foreach(property IMPORTED_LOCATION IMPORTED_LOCATION_NONE IMPORTED_LOCATION_RELEASE INTERFACE_LINK_LIBRARIES)
+    get_target_property(files ${target} ${property})
+    if(NOT files)
+      continue()
+    endif()
+    set(chosen)
+    foreach(file ${files})
+      string(REGEX REPLACE "\\.so[0-9.]*$" ".a" static "${file}")
+      if(IS_ABSOLUTE "${static}" AND EXISTS "${static}")
+        set(file ${static})
+      endif()
+      list(APPEND chosen ${file})
+    endforeach()
+    set_target_properties(${target} PROPERTIES ${property} "${chosen}")
+  endforeach()
+endfunction()
+foreach(target OpenSSL::Crypto OpenSSL::SSL PkgConfig::LIBBPF PkgConfig::NGHTTP2 PkgConfig::SODIUM PkgConfig::SQLITE3
+        PkgConfig::XXHASH PkgConfig::ZSTD protobuf::libprotobuf-lite)
+  gpusonde_link_statically(${target})
+endforeach()
+# What the static libraries need themselves.
+target_link_libraries(PkgConfig::LIBBPF INTERFACE PkgConfig::LIBELF ZLIB::ZLIB)
+target_link_libraries(PkgConfig::SQLITE3 INTERFACE ZLIB::ZLIB ${CMAKE_DL_LIBS})
+
 if(GPUSONDE_TESTS)
   find_package(GTest REQUIRED)
   include(GoogleTest)
