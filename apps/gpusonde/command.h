@@ -3,6 +3,7 @@
 
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "symbols/file_reader.h"
 #include "symbols/line_client.h"
@@ -23,7 +24,7 @@ inline constexpr int kExitUsage = 2;
 // CLI11 callback runs it and sets `exit_status`. A new command is a file under commands/ and a line in
 // commands.cpp.
 struct Command {
-  const char* name;
+  std::string_view name;
   void (*add)(CLI::App& app, int& exit_status);
 };
 
