@@ -396,6 +396,13 @@ Status EventParser::State::Run(std::string_view text) {
                                                  simdjson::error_message(error)));
   };
   const simdjson::padded_string_view padded(text.data(), text.size(), text.size() + EventFilter::kPadding);
+  // With room for later texts, which may be a little longer: what is allocated anew is zeroed anew, by a
+  // fault for each page.
+  constexpr size_t kRoom = size_t{512} << 10;
+  if (text.size() > parser.capacity())
+    if (const auto error = parser.allocate(text.size() + std::min(text.size(), kRoom));
+        error != simdjson::SUCCESS)
+      return corrupt(error, 0);
   ondemand::document document;
   if (const auto error = parser.iterate(padded).get(document); error == simdjson::UTF8_ERROR) {
     // Names may be any bytes; invalid characters become U+FFFD.
