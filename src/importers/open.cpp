@@ -25,8 +25,7 @@ constexpr std::string_view kSqliteMagic{"SQLite format 3\0", 16};
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 constexpr std::string_view kTraces =
     "recordings, Nsight Systems SQLite exports, nvprof databases, and Kineto JSON and Nsight Compute CSV "
-    "(plain, "
-    "gzip, zstd) are read";
+    "(plain, gzip, zstd) are read";
 
 Status CheckRegularFile(const std::string& path) {
   struct stat info{};
@@ -50,6 +49,18 @@ Result<std::unique_ptr<Trace>> OpenSqlite(const std::string& path, const OpenOpt
               fmt::format("{}: an SQLite database, but not a known trace; {}", path, kTraces));
 }
 
+// Of a file of no known format.
+Error NotATrace(const std::string& path) {
+  const auto advise = [&path](std::string_view advice) {
+    return Error{ErrorCode::kUnsupported, fmt::format("{}: not a trace that is read; {}", path, advice)};
+  };
+  if (path.ends_with(".nsys-rep") || path.ends_with(".qdrep"))
+    return advise("Nsight Systems converts its reports: nsys export --type sqlite FILE");
+  if (path.ends_with(".ncu-rep"))
+    return advise("Nsight Compute converts its reports: ncu --import FILE --csv --page raw > FILE.csv");
+  return {ErrorCode::kUnsupported, fmt::format("{}: not a known trace; {}", path, kTraces)};
+}
+
 }  // namespace
 
 std::string_view Name(TraceFormat format) {
@@ -64,6 +75,10 @@ Result<std::unique_ptr<Trace>> OpenTrace(const std::string& path, const OpenOpti
   ASSIGN_OR_RETURN(const size_t count, source->Read(peek));
   std::string_view head(peek.data(), count);
   if (head.starts_with(kByteOrderMark)) head.remove_prefix(kByteOrderMark.size());
+  if ((head.starts_with(kSqliteMagic) || sonde::IsDuckDb(head)) && source->compressed())
+    return Fail(ErrorCode::kUnsupported, path +
+                                             ": a compressed database; decompress it first, as it is not "
+                                             "read from its beginning to its end");
   if (head.starts_with(kSqliteMagic)) return OpenSqlite(path, options);
   if (sonde::IsDuckDb(head)) return sonde::OpenSonde(path);
   const size_t first = head.find_first_not_of(" \t\r\n");
@@ -75,7 +90,7 @@ Result<std::unique_ptr<Trace>> OpenTrace(const std::string& path, const OpenOpti
     ASSIGN_OR_RETURN(source, ByteSource::Open(path));
     return ncu::OpenNcu(std::move(source), options);
   }
-  return Fail(ErrorCode::kUnsupported, fmt::format("{}: not a known trace; {}", path, kTraces));
+  return Fail(NotATrace(path));
 }
 
 bool IsTrace(const std::string& path) {

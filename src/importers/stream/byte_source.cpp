@@ -20,6 +20,7 @@ class PlainSource final : public ByteSource {
  public:
   PlainSource(Fd fd, std::string path) : ByteSource(std::move(fd), std::move(path)) {}
 
+  bool compressed() const override { return false; }
   Result<size_t> Read(std::span<char> into) override { return ReadFile(into); }
 };
 

@@ -23,6 +23,8 @@ class ByteSource {
   // Fills `into`; returns the number of bytes read, fewer only at the end of the file. Errors: kCorrupt with
   // the offset at which decompression fails; kIo.
   virtual Result<size_t> Read(std::span<char> into) = 0;
+  // Whether the file is compressed.
+  virtual bool compressed() const { return true; }
 
   // Whether the compressed data ends in the middle. Known once Read has returned less than asked for.
   bool truncated() const { return truncated_; }

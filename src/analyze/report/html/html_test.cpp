@@ -85,7 +85,7 @@ TEST(Html, AReportWithoutGpuWorkSaysSo) {
   Report report;
   report.traces.push_back({.path = "empty.json", .format = "kineto-json"});
   const std::string page = ToHtml(report);
-  EXPECT_EQ(CountOf(page, "There is no GPU work in these traces."), 1u);
+  EXPECT_EQ(CountOf(page, "There is no GPU work in these traces. "), 1u);
   EXPECT_EQ(CountOf(page, "empty.json"), 3u);  // its title, heading and row
   EXPECT_EQ(CountOf(page, "<svg"), 0u);
 }

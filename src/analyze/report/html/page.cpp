@@ -34,7 +34,9 @@ std::string TitleOf(const Report& report) {
 void WriteSentences(HtmlWriter& html, const ReportSentences& sentences) {
   html.Section("Findings");
   if (sentences.overview.empty() && sentences.findings.empty())
-    html.Paragraph("There is no GPU work in these traces.");
+    html.Paragraph(
+        "There is no GPU work in these traces. Profilers record it if told to: PyTorch's with "
+        "ProfilerActivity.CUDA, Nsight Systems with --trace=cuda.");
   if (!sentences.overview.empty()) {
     html.RawText("<ul>\n");
     for (const std::string& sentence : sentences.overview) html.Raw("<li>{}</li>\n", Escaped(sentence));
