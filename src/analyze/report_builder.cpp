@@ -48,12 +48,21 @@ void ReportBuilder::AddDetail(const DetailResult& detail) {
   if (detail.without_spans) report_.notes.push_back({trace, "no_operators", 1});
   if (detail.without_paths) report_.notes.push_back({trace, "no_critical_paths", 1});
   operators_.Merge(detail.operators);
+  AddReported(trace, detail.collectives);
   if (!detail.clocks.empty())
     for (JobRank& rank : ranks_)
       if (rank.trace == trace)
         rank.clock = detail.clocks.TrackOf(rank.result.key.process, rank.result.key.device);
   for (const RankWaves& rank : detail.waves) waves_.emplace_back(trace, rank);
   for (const CriticalPath& path : detail.paths) paths_.emplace_back(trace, path);
+}
+
+void ReportBuilder::AddReported(size_t trace, const importers::ReportedCollectives& collectives) {
+  if (collectives.invalid > 0) report_.notes.push_back({trace, "message_sizes_invalid", collectives.invalid});
+  if (collectives.beyond_bound > 0)
+    report_.notes.push_back({trace, "message_sizes_beyond_bound", collectives.beyond_bound});
+  if (collectives.lost > 0) report_.notes.push_back({trace, "collectives_lost", collectives.lost});
+  reported_.Merge(collectives);
 }
 
 void ReportBuilder::AddMetrics(const importers::TraceInfo& info, const TraceState& state,
@@ -204,7 +213,8 @@ Result<Report> ReportBuilder::Finish() && {
                 .libraries = libraries,
                 .fine = fine_,
                 .ranks = ranks_,
-                .metrics = metrics_};
+                .metrics = metrics_,
+                .reported = &reported_};
   report_.kernels = MakeDurationLines(all_.names(), all_.kernels());
   AddDistributions();
   for (const DurationLine& line : report_.kernels)

@@ -48,6 +48,7 @@ class ReportBuilder {
   void AddDistributions();
   void AddPaths(const Job& job, const std::vector<std::vector<CollectiveWait>>& waits);
   void AddWaves();
+  void AddReported(size_t trace, const importers::ReportedCollectives& collectives);
   void AddMetrics(const importers::TraceInfo& info, const TraceState& state, std::span<const uint32_t> ids);
 
   CommunicationKernels communication_;
@@ -59,6 +60,7 @@ class ReportBuilder {
   std::map<uint32_t, std::vector<ValueCount>> fine_;    // as in Job
   std::vector<JobRank> ranks_;
   std::vector<JobMetrics> metrics_;
+  importers::ReportedCollectives reported_;
 };
 
 }  // namespace gpusonde::analyze

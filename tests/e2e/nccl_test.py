@@ -65,6 +65,20 @@ class Nccl(program.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         return json.loads(done.stdout)["incidents"]
 
+    def check_bandwidth(self):
+        """What analyze says of the recording's collectives, beside SQL on its table."""
+        (found,) = self.query(
+            "WITH whole AS (SELECT sequence, max(bytes) AS bytes, min(coalesce(gpu_ns, end_ns - begin_ns)) AS ns, "
+            "max(coalesce(gpu_ns, end_ns - begin_ns)) AS longest FROM collectives WHERE end_ns IS NOT NULL AND operation = 'AllReduce' "
+            "GROUP BY sequence HAVING count(DISTINCT rank) = 4) "
+            "SELECT count(*) AS count, sum(bytes)::BIGINT AS bytes, sum(ns)::BIGINT AS total_ns, sum(longest - ns)::BIGINT AS skew_ns FROM whole")
+        done = program.run("analyze", self.recording, "--format", "json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        (line,) = json.loads(done.stdout)["bandwidth"]
+        self.assertEqual([line[key] for key in ("operation", "ranks", "skew_removed")], ["all_reduce", 4, True])
+        self.assertEqual({key: line[key] for key in found}, found)
+        self.assertAlmostEqual(line["bus_bytes_per_s"], 1.5 * found["bytes"] / found["total_ns"] * 1e9, delta=1)
+
     def check_hang(self, incident, rank, pid, ranks, stopped_ns):
         self.assertEqual((incident["cause"], incident["pid"]), ("hang", pid), incident["sentence"])
         self.assertIn(f"{ranks - 1} rank{'s wait' if ranks > 2 else ' waits'} in AllReduce #", incident["sentence"])
@@ -91,6 +105,7 @@ class Nccl(program.TestCase):
         self.assertEqual(self.value("SELECT count(*) FROM collectives WHERE end_ns IS NOT NULL"), 4 * 500)
         self.assertEqual(self.value("SELECT count(DISTINCT (rank, sequence)) FROM collectives"), 4 * 500)
         self.assertEqual(self.value("SELECT sum(dropped) FROM communicators"), 0)
+        self.check_bandwidth()
 
     def test_one_of_64_ranks_is_named_within_ten_seconds(self):
         recorder = self.start_recorded("--ranks", 64, "--steps", 100, "--work-us", 100000)

@@ -16,6 +16,7 @@ Result<DetailResult> ReadDetail(const std::string& path, importers::TraceFormat 
     ASSIGN_OR_RETURN(
         result.clocks,
         importers::ReadClocks(path, format, {.partial = options.partial, .temp_limit = options.temp_limit}));
+    ASSIGN_OR_RETURN(result.collectives, importers::ReadReportedCollectives(path, format));
   }
   if (!options.operators && !options.critical_path && !options.waves) return result;
   ASSIGN_OR_RETURN(const auto trace,

@@ -10,16 +10,18 @@
 #include "analyze/detail/waves.h"
 #include "base/result.h"
 #include "importers/clocks.h"
+#include "importers/collectives.h"
 #include "importers/trace.h"
 
 namespace gpusonde::analyze {
 
-// What further passes over a trace found: for its clocks, and in detail.
+// What further passes over a trace found: for its clocks and reported collectives, and in detail.
 struct DetailResult {
   OperatorTable operators;
   std::vector<CriticalPath> paths;
   std::vector<RankWaves> waves;
   importers::Clocks clocks;
+  importers::ReportedCollectives collectives;
   bool without_spans = false;  // operators were asked for, but no work was launched in any
   bool without_paths = false;  // so critical paths
 
@@ -29,6 +31,7 @@ struct DetailResult {
     archive(paths);
     archive(waves);
     archive(clocks);
+    archive(collectives);
     archive(without_spans);
     archive(without_paths);
   }

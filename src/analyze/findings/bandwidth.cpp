@@ -9,6 +9,7 @@
 #include <limits>
 #include <map>
 #include <string_view>
+#include <tuple>
 #include <utility>
 
 #include "base/saturated.h"
@@ -142,6 +143,47 @@ class WholeGroups {
   std::vector<std::vector<bool>> measured_;  // by rank and its collectives
 };
 
+// Adds what the ranks of a collective reported, of each rank its first.
+void AddTogether(const importers::ProcessGroup& group, std::span<const importers::ReportedCollective> parts,
+                 Lines& lines) {
+  const importers::ReportedCollective& first = parts.front();
+  if (EveryoneWaitsForAll(first.operation) && static_cast<int64_t>(parts.size()) == group.size) {
+    const auto [least, most] = std::ranges::minmax(parts, {}, &importers::ReportedCollective::time_ns);
+    return lines.Add(group,
+                     {.operation = first.operation,
+                      .bytes = std::ranges::max(parts, {}, &importers::ReportedCollective::bytes).bytes,
+                      .time_ns = least.time_ns,
+                      .skew_ns = most.time_ns - least.time_ns,
+                      .skew_removed = true});
+  }
+  for (const importers::ReportedCollective& part : parts)
+    lines.Add(group, {.operation = part.operation, .bytes = part.bytes, .time_ns = part.time_ns});
+}
+
+void AddReported(const importers::ReportedCollectives& reported, Lines& lines) {
+  std::vector<importers::ReportedCollective> sorted = reported.ended;
+  std::ranges::sort(sorted);
+  const auto collective = [](const importers::ReportedCollective& one) {
+    return std::tuple(one.group, one.operation, one.sequence);
+  };
+  // Two recordings may have the same rank.
+  const auto repeated = std::ranges::unique(sorted, {}, [&](const importers::ReportedCollective& one) {
+    return std::pair(collective(one), one.rank);
+  });
+  sorted.erase(repeated.begin(), repeated.end());
+  for (auto part = sorted.begin(); part != sorted.end();) {
+    const auto end = std::find_if(part, sorted.end(),
+                                  [&](const auto& one) { return collective(one) != collective(*part); });
+    importers::ProcessGroup group{.identity = part->group};
+    if (const auto known = reported.groups.find(part->group); known != reported.groups.end()) {
+      group.size = known->second.ranks;
+      group.label = known->second.label;
+    }
+    AddTogether(group, {part, end}, lines);
+    part = end;
+  }
+}
+
 }  // namespace
 
 std::vector<BandwidthLine> MeasureBandwidth(const Job& job, std::span<const MatchedCollectives> matched) {
@@ -159,6 +201,7 @@ std::vector<BandwidthLine> MeasureBandwidth(const Job& job, std::span<const Matc
                 {.operation = one.operation, .bytes = one.bytes, .time_ns = one.end_ns - one.start_ns});
     }
   }
+  if (job.reported != nullptr) AddReported(*job.reported, lines);
   return std::move(lines).Finish();
 }
 

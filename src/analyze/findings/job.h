@@ -15,6 +15,7 @@
 #include "analyze/report.h"
 #include "analyze/timeline/process_timeline.h"
 #include "importers/clocks.h"
+#include "importers/collectives.h"
 
 // Findings across all ranks. Each function adds its lines to a report; all are pure.
 namespace gpusonde::analyze {
@@ -44,6 +45,7 @@ struct Job {
   const std::map<uint32_t, std::vector<ValueCount>>& fine;
   std::span<const JobRank> ranks;
   std::span<const JobMetrics> metrics;
+  const importers::ReportedCollectives* reported = nullptr;  // of all ranks; null: nothing
 };
 
 // Renumbers the names in a result; names that get the same number are joined.

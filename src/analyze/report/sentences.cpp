@@ -307,6 +307,9 @@ std::string SentenceOf(const Note& note) {
   if (note.kind == "message_sizes_beyond_bound")
     return fmt::format("the message sizes of {} after the first 262,144 {} left out",
                        Counted(note.count, "collective"), are);
+  if (note.kind == "collectives_lost")
+    return fmt::format("NCCL's profiler plugin had no room for {}, which {} missing",
+                       Counted(note.count, "collective"), are);
   if (note.kind == "no_operators")
     return "no GPU work of it was launched within an operator, module or range, as far as it says";
   if (note.kind == "no_critical_paths")

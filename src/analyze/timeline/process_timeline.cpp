@@ -17,6 +17,7 @@
 #include "analyze/start_thread.h"
 #include "analyze/timeline/gpu_clock.h"
 #include "analyze/timeline/launch_join.h"
+#include "importers/collectives.h"
 
 namespace gpusonde::analyze {
 namespace {
@@ -123,22 +124,10 @@ class RankFollower {
     if (call == nullptr) return collective;
     collective.collective = importers::PackCollective(call->group, 0);
     collective.operation = call->operation;
-    collective.bytes = WholeMessage(*call);
+    const auto known = groups_.find(call->group);
+    collective.bytes = importers::WholeMessage(call->operation, call->bytes,
+                                               known != groups_.end() ? known->second.group.size : 0);
     return collective;
-  }
-  // What NCCL counts for each rank is a part of the message as Collective has it.
-  int64_t WholeMessage(const CommunicatorLaunches::Window& call) const {
-    using importers::Operation;
-    if (call.operation == Operation::kUnknown) return 0;
-    if (call.operation == Operation::kAllReduce || call.operation == Operation::kBroadcast ||
-        call.operation == Operation::kReduce || call.operation == Operation::kSendReceive)
-      return call.bytes;
-    const auto known = groups_.find(call.group);
-    int64_t bytes = 0;
-    if (known == groups_.end() || __builtin_mul_overflow(call.bytes, known->second.group.size, &bytes) ||
-        bytes > importers::Message::kMaxBytes)
-      return 0;
-    return bytes;
   }
 
   const Names& names_;
