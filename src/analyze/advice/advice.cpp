@@ -12,10 +12,11 @@ namespace gpusonde::analyze {
 namespace {
 
 constexpr std::optional<AdviceLine> (*kRules[])(const Report&) = {
-    AdviseClockThrottling, AdviseExposedCommunication, AdviseFullQueue,      AdviseHostStalls,
-    AdviseLaunchBound,     AdviseLoaderBound,          AdvisePageableMemory, AdviseSlowPeriods,
-    AdviseSlowRank,        AdviseSmallKernels,         AdviseStraggler,      AdviseSynchronousCopies,
-    AdviseTailEffect,
+    AdviseClockThrottling,   AdviseExposedCommunication, AdviseExposedCopies,
+    AdviseFullQueue,         AdviseHostStalls,           AdviseLaunchBound,
+    AdviseLoaderBound,       AdvisePageableMemory,       AdviseSlowPeriods,
+    AdviseSlowRank,          AdviseSmallKernels,         AdviseStraggler,
+    AdviseSynchronousCopies, AdviseTailEffect,
 };
 
 }  // namespace

@@ -65,6 +65,43 @@ TEST(Advice, LaunchBoundFromATenthInShortGapsOn) {
   EXPECT_EQ(advice[0].places[0].begin_ns, 5'250 * kMs);
 }
 
+// A report in which the first rank copies from pinned memory for some time while no kernel runs.
+Report Copying(int64_t alone_ns) {
+  Report report = Busy();
+  report.ranks[0].compute_ns = 1'000 * kMs - alone_ns;
+  report.ranks[0].transfer_ns = 500 * kMs;
+  report.ranks[0].transfer_overlap_ns = 500 * kMs - alone_ns;
+  report.memcpys = {{.kind = "htod",
+                     .source = "pinned",
+                     .target = "device",
+                     .bytes = 10'000'000'000,
+                     .durations = {.count = 20, .total_ns = 500 * kMs}}};
+  return report;
+}
+
+TEST(Advice, ExposedCopiesFromATenthWithoutAKernelOn) {
+  EXPECT_EQ(RulesOf(Advise(Copying(100 * kMs - 1))), Rules());
+  const std::vector<AdviceLine> advice = Advise(Copying(100 * kMs));
+  ASSERT_EQ(RulesOf(advice), Rules{"exposed_copies"});
+  EXPECT_EQ(advice[0].rank, 0);
+  EXPECT_EQ(advice[0].gain_ns, 100 * kMs);
+  EXPECT_EQ(advice[0].finding, "100.000 ms of 500.000 ms of copies and sets had no concurrent kernel");
+  EXPECT_EQ(advice[0].names,
+            std::vector<std::string>{"htod pinned -> device (20 copies of 10.000 GB at 20.00 GB/s)"});
+}
+
+TEST(Advice, CopiesBesideAGraphAreNotExposed) {
+  Report report = Copying(100 * kMs);
+  report.ranks[0].graph_ns = 1;
+  EXPECT_EQ(RulesOf(Advise(report)), Rules());
+}
+
+TEST(Advice, CopiesOfPageableMemoryAreAdvisedOfOnce) {
+  Report report = Copying(100 * kMs);
+  report.memcpys[0].source = "pageable";
+  EXPECT_EQ(RulesOf(Advise(report)), Rules{"pageable_memory"});
+}
+
 TEST(Advice, LoaderBoundFromATwentiethWithinItsWaitsOn) {
   Report report = Busy();
   report.ranks[1].loader = {.count = 4, .total_ns = 90 * kMs, .idle_ns = 50 * kMs - 1};

@@ -18,6 +18,7 @@ namespace gpusonde::analyze {
 
 std::optional<AdviceLine> AdviseClockThrottling(const Report& report);
 std::optional<AdviceLine> AdviseExposedCommunication(const Report& report);
+std::optional<AdviceLine> AdviseExposedCopies(const Report& report);
 std::optional<AdviceLine> AdviseFullQueue(const Report& report);
 std::optional<AdviceLine> AdviseHostStalls(const Report& report);
 std::optional<AdviceLine> AdviseLaunchBound(const Report& report);

@@ -43,6 +43,9 @@ inline constexpr double kComparableSizes = 4;
 // Share of communication without computation and without waiting for stragglers.
 inline constexpr double kExposedCommunication = 0.10;
 
+// Share of copies and sets without a kernel: as for communication, which is remedied likewise.
+inline constexpr double kExposedCopies = 0.10;
+
 // Share that last waves lose: the bound is generous, as a last wave's blocks run faster, alone.
 inline constexpr double kLastWaves = 0.05;
 

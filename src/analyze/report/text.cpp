@@ -104,10 +104,11 @@ class TextWriter {
         Line("  {} {} of CUDA graphs traced as a whole ({}): the trace doesn't say what ran in them.",
              trace.graphs, trace.graphs == 1 ? "launch" : "launches", Time(trace.graph_ns));
       if (trace.kernels + trace.memcpys + trace.memsets + trace.graphs == 0)
-        Line(
-            "  It has no GPU events. Profilers record them if told to: PyTorch's with ProfilerActivity.CUDA, "
-            "Nsight "
-            "Systems with --trace=cuda.");
+        Line("  It has no GPU events.{}",
+             trace.format == importers::Name(importers::TraceFormat::kSonde)
+                 ? ""
+                 : " Profilers record them if told to: PyTorch's with ProfilerActivity.CUDA, Nsight Systems "
+                   "with --trace=cuda.");
     }
     if (report_.traces.size() > shown) Line("… and {} more traces", report_.traces.size() - shown);
   }
