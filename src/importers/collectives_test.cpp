@@ -40,7 +40,7 @@ Result<ReportedCollectives> Read(const Row& row) {
   const TempFolder folder;
   const std::string path = folder / "collectives.sonde";
   const Id128 process = IdHasher("test").Add(uint64_t{1}).Finish();
-  TRY(store::WriteRecording(path, {}, [&](const store::BatchSink& sink) -> Status {
+  const auto write = [&](const store::BatchSink& sink) -> Status {
     model::BatchBuilder communicators(model::kCommunicators);
     communicators.Append({.process = process,
                           .communicator = "00000000deadbeef",
@@ -73,7 +73,8 @@ Result<ReportedCollectives> Read(const Row& row) {
                         .protocol = "SIMPLE",
                         .channels = 2});
     return sink(collectives.Take());
-  }));
+  };
+  TRY(store::WriteRecording(path, {}, write));
   return ReadReportedCollectives(path, TraceFormat::kSonde);
 }
 
