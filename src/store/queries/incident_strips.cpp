@@ -9,11 +9,11 @@
 #include <map>
 #include <memory>
 #include <ranges>
-#include <span>
 #include <utility>
 
 #include "base/time.h"
 #include "model/metric_catalogue.h"
+#include "store/queries/metric_query.h"
 
 namespace gpusonde::store {
 namespace {
@@ -33,15 +33,6 @@ constexpr std::array kStates = {Metric::kGpuClockSm, Metric::kGpuClockMemory, Me
                                 Metric::kGpuPcieGeneration, Metric::kGpuTemperature};
 constexpr size_t kMaxStates = 2;
 constexpr double kMinStateChange = 0.03;  // of the greatest outside the incident
-// Readings come at least once a second; each stands until the next one, within this.
-constexpr int64_t kHoldNs = 2'500 * kNanosPerMilli;
-
-std::string Names(std::span<const Metric> metrics) {
-  std::string names;
-  for (const Metric metric : metrics)
-    names += fmt::format("{}'{}'", names.empty() ? "" : ", ", model::InfoOf(metric).name);
-  return names;
-}
 
 struct Buckets {
   TimeRange shown, incident;
@@ -135,7 +126,7 @@ Status AddSignals(Store& store, const Id128& process, const Buckets& buckets,
                       "unnest(\"values\") AS value FROM signals "
                       "WHERE process = ? AND start_ns >= ? AND start_ns < ? AND metric IN ({})) "
                       "GROUP BY metric, bucket",
-                      Names(kSignals)),
+                      ListNames(kSignals)),
           parameters));
   std::map<std::string, Strip> by_metric;
   while (true) {
@@ -154,7 +145,7 @@ Status AddSignals(Store& store, const Id128& process, const Buckets& buckets,
 
 // Fills the buckets after a reading until the next one.
 void Hold(Strip& strip, double length_ns) {
-  const double most = static_cast<double>(kHoldNs) / length_ns;
+  const double most = static_cast<double>(kMetricHoldNs) / length_ns;
   double held = 0;
   for (size_t i = 1; i < strip.values.size(); ++i) {
     held = strip.values[i].has_value() ? 0 : held + 1;
@@ -176,7 +167,7 @@ Status AddStates(Store& store, const Id128& process, const Buckets& buckets,
                       "AND time_ns >= ? AND time_ns < ? AND metric IN ({}) AND device IN ("
                       "SELECT device FROM metrics WHERE process = ? AND time_ns >= ? AND time_ns < ?) "
                       "GROUP BY metric, ordinal, bucket",
-                      Names(kStates)),
+                      ListNames(kStates)),
           parameters));
   std::map<std::pair<std::string, int32_t>, Strip> by_state;
   while (true) {

@@ -27,8 +27,6 @@ constexpr std::array kShownMetrics = {
     Metric::kGpuTemperature, Metric::kGpuPcieRx,   Metric::kGpuPcieTx,
 };
 
-// Readings come at least once a second.
-constexpr int64_t kMetricHoldNs = 2'500 * kNanosPerMilli;
 // With buckets as long as this, how long exactly each of a bucket's readings stood changes nothing that a
 // person could see. Eight hours read exactly take more than half of the time that a week takes read so
 // (bench/metrics_bench.cpp).
@@ -38,13 +36,10 @@ constexpr std::string_view kSlowedSql = "((TRY_CAST(value AS BIGINT) & {}) != 0)
 
 // The selection's readings of these metrics, as what follows FROM: time_ns, device, metric, value.
 SqlPart Readings(const model::Selection& selection, const TimeRange& range, std::span<const Metric> metrics) {
-  std::string names;
-  for (const Metric metric : metrics)
-    names += fmt::format("{}'{}'", names.empty() ? "" : ", ", model::InfoOf(metric).name);
   SqlPart part{
       fmt::format("(SELECT time_ns, device, metric, value FROM metrics WHERE process IS NULL AND device IS "
                   "NOT NULL AND isfinite(value) AND metric IN ({}) AND time_ns >= ? AND time_ns < ?{})",
-                  names, selection.device.has_value() ? " AND device = ?" : ""),
+                  ListNames(metrics), selection.device.has_value() ? " AND device = ?" : ""),
       {range.from_ns, range.to_ns}};
   if (selection.device.has_value()) part += {"", {*selection.device}};
   return part;
@@ -175,6 +170,13 @@ SqlPart Throttling(const model::Selection& selection, const TimeRange& range, in
 }
 
 }  // namespace
+
+std::string ListNames(std::span<const Metric> metrics) {
+  std::string names;
+  for (const Metric metric : metrics)
+    names += fmt::format("{}'{}'", names.empty() ? "" : ", ", model::InfoOf(metric).name);
+  return names;
+}
 
 Result<std::vector<MetricStrip>> ReadMetricStrips(Store& store, const model::Selection& selection,
                                                   int buckets) {

@@ -4,9 +4,11 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/result.h"
+#include "base/time.h"
 #include "model/metric_catalogue.h"
 #include "model/selection.h"
 #include "store/queries/gpu_query.h"
@@ -16,6 +18,12 @@
 // Queries of the UI over the table `metrics`, about devices: only the selection's time range and device
 // apply.
 namespace gpusonde::store {
+
+// Readings come at least once a second: one stands until the next, for at most as long.
+inline constexpr int64_t kMetricHoldNs = 2'500 * kNanosPerMilli;
+
+// The names of metrics as SQL lists them: "'gpu.power', 'gpu.clock.sm'".
+std::string ListNames(std::span<const model::Metric> metrics);
 
 struct MetricStrip {
   GpuDevice device;
