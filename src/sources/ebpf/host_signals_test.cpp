@@ -62,6 +62,17 @@ class HostSignalsTest : public testing::Test {
                     .has_value());
   }
 
+  // For how long this thread has waited for the process since the last drain, ns.
+  int64_t DrainWaitsFor(int32_t other) {
+    int64_t waited_ns = 0;
+    const auto add = [&](const SignalSum& sum) {
+      if (sum.tid == ::gettid() && sum.signal == GPUSONDE_SIGNAL_WAITING && sum.other == other)
+        waited_ns += sum.amount;
+    };
+    EXPECT_TRUE(signals_->Drain(sources::VisitOnly(add)).has_value());
+    return waited_ns;
+  }
+
   std::optional<HostSignals> signals_;
   std::map<gpusonde_signal, int64_t> by_signal_;
   std::map<int32_t, int64_t> behind_;
@@ -235,15 +246,9 @@ TEST_F(HostSignalsTest, AWaitForAnotherTargetNamesIt) {
     (void)!::write(pipe[1], "1", 1);
     ::_exit(0);
   }
-  int64_t waited_for_child_ns = 0;
   char byte = 0;
   ASSERT_EQ(::read(pipe[0], &byte, 1), 1);
-  ASSERT_TRUE(signals_
-                  ->Drain(sources::VisitOnly([&](const SignalSum& sum) {
-                    if (sum.tid == ::gettid() && sum.signal == GPUSONDE_SIGNAL_WAITING && sum.other == child)
-                      waited_for_child_ns += sum.amount;
-                  }))
-                  .has_value());
+  const int64_t waited_for_child_ns = DrainWaitsFor(child);
   ::waitpid(child, nullptr, 0);
   EXPECT_GE(waited_for_child_ns, 150 * kNanosPerMilli);
 }
@@ -265,13 +270,7 @@ TEST_F(HostSignalsTest, AWaitThatAProcessOutsideEndsNamesIt) {
   ASSERT_EQ(::write(go[1], "1", 1), 1);
   char byte = 0;
   ASSERT_EQ(::read(done[0], &byte, 1), 1);
-  int64_t waited_ns = 0;
-  ASSERT_TRUE(signals_
-                  ->Drain(sources::VisitOnly([&](const SignalSum& sum) {
-                    if (sum.tid == ::gettid() && sum.signal == GPUSONDE_SIGNAL_WAITING && sum.other == child)
-                      waited_ns += sum.amount;
-                  }))
-                  .has_value());
+  const int64_t waited_ns = DrainWaitsFor(child);
   ::waitpid(child, nullptr, 0);
   EXPECT_GE(waited_ns, 150 * kNanosPerMilli);
 }
@@ -284,13 +283,7 @@ TEST_F(HostSignalsTest, AWaitThatAChildsExitEndsNamesTheChild) {
     ::_exit(0);
   }
   ASSERT_EQ(::waitpid(child, nullptr, 0), child);
-  int64_t waited_ns = 0;
-  ASSERT_TRUE(signals_
-                  ->Drain(sources::VisitOnly([&](const SignalSum& sum) {
-                    if (sum.tid == ::gettid() && sum.signal == GPUSONDE_SIGNAL_WAITING && sum.other == child)
-                      waited_ns += sum.amount;
-                  }))
-                  .has_value());
+  const int64_t waited_ns = DrainWaitsFor(child);
   EXPECT_GE(waited_ns, 150 * kNanosPerMilli);
 }
 
@@ -435,14 +428,7 @@ TEST_F(HostSignalsTest, AWaitForALockThatATimerEndsIsForThisProcess) {
   std::unique_lock lock(mutex);
   for (int i = 0; i < 20; ++i) condition.wait_for(lock, std::chrono::milliseconds(5));
   std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  int64_t waited_ns = 0;
-  ASSERT_TRUE(signals_
-                  ->Drain(sources::VisitOnly([&](const SignalSum& sum) {
-                    if (sum.tid == ::gettid() && sum.signal == GPUSONDE_SIGNAL_WAITING &&
-                        sum.other == ::getpid())
-                      waited_ns += sum.amount;
-                  }))
-                  .has_value());
+  const int64_t waited_ns = DrainWaitsFor(::getpid());
   EXPECT_GE(waited_ns, 90 * kNanosPerMilli);
 }
 
