@@ -234,13 +234,14 @@ int Record(const RecordOptions& options) {
                "follow the clock before that change\n",
                static_cast<double>(outcome->clock_step_ns) / kNanosPerSecond);
   if (const auto& pids = outcome->left_running; outcome->exit_status.has_value() && !pids.empty())
-    PrintNotice(
-        "record",
-        fmt::format("the program has ended, but {} still {}, not recorded any more; record {} "
-                    "with -p {}",
-                    pids.size() == 1 ? fmt::format("process {} that it started", pids.front())
-                                     : fmt::format("{} processes that it started", pids.size()),
-                    pids.size() == 1 ? "runs" : "run", pids.size() == 1 ? "it" : "one", pids.front()));
+    PrintNotice("record",
+                pids.size() == 1
+                    ? fmt::format("the program has ended, but process {0} that it started still runs, not "
+                                  "recorded any more; record it with -p {0}",
+                                  pids.front())
+                    : fmt::format("the program has ended, but {} processes that it started still run, not "
+                                  "recorded any more; record one with -p {}",
+                                  pids.size(), pids.front()));
   const Status finished = FinishRecording(options, outcome->uncounted_rows);
   const bool program_runs_on = !options.command.empty() && !outcome->exit_status.has_value();
   if (!finished.has_value()) FailRecord(finished.error());
