@@ -126,10 +126,15 @@ Placed SubmitLaunch(Stream& stream, const Launch& launch, int64_t ready_ns, cons
   const int64_t blocks = int64_t{launch.grid[0]} * launch.grid[1] * launch.grid[2];
   const auto threads = static_cast<int32_t>(
       std::min<int64_t>(int64_t{launch.block[0]} * launch.block[1] * launch.block[2], 1024));
+  int64_t grid_id = 0;
   const Placed placed = Submit(stream, ready_ns, graph, [&](Device& device, int64_t now_ns, int64_t ready) {
-    return device.SubmitKernel(stream.context.slot, now_ns, ready, launch.duration_ns, blocks, threads);
+    const auto span =
+        device.SubmitKernel(stream.context.slot, now_ns, ready, launch.duration_ns, blocks, threads);
+    if (span.has_value()) grid_id = ++stream.context.kernels;
+    return span;
   });
   Operation operation = MakeOperation(OperationKind::kKernel, stream, placed, graph);
+  operation.grid_id = grid_id;
   operation.name = launch.function->name;
   std::copy_n(launch.grid, 3, operation.grid);
   std::copy_n(launch.block, 3, operation.block);

@@ -91,7 +91,8 @@ struct Context : Object {
   uint32_t device;
   uint32_t slot;  // of this process on the device
   uint32_t primary_uses = 0;
-  Stream legacy;  // the null stream; CUPTI numbers it 7
+  int64_t kernels = 0;  // launched so far
+  Stream legacy;        // the null stream; CUPTI numbers it 7
   std::vector<std::unique_ptr<Stream>> streams;
 };
 

@@ -53,6 +53,7 @@ Record Kernel(const Operation& operation, uint32_t kind, uint64_t start, uint64_
   record.dynamic_shared_memory = static_cast<int32_t>(operation.shared_bytes);
   record.shared_memory_executed = operation.shared_bytes;
   record.correlation_id = operation.correlation_id;
+  record.grid_id = operation.grid_id;
   record.name = operation.name;
   record.graph_node_id = operation.graph_node_id;
   record.graph_id = operation.graph_id;
