@@ -51,6 +51,8 @@ BENCHMARKS = (
     Benchmark("inject", "The inject library's own cost per CUDA launch", "{build}/bin/bench_inject"),
     Benchmark("launches", "Listening to a GPU, beside perf record -g", "{build}/lib/libgpusonde-inject.so",
               ("bench/gpu_bench.py",)),
+    Benchmark("listening", "What listening costs a program: the library's estimate and its budget",
+              "{build}/tests/programs/inject_client", ("bench/listening_bench.py",)),
     Benchmark("metrics", "A week of a GPU's state", "{build}/bin/bench_metrics"),
     Benchmark("nccl", "The NCCL plugin's own cost per collective", "{build}/bin/bench_nccl"),
     Benchmark("nvml", "Reading the GPUs' state", "bench/nvml_bench.py", ("bench/nvml_bench.py",)),
