@@ -28,6 +28,12 @@ void AddLiveFlags(CLI::App& command, LiveFlags& flags, bool has_store) {
       ->capture_default_str()
       ->check(Number("HZ", 1, 10, true));
   command
+      .add_option("--overhead", flags.overhead,
+                  "Percentage by which listening to a program's GPU work may slow it down; docs/sampling.md "
+                  "says how that is kept")
+      ->default_str("0.5%")
+      ->transform(Percentage(0.05, 5));
+  command
       .add_option("--disk-reserve-mb", flags.reserve_mb,
                   "Store nothing while the disk has less free space than this; half of it always stays free")
       ->capture_default_str()
@@ -92,6 +98,7 @@ agent::LiveAgent::Options AgentOptions(const LiveFlags& flags, const std::string
   agent::LiveAgent::Options options;
   options.frequency_hz = flags.frequency_hz;
   options.nvml_hz = flags.nvml_hz;
+  options.overhead = flags.overhead;
   options.diagnose = !flags.no_diagnose;
   options.pod_watcher = PodWatcherOptions(flags);
   options.lines = OwnLines();

@@ -22,6 +22,7 @@ namespace gpusonde::app {
 struct LiveFlags {
   double frequency_hz = 19;
   double nvml_hz = 1;
+  double overhead = 0.005;  // a share
   double reserve_mb = 256;
   double duration_s = 0;  // 0: until a stop signal
   bool no_diagnose = false;

@@ -28,6 +28,11 @@ std::optional<double> ParseFinite(const std::string& text) {
   return value.has_value() && std::isfinite(*value) ? value : std::nullopt;
 }
 
+// "5%" or "5" is 5.
+std::optional<double> ParsePercent(std::string_view text) {
+  return ParseFinite(std::string(text.substr(0, text.size() - (text.ends_with('%') ? 1 : 0))));
+}
+
 }  // namespace
 
 CLI::Validator OneOf(std::vector<std::string> values) {
@@ -63,11 +68,20 @@ CLI::Validator Number(std::string name, double min, double max, bool also_zero) 
 
 CLI::Validator Percentage() {
   return {[](std::string& input) {
-            const std::string_view text = input;
-            const std::optional<double> value =
-                ParseFinite(std::string(text.substr(0, text.size() - (text.ends_with('%') ? 1 : 0))));
+            const std::optional<double> value = ParsePercent(input);
             if (!value.has_value() || *value < 0 || *value > 1000)
               return fmt::format("{}: write a percentage, such as 5%", input);
+            input = fmt::format("{}", *value / 100);
+            return std::string();
+          },
+          "PERCENT"};
+}
+
+CLI::Validator Percentage(double min, double max) {
+  return {[=](std::string& input) {
+            const std::optional<double> value = ParsePercent(input);
+            if (!value.has_value() || *value < min || *value > max)
+              return fmt::format("'{}' is not a percentage from {:g}% to {:g}%", input, min, max);
             input = fmt::format("{}", *value / 100);
             return std::string();
           },

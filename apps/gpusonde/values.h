@@ -23,6 +23,8 @@ CLI::Validator WholeNumber(std::string name, int64_t min, int64_t max = kAnyWhol
 CLI::Validator Number(std::string name, double min, double max, bool also_zero = false);
 // "5%" or "5" becomes 0.05; up to 1000 %. For transform().
 CLI::Validator Percentage();
+// The same from `min` to `max` per cent.
+CLI::Validator Percentage(double min, double max);
 // Greater than 0.
 CLI::Validator PositiveNumber(std::string name);
 

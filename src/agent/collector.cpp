@@ -39,11 +39,12 @@ constexpr int64_t kFlushNs = 10 * kNanosPerMilli;
 // Reading /proc for 10,000 threads takes 0.1 s, and losses come in bursts.
 constexpr int64_t kResyncIntervalNs = kNanosPerSecond;
 
-Result<cupti::GpuEvents> OpenGpuEvents(const ebpf::StackTables* tables, bool every_process) {
+Result<cupti::GpuEvents> OpenGpuEvents(const ebpf::StackTables* tables, const Collector::Options& options) {
   const std::optional<std::string> library = cupti::FindInjectLibrary();
   if (!library.has_value())
     return Fail(ErrorCode::kNotFound, "libgpusonde-inject.so is not in the folder of this program");
-  return cupti::GpuEvents::Create({.library_path = *library, .every_process = every_process}, tables);
+  return cupti::GpuEvents::Create(
+      {.library_path = *library, .every_process = options.every_process, .budget = options.overhead}, tables);
 }
 
 // If the library is missing or the kernel refuses, profiles have no GPU work.
@@ -163,10 +164,10 @@ Result<Collector> Collector::Create(const Options& options) {
     // about 0.03 s.
     symbols = std::async(std::launch::async, symbols::KernelSymbols::Load);
     ASSIGN_OR_RETURN(kernel, KernelSide::Create(options, [&](const ebpf::StackTables& tables) {
-                       gpu = OpenGpuEvents(&tables, options.every_process);
+                       gpu = OpenGpuEvents(&tables, options);
                      }));
   } else {
-    gpu = OpenGpuEvents(nullptr, options.every_process);
+    gpu = OpenGpuEvents(nullptr, options);
   }
   auto state = std::make_unique<State>(std::move(kernel), std::move(symbols), OrWithout(std::move(*gpu)),
                                        std::move(source), options);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -31,8 +32,10 @@ class Collector {
     double frequency_hz = 99;
     bool every_process = false;  // else only those given to Follow and their descendants
     bool with_kernel = true;     // else only what needs no privileges
-    std::string host;            // the machine's name in the rows; empty: its own
-    std::string command;         // the profiled command as typed; empty for the whole machine
+    // The share of its time that listening to a program's GPU work may cost it; none: the library's own.
+    std::optional<double> overhead = std::nullopt;
+    std::string host;     // the machine's name in the rows; empty: its own
+    std::string command;  // the profiled command as typed; empty for the whole machine
     int64_t epoch_offset_ns = MeasureEpochOffset();  // added to every time in the rows
     // Devices, shared with other sources that report them.
     std::shared_ptr<DeviceTable> devices = std::make_shared<DeviceTable>();

@@ -25,6 +25,7 @@ Result<Collector> StartCollector(const Engine::Options& options, bool with_kerne
   return Collector::Create({.frequency_hz = options.frequency_hz,
                             .every_process = options.every_process,
                             .with_kernel = with_kernel,
+                            .overhead = options.overhead,
                             .host = options.host,
                             .command = options.command,
                             .epoch_offset_ns = epoch_offset_ns,

@@ -33,10 +33,11 @@ class Engine {
     std::string spool_folder;
     spool::Writer::Options spool;
     double frequency_hz = 99;
-    double nvml_hz = 10;         // NVML readings per second; 0: none
-    bool every_process = false;  // else those that the owner lets the collector follow
-    std::string host;            // the machine's name in the rows; empty: its own
-    std::string command;         // the profiled command as typed; empty for the whole machine
+    double nvml_hz = 10;                            // NVML readings per second; 0: none
+    bool every_process = false;                     // else those that the owner lets the collector follow
+    std::optional<double> overhead = std::nullopt;  // as in Collector::Options
+    std::string host;                               // the machine's name in the rows; empty: its own
+    std::string command;  // the profiled command as typed; empty for the whole machine
     bool diagnose = true;
     std::optional<pods::Watcher::Options> pod_watcher = {};  // null: nobody is asked for pods
     symbols::LineClient::Options lines;                      // who finds source lines

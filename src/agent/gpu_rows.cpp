@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/time.h"
 #include "base/utf8.h"
+#include "model/metric_catalogue.h"
 
 namespace gpusonde::agent {
 namespace {
@@ -332,6 +333,24 @@ void GpuRows::Write(const cupti::Foreign& foreign, Session&) {
   LogWarn("{} uses CUPTI in a profiled process; its GPU work is not profiled for {} s",
           foreign.holder.empty() ? "another tool" : ToUtf8(foreign.holder),
           std::max<int64_t>(foreign.until_ns - MonotonicNow(), 0) / kNanosPerSecond);
+}
+
+void GpuRows::Write(const cupti::Listening& listening, Session& session) {
+  const auto write = [&](model::Metric metric, double share) {
+    constexpr double kPercent = 100;
+    rows_.metrics.Append({.time_ns = Epoch(listening.time_ns),
+                          .source = options_.source,
+                          .device = {},
+                          .process = session.row.process,
+                          .metric = std::string(model::InfoOf(metric).name),
+                          .value = kPercent * share});
+  };
+  write(model::Metric::kListeningBudget, listening.budget);
+  write(model::Metric::kListeningSpent, listening.spent);
+  if (!listening.known) return;
+  write(model::Metric::kListeningCost, listening.cost);
+  write(model::Metric::kListeningCostHigh, listening.cost_high);
+  write(model::Metric::kListeningCostLow, listening.cost_low);
 }
 
 void GpuRows::WriteCall(const cupti::Event& event, const cupti::Call& call, Session& session,

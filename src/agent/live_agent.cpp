@@ -76,6 +76,7 @@ Result<LiveAgent> LiveAgent::Create(const Options& options, Sink& sink) {
                       .frequency_hz = options.frequency_hz,
                       .nvml_hz = options.nvml_hz,
                       .every_process = true,
+                      .overhead = options.overhead,
                       .host = options.host,
                       .diagnose = options.diagnose,
                       .pod_watcher = options.pod_watcher,

@@ -51,6 +51,7 @@ struct ContextDevice {
 constexpr uint64_t kSnapshotIntervalNs = 100'000'000;
 constexpr size_t kContexts = 256;
 constexpr uint32_t kMaxDevices = 64;
+constexpr double kPpm = 1e6;
 
 // Guards the session's state, which is everything below.
 Mutex g_session_mutex;
@@ -60,6 +61,7 @@ constinit Batch g_state(GPUSONDE_GPU_STATE, true);
 constinit Batch g_records(GPUSONDE_GPU_RECORDS, true, &g_state);
 constinit Names g_names;
 constinit Totals g_totals;
+constinit StepMarks g_marks;
 ContextDevice g_contexts[kContexts];
 uint64_t g_devices_sent = 0;  // bit per ordinal
 uint64_t g_drops_sent[GPUSONDE_GPU_DROP_REASONS];
@@ -147,6 +149,7 @@ void Ingest(const gpusonde_cupti_kernel& kernel, bool own_thread) {
   NoteDevice(kernel.device_id, kernel.context_id, own_thread);
   const uint32_t name = g_names.Intern(kernel.name, g_session, g_state);
   g_totals.Add(GPUSONDE_GPU_KERNEL, kernel.device_id, name, kernel.start, kernel.end, 0);
+  g_marks.Add(kernel.context_id, name, kernel.grid_id, kernel.start);
   auto* record = Add<gpusonde_gpu_kernel>(GPUSONDE_GPU_KERNEL);
   record->correlation = kernel.correlation_id;
   record->start_ns = kernel.start;
@@ -348,6 +351,32 @@ void EndSession(uint32_t reason) {
   end->end_ns = NowNs();
   g_records.Flush();
   g_session_begin_ns = 0;
+}
+
+void BeginMarks(uint64_t now_ns, uint64_t length_ns) {
+  const Locked locked(g_session_mutex);
+  g_marks.BeginWindow(now_ns, length_ns);
+}
+
+StepMarks::Window EndMarks() {
+  const Locked locked(g_session_mutex);
+  return g_marks.EndWindow();
+}
+
+void SendListening(double budget, const Governor::Use& use, const CostEstimate::Interval& estimate) {
+  const auto ppm = [](double share) { return static_cast<int32_t>(share * kPpm + (share < 0 ? -0.5 : 0.5)); };
+  const Locked locked(g_session_mutex);
+  auto* record = AddTo<gpusonde_gpu_listening>(g_state, GPUSONDE_GPU_LISTENING);
+  record->pairs = estimate.pairs;
+  record->time_ns = NowNs();
+  record->budget = static_cast<uint32_t>(ppm(budget));
+  record->spent = static_cast<uint32_t>(ppm(use.spent));
+  record->measured = static_cast<uint32_t>(ppm(use.measured));
+  record->known = estimate.known() ? 1 : 0;
+  record->cost = ppm(estimate.cost);
+  record->cost_low = ppm(estimate.low);
+  record->cost_high = ppm(estimate.high);
+  g_records.Flush();
 }
 
 void SendForeignUser(const char* holder, uint64_t until_ns) {

@@ -4,7 +4,10 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "inject/cost_estimate.h"
 #include "inject/cupti.h"
+#include "inject/governor.h"
+#include "inject/step_marks.h"
 
 // Turns CUPTI's activity buffers into records and totals. The library's own thread parses and sends them, so
 // that CUPTI's threads and the host's threads only hand buffers over. Thread-safe.
@@ -23,6 +26,14 @@ void DrainBuffers(bool own_thread);
 void SendTotals();
 // Sends the last totals and the session's end record.
 void EndSession(uint32_t reason);
+// Begins a window of this length in which marks of steps are looked for (StepMarks).
+void BeginMarks(uint64_t now_ns, uint64_t length_ns);
+// The marks of the window that ends.
+StepMarks::Window EndMarks();
+
+// Reports what listening costs: the shares of Governor::Use, and what the program's pace shows.
+void SendListening(double budget, const Governor::Use& use, const CostEstimate::Interval& estimate);
+
 // Reports that `holder`, another tool, is subscribed to CUPTI; the library retries at `until_ns`.
 void SendForeignUser(const char* holder, uint64_t until_ns);
 

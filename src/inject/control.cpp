@@ -7,12 +7,14 @@
 #include "inject/activity.h"
 #include "inject/calls.h"
 #include "inject/collectives.h"
+#include "inject/cost_estimate.h"
 #include "inject/cupti.h"
 #include "inject/governor.h"
 #include "inject/libc.h"
 #include "inject/probes.h"
 #include "inject/shared_batch.h"
 #include "inject/sink.h"
+#include "inject/step_marks.h"
 #include "wire/gpu_event.h"
 
 namespace gpusonde::inject {
@@ -38,6 +40,8 @@ constexpr uint64_t kReadyPollNs = 1'000'000;
 // How long the host's exit waits for our thread to finish.
 constexpr uint64_t kExitTimeoutNs = 2 * kSecondNs;
 
+constexpr double kPpm = 1e6;
+
 constexpr uint32_t kKinds[] = {GPUSONDE_CUPTI_KIND_CONCURRENT_KERNEL, GPUSONDE_CUPTI_KIND_MEMCPY,
                                GPUSONDE_CUPTI_KIND_MEMCPY2,           GPUSONDE_CUPTI_KIND_MEMSET,
                                GPUSONDE_CUPTI_KIND_SYNCHRONIZATION,   GPUSONDE_CUPTI_KIND_OVERHEAD};
@@ -60,7 +64,15 @@ uint32_t g_exit_registrations = 0;
 uint64_t g_expected_until_ns = 0;  // until when a recorder is expected to attach
 uint64_t g_second_ends_ns = 0;
 uint64_t g_window_ends_ns = 0;
+uint64_t g_window_ns = Governor::kWindowNs;  // length of the next one
 uint64_t g_cost_before_ns = 0;
+uint64_t g_records_before = 0;
+uint64_t g_woke_ns = 0;          // since when it is awake
+uint64_t g_asleep_since_ns = 0;  // when it last unsubscribed
+uint64_t g_transition_ns = 0;    // what the last sleep of the governor took of CUPTI to begin and to end
+Governor g_governor;
+CostEstimate g_estimate;
+CostEstimate::Sleep g_sleep;  // the governor's last, until its window after has ended; else all 0
 // When records last arrived, and the numbers of records and sampled calls at that time.
 uint64_t g_last_record_ns = 0;
 uint64_t g_records_then = 0;
@@ -86,6 +98,7 @@ gpusonde_cupti_result Subscribe(char (&holder)[GPUSONDE_CUPTI_OLD_SUBSCRIBER_NAM
 }
 
 void FallAsleep(uint32_t reason) {
+  g_sleep = {};
   SetCallSession(0);
   // If another tool's buffer callbacks are registered, the enabled kinds and the buffers are that tool's.
   const bool ours = reason != GPUSONDE_GPU_END_FOREIGN && reason != GPUSONDE_GPU_END_CUPTI;
@@ -95,6 +108,7 @@ void FallAsleep(uint32_t reason) {
   }
   if (reason != GPUSONDE_GPU_END_CUPTI) g_cupti->unsubscribe(g_subscriber);
   g_subscriber = nullptr;
+  g_asleep_since_ns = NowNs();
   HostBatch().Flush();
   DrainBuffers(true);
   EndSession(reason);
@@ -112,15 +126,24 @@ void RegisterAtExit(uint32_t registrations) {
   atexit(AtExit);
 }
 
+void BeginWindow(uint64_t now) {
+  g_awake_since_ns = now;
+  g_window_ends_ns = now + g_window_ns;
+  g_records_before = ActivityProgress().records;
+  BeginMarks(now, g_window_ns);
+}
+
 void WakeUp() {
   g_cupti = FindCupti();
   if (g_cupti == nullptr) {
     g_retry_at_ns = NowNs() + kSecondNs;  // the program may load it yet
     return;
   }
+  const uint64_t begin_ns = NowNs();
   char holder[GPUSONDE_CUPTI_OLD_SUBSCRIBER_NAME_BYTES] = {};
   const gpusonde_cupti_result subscribed = Subscribe(holder);
   if (subscribed != GPUSONDE_CUPTI_SUCCESS) {
+    g_sleep = {};
     g_subscriber = nullptr;
     holder[sizeof holder - 1] = '\0';
     if (subscribed == GPUSONDE_CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED) return BackOff(holder);
@@ -140,16 +163,23 @@ void WakeUp() {
     for (const uint32_t kind : kKinds) g_cupti->activity_disable(kind);
     g_cupti->unsubscribe(g_subscriber);
     g_subscriber = nullptr;
+    g_sleep = {};
     return EndSession(GPUSONDE_GPU_END_CUPTI);
   }
   SetCallSession(g_sessions);
   EnableCallbacks(*g_cupti, g_subscriber);
   const uint64_t now = NowNs();
-  g_awake_since_ns = now;
-  g_window_ends_ns = now + Governor::kWindowNs;
+  g_woke_ns = now;
+  if (g_sleep.from_ns != 0) {
+    g_sleep.until_ns = now;
+    g_transition_ns += now - begin_ns;
+  } else {
+    g_transition_ns = 0;
+    g_cost_before_ns = CostNs();
+  }
+  BeginWindow(now);
   g_second_ends_ns = now + kSecondNs;
   g_last_record_ns = now;
-  g_cost_before_ns = CostNs();
   RegisterAtExit(1);
 }
 
@@ -173,18 +203,42 @@ bool Governed() { return !SocketOpen() && !SocketLost(); }
 
 bool Wanted() { return HasListeners() || (SocketLost() && NowNs() < g_expected_until_ns); }
 
+// What the window that ends now and the budget make of the next.
+uint64_t SleepAfterWindow(uint64_t now, uint64_t measured_ns, const StepMarks::Window& marks) {
+  if (g_sleep.until_ns != 0) {
+    g_sleep.after[0] = marks.first;
+    g_sleep.after[1] = marks.middle;
+    g_estimate.Add(g_sleep);
+  }
+  const double budget = BudgetPpm(static_cast<uint32_t>(Governor::kDefaultBudget * kPpm)) / kPpm;
+  const CostEstimate::Interval estimate = g_estimate.Estimate();
+  const Governor::Decision decision =
+      g_governor.Decide({.awake_ns = now - g_awake_since_ns,
+                         .measured_ns = measured_ns,
+                         .transition_ns = g_transition_ns,
+                         .records = ActivityProgress().records - g_records_before,
+                         .since_wake_ns = now - g_woke_ns},
+                        estimate, budget);
+  g_window_ns = decision.next_window_ns;
+  SendListening(budget, g_governor.use(), estimate);
+  return decision.sleep_ns;
+}
+
 void Govern(uint64_t now) {
   if (now < g_window_ends_ns) return;
+  const StepMarks::Window marks = EndMarks();
   const uint64_t cost_ns = CostNs();
-  const uint64_t awake_ns = now - g_awake_since_ns;
-  const uint64_t sleep_ns = Governor::SleepAfter(awake_ns, cost_ns - g_cost_before_ns);
-  if (sleep_ns != 0 && Governed()) {
-    g_retry_at_ns = now + sleep_ns;
-    return FallAsleep(GPUSONDE_GPU_END_GOVERNOR);
-  }
-  g_awake_since_ns = now;
+  const uint64_t measured_ns = cost_ns - g_cost_before_ns;
   g_cost_before_ns = cost_ns;
-  g_window_ends_ns = now + Governor::kWindowNs;
+  const uint64_t sleep_ns = Governed() ? SleepAfterWindow(now, measured_ns, marks) : 0;
+  g_sleep = {};
+  if (sleep_ns == 0) return BeginWindow(now);
+  g_retry_at_ns = now + sleep_ns;
+  FallAsleep(GPUSONDE_GPU_END_GOVERNOR);
+  g_sleep.before[0] = marks.middle;
+  g_sleep.before[1] = marks.last;
+  g_sleep.from_ns = g_asleep_since_ns;
+  g_transition_ns = g_asleep_since_ns - now;
 }
 
 void Poll() {

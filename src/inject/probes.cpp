@@ -15,6 +15,19 @@ SEMAPHORE(records)
 SEMAPHORE(launch)
 SEMAPHORE(snapshot)
 SEMAPHORE(ready)
+SEMAPHORE(budget0)
+SEMAPHORE(budget1)
+SEMAPHORE(budget2)
+SEMAPHORE(budget3)
+SEMAPHORE(budget4)
+SEMAPHORE(budget5)
+SEMAPHORE(budget6)
+SEMAPHORE(budget7)
+SEMAPHORE(budget8)
+SEMAPHORE(budget9)
+SEMAPHORE(budget10)
+SEMAPHORE(budget11)
+SEMAPHORE(budget12)
 
 // An ELF note as in sourceware.org/systemtap/wiki/UserSpaceProbeImplementation: the addresses of the probe,
 // of .stapsdt.base and of the semaphore; provider, name, arguments.
@@ -67,6 +80,19 @@ bool ProbeAttached(uint32_t channel) {
 
 bool ListenerReady() { return gpusonde_ready_semaphore != 0; }
 
+uint32_t BudgetPpm(uint32_t otherwise) {
+  static constexpr uint32_t kBudgets[GPUSONDE_GPU_BUDGET_COUNT] = GPUSONDE_GPU_BUDGETS;
+  const uint16_t attached[GPUSONDE_GPU_BUDGET_COUNT] = {
+      gpusonde_budget0_semaphore, gpusonde_budget1_semaphore,  gpusonde_budget2_semaphore,
+      gpusonde_budget3_semaphore, gpusonde_budget4_semaphore,  gpusonde_budget5_semaphore,
+      gpusonde_budget6_semaphore, gpusonde_budget7_semaphore,  gpusonde_budget8_semaphore,
+      gpusonde_budget9_semaphore, gpusonde_budget10_semaphore, gpusonde_budget11_semaphore,
+      gpusonde_budget12_semaphore};
+  for (uint32_t i = 0; i < GPUSONDE_GPU_BUDGET_COUNT; ++i)
+    if (attached[i] != 0) return kBudgets[i];
+  return otherwise;
+}
+
 // Not inlined: each inlined copy would emit a note of its own.
 __attribute__((noinline)) void FireProbe(uint32_t channel, const void* batch, size_t bytes) {
   switch (channel) {
@@ -84,6 +110,19 @@ __attribute__((noinline)) void FireProbe(uint32_t channel, const void* batch, si
       break;
     case GPUSONDE_GPU_CHANNELS:  // never hit: the probe exists for its semaphore
       PROBE(ready, batch, bytes);
+      PROBE(budget0, batch, bytes);  // likewise
+      PROBE(budget1, batch, bytes);
+      PROBE(budget2, batch, bytes);
+      PROBE(budget3, batch, bytes);
+      PROBE(budget4, batch, bytes);
+      PROBE(budget5, batch, bytes);
+      PROBE(budget6, batch, bytes);
+      PROBE(budget7, batch, bytes);
+      PROBE(budget8, batch, bytes);
+      PROBE(budget9, batch, bytes);
+      PROBE(budget10, batch, bytes);
+      PROBE(budget11, batch, bytes);
+      PROBE(budget12, batch, bytes);
       break;
     default:
       break;

@@ -5,8 +5,9 @@
 #include <cstdint>
 
 // The library's USDT probes, of provider gpusonde: state, records, launch and snapshot, one for each channel
-// of wire/gpu_event.h, with two arguments: the address and the size of a batch. A fifth probe, `ready`, is
-// never hit and exists for its semaphore.
+// of wire/gpu_event.h, with two arguments: the address and the size of a batch. The others, `ready` and
+// `budget0` to `budget12`, are never hit and exist for their semaphores: the one way in which a listener that
+// only attaches can tell the library anything.
 //
 // The kernel increments a probe's semaphore once per process, however many listeners attach. The library
 // can't see a second listener attach to the first three; a listener therefore attaches to `snapshot` as well,
@@ -23,6 +24,10 @@ bool ProbeAttached(uint32_t channel);
 // stacks. Being attached to `launch` is not enough: the kernel increments a semaphore before the listener's
 // BPF program is in place.
 bool ListenerReady();
+
+// The lowest budget that a listener has given by attaching to its probe (GPUSONDE_GPU_BUDGETS), in parts per
+// million; `otherwise` if none has.
+uint32_t BudgetPpm(uint32_t otherwise);
 
 // Hits the channel's probe. In the stack taken there, the caller is the second frame from the leaf.
 void FireProbe(uint32_t channel, const void* batch, size_t bytes);

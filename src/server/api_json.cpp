@@ -33,6 +33,16 @@ void WriteShare(JsonWriter& json, const store::DeviceShare& share) {
   json.Field("busy_ns", share.busy_ns).Field("memory_bytes", share.memory_bytes).EndObject();
 }
 
+void WriteListening(JsonWriter& json, const std::optional<store::ListeningUse>& use) {
+  json.Key("listening");
+  if (!use.has_value()) {
+    json.Value(std::optional<double>());
+    return;
+  }
+  json.BeginObject().Field("budget", use->budget).Field("spent", use->spent).Field("cost", use->cost);
+  json.Field("cost_low", use->cost_low).Field("cost_high", use->cost_high).EndObject();
+}
+
 // What tells the MIG instances of a GPU apart, with a comma before it.
 std::string MigSuffix(const store::GpuDevice& device) {
   const std::string_view part = model::MigPartOf(device.name);
@@ -235,6 +245,7 @@ std::string ProcessesJson(std::vector<store::ProcessUse> processes,
       if (user != by_process.end())
         for (const store::DeviceShare& share : user->second->devices) WriteShare(json, share);
       json.EndArray();
+      WriteListening(json, user == by_process.end() ? std::nullopt : user->second->listening);
     }
     json.EndObject();
   }

@@ -320,11 +320,17 @@ TEST_F(ApiTest, ProcessesSayOnRequestWhatTheyUseGpusFor) {
                   .command = "hold",
                   .observed_ns = 700,
                   .devices = {{.device = kId, .memory_bytes = 4096}}},
-                 {.process = kId, .pid = 411, .devices = {{.device = kId, .kernels = 3, .busy_ns = 600}}}};
+                 {.process = kId,
+                  .pid = 411,
+                  .devices = {{.device = kId, .kernels = 3, .busy_ns = 600}},
+                  .listening = store::ListeningUse{.budget = 0.5, .spent = 0.25, .cost = 2}}};
   const json processes = Get("processes", {{"gpus", "1"}, {"from_us", "1"}})["processes"];
   ASSERT_EQ(processes.size(), 3u);
   EXPECT_EQ(processes[0]["gpus"], json::parse(R"([{"device":"00112233445566778899aabbccddeeff","kernels":3,
     "busy_ns":600,"memory_bytes":null}])"));
+  EXPECT_EQ(processes[0]["listening"],
+            json::parse(R"({"budget":0.5,"spent":0.25,"cost":2.0,"cost_low":null,"cost_high":null})"));
+  EXPECT_EQ(processes[1]["listening"], nullptr);
   EXPECT_EQ(processes[1]["gpus"], json::array());
   EXPECT_EQ(processes[1]["gpu_observed_ns"], 0);
   EXPECT_EQ(processes[2]["gpu_observed_ns"], 700);

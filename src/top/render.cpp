@@ -48,6 +48,19 @@ std::string Rate(const std::optional<double>& per_second) {
                                              : fmt::format("{:.0f}", *per_second);
 }
 
+// "0.43/0.5 %": what listening has cost lately, of its budget.
+std::string SpentOf(const Process& process) {
+  if (!process.spent.has_value() || !process.budget.has_value()) return "-";
+  return fmt::format("{:.2f}/{:g} %", *process.spent, *process.budget);
+}
+
+// "2.1 % (1.9 to 2.3)": what it costs while it goes on.
+std::string CostOf(const Process& process) {
+  if (!process.cost.has_value() || !process.cost_low.has_value() || !process.cost_high.has_value())
+    return "-";
+  return fmt::format("{:.1f} % ({:.1f} to {:.1f})", *process.cost, *process.cost_low, *process.cost_high);
+}
+
 // "0", "0,2", "0-7"; what is known only from its work has no number.
 std::string Ordinals(const std::vector<int64_t>& ordinals) {
   std::vector<std::string> parts;
@@ -142,6 +155,9 @@ std::vector<std::string> ProcessTable(std::vector<Process> processes, SortBy sor
   TextColumn kernels{.title = "KERNELS/S", .right = true, .leave_out = 4};
   TextColumn memory{.title = "MEMORY", .right = true, .leave_out = 3};
   TextColumn cpu{.title = "CPU", .right = true, .leave_out = 6};
+  // Only where a process has a budget.
+  TextColumn spent{.title = "LISTENING", .right = true, .leave_out = 7};
+  TextColumn cost{.title = "COST", .right = true, .leave_out = 8};
   TextColumn command{.title = "COMMAND", .leave_out = 2, .min_width = kMinText, .max_width = kMaxText};
   for (const Process& process : processes) {
     pid.cells.push_back(fmt::format("{}", process.pid));
@@ -150,9 +166,14 @@ std::vector<std::string> ProcessTable(std::vector<Process> processes, SortBy sor
     kernels.cells.push_back(Rate(process.kernels_per_second));
     memory.cells.push_back(Bytes(process.memory_bytes));
     cpu.cells.push_back(Percent(process.cpu));
+    spent.cells.push_back(SpentOf(process));
+    cost.cells.push_back(CostOf(process));
     command.cells.push_back(Printable(process.command));
   }
-  return LayOutTable({pid, gpu, busy, kernels, memory, cpu, command}, width);
+  std::vector<TextColumn> columns{pid, gpu, busy, kernels, memory, cpu, command};
+  if (std::ranges::any_of(processes, [](const Process& process) { return process.budget.has_value(); }))
+    columns.insert(columns.end() - 1, {spent, cost});
+  return LayOutTable(columns, width);
 }
 
 // Joins as many of the parts as fit; the first is cut if even it doesn't.

@@ -87,6 +87,22 @@ TEST(Render, WhatTheSmsDoIsAColumnWhereItIsRead) {
   EXPECT_THAT(narrow[1], Not(HasSubstr("CLOCK")));
 }
 
+TEST(Render, WhatListeningCostsIsAColumnWhereAProcessHasABudget) {
+  Snapshot snapshot = Some();
+  snapshot.processes[0].budget = 0.5;
+  snapshot.processes[0].spent = 0.432;
+  snapshot.processes[0].cost = 2.13;
+  snapshot.processes[0].cost_low = -0.2;
+  snapshot.processes[0].cost_high = 4.06;
+  const std::string text = Text(Render(snapshot, Width(120)));
+  EXPECT_THAT(text, HasSubstr("CPU  LISTENING                COST COMMAND"));
+  EXPECT_THAT(text, HasSubstr("98 % 0.43/0.5 % 2.1 % (-0.2 to 4.1) python3"));
+  EXPECT_THAT(text, HasSubstr("120 %          -                   - hold"));
+  snapshot.processes[0].cost.reset();
+  EXPECT_THAT(Text(Render(snapshot, Width(120))), HasSubstr("98 %  0.43/0.5 %     -  python3"))
+      << "not known yet";
+}
+
 TEST(Render, MigInstancesAreNamedByTheirIds) {
   Snapshot snapshot = Some();
   snapshot.gpus[1] = {

@@ -152,7 +152,12 @@ void AddProcess(const json& process, double seconds, const GpusById& gpus, Snaps
                 .gpus = {},
                 .busy = {},
                 .kernels_per_second = {},
-                .memory_bytes = {}};
+                .memory_bytes = {},
+                .spent = {},
+                .budget = {},
+                .cost = {},
+                .cost_low = {},
+                .cost_high = {}};
   if (added.command.empty()) added.command = Text(process, "name");
   added.cpu = Number(process, "cpu_ns").value_or(0) / seconds / 1e7;
   double busy_ns = 0, kernels = 0;
@@ -168,6 +173,12 @@ void AddProcess(const json& process, double seconds, const GpusById& gpus, Snaps
     added.busy = 100 * busy_ns / observed_ns;
     added.kernels_per_second = kernels / (observed_ns / 1e9);
   }
+  const json& listening = Member(process, "listening");
+  added.spent = Number(listening, "spent");
+  added.budget = Number(listening, "budget");
+  added.cost = Number(listening, "cost");
+  added.cost_low = Number(listening, "cost_low");
+  added.cost_high = Number(listening, "cost_high");
   std::ranges::sort(added.gpus);
   snapshot.processes.push_back(std::move(added));
 }

@@ -43,6 +43,9 @@ struct Process {
   std::optional<double> kernels_per_second;
   std::optional<double> memory_bytes;  // on all its GPUs
   double cpu = 0;                      // %; 100: one CPU
+  // What gpusonde costs it by listening, % of its time; null without a budget or until it is known.
+  std::optional<double> spent, budget;
+  std::optional<double> cost, cost_low, cost_high;  // while listened to
 };
 
 struct Incident {

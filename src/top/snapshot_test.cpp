@@ -46,7 +46,8 @@ class SnapshotTest : public testing::Test {
       {"processes", R"({"processes":[
         {"pid":9,"name":"busy","command":"","exited_us":null,"cpu_ns":5000000000,"gpu_observed_ns":2500000000,"gpus":[
           {"device":"b","kernels":50,"busy_ns":1250000000,"memory_bytes":null},
-          {"device":"a","kernels":50,"busy_ns":2500000000,"memory_bytes":4096}]},
+          {"device":"a","kernels":50,"busy_ns":2500000000,"memory_bytes":4096}],
+          "listening":{"budget":0.5,"spent":0.25,"cost":2.5,"cost_low":-1,"cost_high":6}},
         {"pid":7,"name":"cpu","command":"make","exited_us":null,"cpu_ns":1,"gpus":[]},
         {"pid":6,"name":"gone","command":"gone","exited_us":5,"cpu_ns":1,"gpus":[{"device":"a","kernels":1,"busy_ns":1}]},
         {"pid":5,"name":"idle","command":"idle --now","exited_us":null,"cpu_ns":0,"gpus":[
@@ -102,6 +103,12 @@ TEST_F(SnapshotTest, ProcessesAreThoseThatUseGpusAndRun) {
   EXPECT_THAT(busy.kernels_per_second, Optional(DoubleEq(40)));
   EXPECT_THAT(busy.memory_bytes, Optional(DoubleEq(4096)));
   EXPECT_DOUBLE_EQ(busy.cpu, 100);
+  EXPECT_EQ(idle.budget, std::nullopt);
+  EXPECT_THAT(busy.budget, Optional(DoubleEq(0.5)));
+  EXPECT_THAT(busy.spent, Optional(DoubleEq(0.25)));
+  EXPECT_THAT(busy.cost, Optional(DoubleEq(2.5)));
+  EXPECT_THAT(busy.cost_low, Optional(DoubleEq(-1)));
+  EXPECT_THAT(busy.cost_high, Optional(DoubleEq(6)));
 }
 
 TEST_F(SnapshotTest, IncidentsAreThoseThatLast) {

@@ -35,6 +35,12 @@ struct gpusonde_gpu_batch {
                    */
 };
 
+/* The budgets that a listener may give the library, in parts per million of the process's time: it attaches
+ * to the probe gpusonde:budgetN, where N is the budget's place in this list. Of several listeners the lowest
+ * budget counts. */
+#define GPUSONDE_GPU_BUDGETS {500, 700, 1000, 1500, 2000, 3000, 5000, 7000, 10000, 15000, 20000, 30000, 50000}
+#define GPUSONDE_GPU_BUDGET_COUNT 13
+
 /* The kind of records in a batch, and the probe through which it is sent. */
 enum gpusonde_gpu_channel {
   GPUSONDE_GPU_STATE, /* sessions, names, devices, totals, drops: low volume; define what records refer to */
@@ -65,6 +71,7 @@ enum gpusonde_gpu_type {
   GPUSONDE_GPU_SNAPSHOT_END = 16,
   GPUSONDE_GPU_COMMUNICATOR = 17,
   GPUSONDE_GPU_COLLECTIVE = 18,
+  GPUSONDE_GPU_LISTENING = 19,
 };
 
 struct gpusonde_gpu_record {
@@ -293,6 +300,22 @@ struct gpusonde_gpu_foreign {
   __u32 padding;
   __u64 until_ns;
   char holder[64]; /* zero-terminated; empty when CUPTI doesn't say */
+};
+
+/* What listening costs the process, sent after each awake window of a process that has a budget. Shares are
+ * in parts per million of the process's time; those of `cost`, of the time of a step without listening. */
+struct gpusonde_gpu_listening {
+  struct gpusonde_gpu_record record;
+  __u32 pairs; /* sleeps whose steps were compared with those beside them */
+  __u64 time_ns;
+  __u32 budget;
+  __u32 spent;    /* lately, by the larger of the two costs */
+  __u32 measured; /* cost while awake, as far as it can be measured inside the process */
+  __u32 known;    /* 1: the three that follow are */
+  __s32 cost;     /* cost while awake, by the time that steps take */
+  __s32 cost_low; /* its 95 % interval */
+  __s32 cost_high;
+  __u32 padding;
 };
 
 /* A snapshot consists of this record, the session's devices and names, the end record, and then the totals

@@ -12,6 +12,7 @@ import subprocess
 import termios
 import time
 import unittest
+import urllib.request
 
 import program
 
@@ -78,17 +79,22 @@ class Terminal:
         os.write(self.master, key)
 
 
-class Top(program.TestCase):
+class Beside(program.TestCase):
+    """`gpusonde top` beside `up` and a worker."""
+
+    up_options = ()
+    # Like a rank of a recorded program, so that no governor ends its sessions.
+    worker_variables = {"GPUSONDE_INJECT_SOCKET": "99:1"}
+
     def setUp(self):
         super().setUp()
         done = subprocess.run([SIMGPU, "env"], capture_output=True, text=True, check=True)
         environment = dict(os.environ, LD_LIBRARY_PATH=done.stdout.strip(), SIMGPU_MACHINE=self.folder.name)
         self.addCleanup(subprocess.run, [SIMGPU, "reset"], env=environment, check=False)
         self.up = self.start(program.GPUSONDE, "up", "--state", self.folder / "state", "--listen", "127.0.0.1:0",
-                             "--no-open", environment=environment)
+                             "--no-open", *self.up_options, environment=environment)
         self.url = next(found.group(1) for line in self.up.stdout if (found := re.search(r"UI is at (http://\S+[0-9])/", line)))
-        # Like a rank of a recorded program, so that no governor ends its sessions.
-        injected = dict(environment, CUDA_INJECTION64_PATH=str(LIBRARY), GPUSONDE_INJECT_SOCKET="99:1")
+        injected = dict(environment, CUDA_INJECTION64_PATH=str(LIBRARY), **self.worker_variables)
         self.worker = self.start(program.BUILD / "bin/hpc", "--seconds", "300", environment=injected)
 
     def start(self, *command, environment):
@@ -115,6 +121,8 @@ class Top(program.TestCase):
             time.sleep(0.5)
         return self.fail(text)
 
+
+class Top(Beside):
     def test_a_pipe_gets_one_plain_table(self):
         text, busy, kernels = self.await_work()
         self.assertNotIn("\x1b", text)
@@ -163,6 +171,25 @@ class Top(program.TestCase):
         screen = terminal.await_screen(lambda lines: "can't reach gpusonde" in lines[1], "the reason")
         self.assertTrue(screen[0].startswith("gpusonde top · this machine"))
         terminal.end(lambda: terminal.press(b"q"))
+
+
+class Listening(Beside):
+    """What is spent of which budget, where a person looks for it."""
+
+    up_options = ("--overhead", "2%")
+    worker_variables = {}
+
+    def test_a_process_shows_what_is_spent_of_its_budget(self):
+        self.await_work()
+        deadline = time.monotonic() + 60
+        while "LISTENING" not in (text := self.once()) and time.monotonic() < deadline:
+            time.sleep(0.5)
+        self.assertRegex(text, rf"(?m)^ *{self.worker.pid} .* \d+\.\d\d/2 % +\S.* \S*hpc --seconds 300$")
+        with urllib.request.urlopen(f"{self.url}/metrics", timeout=30) as answer:
+            metrics = answer.read().decode()
+        of_worker = rf'{{pid="{self.worker.pid}",command="hpc"[^}}]*}}'
+        self.assertRegex(metrics, rf"(?m)^gpusonde_process_listening_budget_ratio{of_worker} 0\.02$")
+        self.assertRegex(metrics, rf"(?m)^gpusonde_process_listening_spent_ratio{of_worker} 0\.0[01]\d*")
 
 
 if __name__ == "__main__":

@@ -3,6 +3,9 @@
 //   kernels=N         N kernels, alternately alpha (2 us) and beta (5 us)
 //   rate=R,S          R kernels alpha a second for S seconds
 //   mix=R,S           the same, and 10 kernels delta (8 ms) a second
+//   steps=US,S        for S seconds steps of a kernel beta and 19 kernels alpha, each after US us of work of
+//   the
+//                     CPU; prints the median and the mean time of a step in ns
 //   threads=T,N       T threads with a stream and N kernels each
 //   copies=N sets=N   of 64 KiB
 //   graph=NODES,N     a graph of kernels, captured, launched N times
@@ -15,10 +18,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <numeric>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -131,6 +136,28 @@ void Mix(long per_second, long seconds) {
     Kernels(per_second / 10);
     std::this_thread::sleep_until(end);
   }
+}
+
+void Steps(long work_us, long seconds) {
+  using Clock = std::chrono::steady_clock;
+  std::vector<int64_t> durations;
+  const auto end = Clock::now() + std::chrono::seconds(seconds);
+  for (auto begin = Clock::now(); begin < end;) {
+    for (int kernel = 0; kernel < 20; ++kernel) {
+      for (const auto work = Clock::now() + std::chrono::microseconds(work_us); Clock::now() < work;) {
+      }
+      Launch(kernel == 0 ? g.beta : g.alpha, g.stream);
+    }
+    const auto now = Clock::now();
+    durations.push_back(std::chrono::nanoseconds(now - begin).count());
+    begin = now;
+  }
+  const auto median = durations.begin() + static_cast<int64_t>(durations.size() / 2);
+  std::ranges::nth_element(durations, median);
+  const int64_t sum = std::accumulate(durations.begin(), durations.end(), int64_t{0});
+  std::printf("%lld %lld\n", static_cast<long long>(*median),
+              static_cast<long long>(sum / static_cast<int64_t>(durations.size())));
+  std::fflush(stdout);
 }
 
 void Threads(long threads, long count) {
@@ -255,6 +282,7 @@ void Do(std::string_view word, long first, long second) {
   if (word == "kernels") Kernels(first);
   if (word == "rate") Rate(first, second);
   if (word == "mix") Mix(first, second);
+  if (word == "steps") Steps(first, second);
   if (word == "threads") Threads(first, second);
   if (word == "copies")
     for (long i = 0; i < first; ++i)

@@ -67,6 +67,7 @@ struct Received {
   std::vector<GraphNode> nodes;
   std::vector<std::string> ranges;
   std::vector<std::string> holders;
+  std::vector<Listening> listening;
   // The newest totals by session, kind and name.
   std::map<std::tuple<uint32_t, Total::Of, std::string>, Sum> totals;
   // The same for what ran before the session was joined.
@@ -97,6 +98,7 @@ inline void Received::operator()(const Event& event) {
   if (const auto* node = std::get_if<GraphNode>(&event.what)) nodes.push_back(*node);
   if (const auto* range = std::get_if<Range>(&event.what)) ranges.emplace_back(range->text);
   if (const auto* foreign = std::get_if<Foreign>(&event.what)) holders.emplace_back(foreign->holder);
+  if (const auto* spent = std::get_if<Listening>(&event.what)) listening.push_back(*spent);
   if (const auto* total = std::get_if<Total>(&event.what))
     (total->joined ? earlier_totals : totals)[{event.session, total->of, std::string(total->name)}] = {
         total->count, total->untimed, total->total_ns, total->bytes};

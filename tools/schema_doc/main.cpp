@@ -99,7 +99,7 @@ void PrintSchema() {
 }
 
 std::string_view WhoseMetric(std::string_view name) {
-  if (name.starts_with("gpu.process.")) return "each process on a GPU";
+  if (name.starts_with("gpu.process.") || name.starts_with("listening.")) return "each process on a GPU";
   if (name.starts_with("gpu.")) return "each GPU";
   if (name.starts_with("host.")) return "the machine";
   if (name.starts_with("step.")) return "the steps of a program with GPU work";

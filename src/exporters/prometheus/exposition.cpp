@@ -24,7 +24,9 @@ constexpr std::array kGpuFamilies = {&kGpuKernels,      &kGpuKernelSeconds, &kGp
 constexpr std::array kProcessGpuFamilies = {&kProcessGpuKernels, &kProcessGpuKernelSeconds,
                                             &kProcessGpuCopyBytes, &kProcessGpuCopySeconds,
                                             &kProcessGpuMemory};
-constexpr std::array kProcessFamilies = {&kProcessLaunches, &kProcessCpuSeconds};
+constexpr std::array kProcessFamilies = {
+    &kProcessLaunches,      &kProcessCpuSeconds,       &kProcessListeningBudget,  &kProcessListeningSpent,
+    &kProcessListeningCost, &kProcessListeningCostLow, &kProcessListeningCostHigh};
 constexpr std::array kMachineFamilies = {&kIncidents, &kIncidentsOpen, &kDropped, &kSamples,
                                          &kProcessesOmitted};
 constexpr std::array kPushFamilies = {&kOtlpItems, &kOtlpRetries, &kOtlpWaiting, &kOtlpLateRows};
@@ -269,6 +271,19 @@ class LiveTotals::Exposition {
     writer_.Begin(kProcessCpuSeconds);
     for (const auto& [id, process] : totals_.processes_)
       writer_.Write(LabelsOf(process), {}, Seconds(process.cpu_ns));
+    constexpr double kPercentOfAll = 100;
+    for (const auto& [metric, family] :
+         {std::pair(model::Metric::kListeningBudget, &kProcessListeningBudget),
+          std::pair(model::Metric::kListeningSpent, &kProcessListeningSpent),
+          std::pair(model::Metric::kListeningCost, &kProcessListeningCost),
+          std::pair(model::Metric::kListeningCostLow, &kProcessListeningCostLow),
+          std::pair(model::Metric::kListeningCostHigh, &kProcessListeningCostHigh)}) {
+      writer_.Begin(*family);
+      for (const auto& [id, process] : totals_.processes_)
+        if (const auto reading = process.listening.find(metric);
+            reading != process.listening.end() && now_ns_ - reading->second.read_ns <= kListeningLastsNs)
+          writer_.Write(LabelsOf(process), {}, reading->second.value / kPercentOfAll);
+    }
   }
 
   void WriteMachine() {

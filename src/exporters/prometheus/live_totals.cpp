@@ -34,6 +34,19 @@ size_t CopyKind(std::string_view kind) {
                                        : static_cast<size_t>(found - kCopyKindNames.begin());
 }
 
+bool IsListening(model::Metric metric) {
+  switch (metric) {
+    case model::Metric::kListeningBudget:
+    case model::Metric::kListeningCost:
+    case model::Metric::kListeningCostHigh:
+    case model::Metric::kListeningCostLow:
+    case model::Metric::kListeningSpent:
+      return true;
+    default:
+      return false;
+  }
+}
+
 // The columns of an activity that say whose it is.
 struct Owner {
   explicit Owner(const model::Batch& batch) : process(batch, "process"), device(batch, "device") {}
@@ -285,8 +298,15 @@ void LiveTotals::IngestMetrics(const model::Batch& batch, int64_t now_ns) {
   const Column value(batch, "value");
   for (size_t row = 0; row < batch.rows; ++row) {
     const std::optional<model::Metric> known = model::FindMetric(metric.Text(row));
-    if (!known.has_value() || !owner.device.Has(row)) continue;
+    if (!known.has_value()) continue;
     const Reading reading{value.At<double>(row), now_ns};
+    if (IsListening(*known)) {
+      if (!owner.process.Has(row)) continue;
+      Process& process = OfUser(owner.process.At<Id128>(row));
+      if (&process != &processes_[kOthers]) process.listening[*known] = reading;
+      continue;
+    }
+    if (!owner.device.Has(row)) continue;
     const Id128 id = Bounded(owner.device.At<Id128>(row));
     if (owner.process.Has(row)) {
       if (*known != model::Metric::kGpuProcessMemoryUsed) continue;

@@ -282,6 +282,26 @@ TEST_F(LiveTotalsTest, AProcessThatOnlyHoldsMemoryHasASeriesWhileItDoes) {
   EXPECT_THAT(Text(), Not(HasSubstr("pid=\"11\"")));
 }
 
+TEST_F(LiveTotalsTest, WhatListeningCostsIsARatioOfTheProcess) {
+  Add(ProcessRow(11, "train"));
+  Add(Pack(11, 1, 1));
+  const auto add = [this](std::string metric, double value) {
+    Add(Rows(model::kMetrics, {{.process = ProcessId(11), .metric = std::move(metric), .value = value}}));
+  };
+  add("listening.budget", 0.5);
+  add("listening.spent", 0.25);
+  const std::string labels = R"({pid="11",command="train"})";
+  EXPECT_THAT(Text(), HasSubstr("gpusonde_process_listening_budget_ratio" + labels + " 0.005\n"));
+  EXPECT_THAT(Text(), HasSubstr("gpusonde_process_listening_spent_ratio" + labels + " 0.0025\n"));
+  EXPECT_THAT(Text(), Not(HasSubstr("gpusonde_process_listening_cost_ratio{"))) << "not known yet";
+  add("listening.cost", 50);
+  add("listening.cost.low", -25);
+  add("listening.cost.high", 100);
+  EXPECT_THAT(Text(), HasSubstr("gpusonde_process_listening_cost_ratio" + labels + " 0.5\n"));
+  EXPECT_THAT(Text(), HasSubstr("gpusonde_process_listening_cost_low_ratio" + labels + " -0.25\n"));
+  EXPECT_THAT(Text(), HasSubstr("gpusonde_process_listening_cost_high_ratio" + labels + " 1\n"));
+}
+
 TEST_F(LiveTotalsTest, ProcessesAndDevicesHaveTheLabelsOfTheirPods) {
   const std::string worker(64, 'a');
   Add(Rows(model::kProcesses,

@@ -79,6 +79,26 @@ std::optional<SessionEnd> Read(const gpusonde_gpu_session_end& wire) {
       .reason = wire.reason < std::size(kReasons) ? kReasons[wire.reason] : EndReason::kUnknown};
 }
 
+std::optional<Listening> Read(const gpusonde_gpu_listening& wire) {
+  constexpr double kPpm = 1e6;
+  // No program's steps take more than a hundred times as long because of a listener.
+  constexpr int32_t kMaxPpm = 100'000'000;
+  const auto absurd = [](int32_t ppm) { return ppm < -kMaxPpm || ppm > kMaxPpm; };
+  if (!IsTime(wire.time_ns) || wire.budget > kMaxPpm || wire.spent > kMaxPpm || wire.measured > kMaxPpm ||
+      absurd(wire.cost) || absurd(wire.cost_low) || absurd(wire.cost_high) || wire.cost_low > wire.cost ||
+      wire.cost > wire.cost_high)
+    return std::nullopt;
+  return Listening{.time_ns = static_cast<int64_t>(wire.time_ns),
+                   .pairs = wire.pairs,
+                   .budget = wire.budget / kPpm,
+                   .spent = wire.spent / kPpm,
+                   .measured = wire.measured / kPpm,
+                   .known = wire.known != 0,
+                   .cost = wire.cost / kPpm,
+                   .cost_low = wire.cost_low / kPpm,
+                   .cost_high = wire.cost_high / kPpm};
+}
+
 // The texts refer to `wire`.
 std::optional<Device> Read(const gpusonde_gpu_device& wire) {
   if (!IsTime(wire.memory_bytes)) return std::nullopt;
@@ -493,6 +513,8 @@ void Decoder::DecodeRecord(const gpusonde_gpu_record& record, std::span<const st
     case GPUSONDE_GPU_COLLECTIVE:
       return decode(static_cast<gpusonde_gpu_collective*>(nullptr),
                     [&](const auto& wire, auto&) { event.tid = static_cast<int32_t>(wire.tid); });
+    case GPUSONDE_GPU_LISTENING:
+      return decode(static_cast<gpusonde_gpu_listening*>(nullptr), nothing);
     case GPUSONDE_GPU_FOREIGN:
       return decode(static_cast<gpusonde_gpu_foreign*>(nullptr), nothing);
     case GPUSONDE_GPU_SNAPSHOT_BEGIN:

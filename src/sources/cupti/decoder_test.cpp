@@ -400,6 +400,46 @@ TEST_F(Joining, CountsHeldRecordsAsLostWhenTheProcessIsForgotten) {
   EXPECT_EQ(decoder_.DrainDrops().Of(DropReason::kGpuMessagesLost), 1);
 }
 
+gpusonde_gpu_listening ListeningOf(int32_t cost, int32_t low, int32_t high) {
+  gpusonde_gpu_listening listening{};
+  listening.pairs = 9;
+  listening.time_ns = 7;
+  listening.budget = 5000;
+  listening.spent = 4900;
+  listening.measured = 1200;
+  listening.known = 1;
+  listening.cost = cost;
+  listening.cost_low = low;
+  listening.cost_high = high;
+  return listening;
+}
+
+TEST_F(DecoderTest, DecodesWhatListeningCosts) {
+  std::vector<Listening> decoded;
+  uint64_t sequence = 0;
+  const auto decode = [&](const gpusonde_gpu_listening& wire) {
+    Decode(Batch(GPUSONDE_GPU_STATE, sequence++).Add(GPUSONDE_GPU_LISTENING, wire).bytes(),
+           [&](const Event& event) {
+             if (const auto* listening = std::get_if<Listening>(&event.what)) decoded.push_back(*listening);
+           });
+  };
+  decode(ListeningOf(21'000, -500, 40'000));
+  ASSERT_EQ(decoded.size(), 1U);
+  EXPECT_EQ(decoded[0].pairs, 9U);
+  EXPECT_EQ(decoded[0].time_ns, 7);
+  EXPECT_DOUBLE_EQ(decoded[0].budget, 0.005);
+  EXPECT_DOUBLE_EQ(decoded[0].spent, 0.0049);
+  EXPECT_DOUBLE_EQ(decoded[0].measured, 0.0012);
+  EXPECT_TRUE(decoded[0].known);
+  EXPECT_DOUBLE_EQ(decoded[0].cost, 0.021);
+  EXPECT_DOUBLE_EQ(decoded[0].cost_low, -0.0005);
+  EXPECT_DOUBLE_EQ(decoded[0].cost_high, 0.04);
+  decode(ListeningOf(21'000, 22'000, 40'000));
+  decode(ListeningOf(21'000, 0, 2'000'000'000));
+  EXPECT_EQ(decoded.size(), 1U);
+  EXPECT_EQ(Malformed(), 2);
+}
+
 TEST_F(DecoderTest, SurvivesAnyBytes) {
   std::mt19937_64 random(7);
   const std::vector<std::byte> good = Batch()
@@ -412,6 +452,7 @@ TEST_F(DecoderTest, SurvivesAnyBytes) {
                                           .Add(GPUSONDE_GPU_TOTAL, gpusonde_gpu_total{})
                                           .Add(GPUSONDE_GPU_FOREIGN, gpusonde_gpu_foreign{})
                                           .Add(GPUSONDE_GPU_COLLECTIVE, CollectiveCall())
+                                          .Add(GPUSONDE_GPU_LISTENING, ListeningOf(3, 2, 4))
                                           .bytes();
   size_t read = 0;
   for (int round = 0; round < 20'000; ++round) {

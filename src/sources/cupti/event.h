@@ -153,6 +153,17 @@ struct Foreign {
   std::string_view holder;  // empty when CUPTI doesn't say
 };
 
+// What listening costs the process, in shares of its time (wire/gpu_event.h, gpusonde_gpu_listening).
+struct Listening {
+  int64_t time_ns = 0;
+  uint32_t pairs = 0;
+  double budget = 0;
+  double spent = 0;
+  double measured = 0;
+  bool known = false;  // the three that follow
+  double cost = 0, cost_low = 0, cost_high = 0;
+};
+
 struct Event {
   int32_t pid = 0;  // in our pid namespace
   // The thread of a Call, GraphNode, Range or Collective; 0 for other events. In our pid namespace if it
@@ -164,7 +175,7 @@ struct Event {
   ebpf::RawStack stack;
   bool stack_taken = false;
   std::variant<SessionBegin, SessionEnd, Device, Kernel, Memcpy, Memset, Sync, Total, Call, GraphNode, Range,
-               Foreign, Communicator, Collective>
+               Foreign, Communicator, Collective, Listening>
       what;
 };
 

@@ -158,6 +158,8 @@ Result<bool> GpuEvents::State::ConsiderFile(int32_t pid, Fd file, bool has_begun
   // Request the snapshot first, so that it precedes the next records. A program before its exec has reported
   // nothing yet.
   if (has_begun) TRY(RequestSnapshot(whose, kept->second));
+  // Before the probes that wake the library, so that it never governs itself by another budget.
+  if (options.budget.has_value()) TRY(probes->AttachBudget(whose, PathOf(kept->second), *options.budget));
   TRY(probes->Attach(whose, PathOf(kept->second), ProbeReader::Probes::kReports));
   return true;
 }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/fd.h"
@@ -30,6 +31,10 @@ class GpuEvents final : public sources::Source {
     // Attach to every process that has the library mapped, now or later; else only to those given to Consider
     // and AttachBeforeExec.
     bool every_process = false;
+    // The share of its time that a program may lose to being listened to; its library keeps to the next lower
+    // of its budgets (GPUSONDE_GPU_BUDGETS), and to the lowest of several listeners'. None: 0.5 %, or what
+    // others say.
+    std::optional<double> budget = std::nullopt;
     uint32_t ring_bytes = uint32_t{8} << 20;
     // Limit per process of the bytes sent through probes; more is dropped and counted.
     uint32_t bytes_per_second = uint32_t{16} << 20;

@@ -8,9 +8,11 @@
 
 #include <bit>
 #include <cerrno>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <future>
+#include <iterator>
 #include <optional>
 #include <string_view>
 #include <unordered_map>
@@ -54,7 +56,17 @@ struct ProbeReader::State {
   std::future<void> detaching;  // detaching takes 0.1 s per probe
 
   static int OnMessage(void* context, void* data, size_t size);
+  static Result<Link> AttachTo(const bpf_program* program, int32_t pid, const std::string& path,
+                               const std::string& probe);
 };
+
+Result<Link> ProbeReader::State::AttachTo(const bpf_program* program, int32_t pid, const std::string& path,
+                                          const std::string& probe) {
+  Link link(bpf_program__attach_usdt(program, pid, path.c_str(), "gpusonde", probe.c_str(), nullptr));
+  if (link == nullptr)
+    return Fail(ProbeError(errno, fmt::format("attach to the probe {} of {}", probe, path)));
+  return link;
+}
 
 // The lengths come from our own BPF program; they are checked all the same.
 int ProbeReader::State::OnMessage(void* context, void* data, size_t size) {
@@ -118,14 +130,22 @@ Status ProbeReader::Attach(int32_t pid, const std::string& path, Probes wanted) 
   std::vector<Link> links;
   for (const Probe& probe : probes) {
     if (probe.group != wanted) continue;
-    bpf_link* link =
-        bpf_program__attach_usdt(probe.program, pid, path.c_str(), "gpusonde", probe.name, nullptr);
-    if (link == nullptr)
-      return Fail(ProbeError(errno, fmt::format("attach to the probe {} of {}", probe.name, path)));
-    links.emplace_back(link);
+    ASSIGN_OR_RETURN(Link link, State::AttachTo(probe.program, pid, path, probe.name));
+    links.push_back(std::move(link));
   }
   std::vector<Link>& kept = wanted == Probes::kSnapshots ? state_->snapshot_links : state_->links[pid];
   for (Link& link : links) kept.push_back(std::move(link));
+  return {};
+}
+
+Status ProbeReader::AttachBudget(int32_t pid, const std::string& path, double budget) {
+  static constexpr uint32_t kBudgets[GPUSONDE_GPU_BUDGET_COUNT] = GPUSONDE_GPU_BUDGETS;
+  constexpr double kPpm = 1e6;
+  size_t level = 0;
+  while (level + 1 < std::size(kBudgets) && kBudgets[level + 1] <= std::llround(budget * kPpm)) ++level;
+  ASSIGN_OR_RETURN(Link link, State::AttachTo(state_->skeleton->progs.on_batch, pid, path,
+                                              fmt::format("budget{}", level)));
+  state_->links[pid].push_back(std::move(link));
   return {};
 }
 

@@ -34,6 +34,9 @@ class ProbeReader {
   // Attaches to probes in the library at `path`, for one process or all. Errors: kNotFound,
   // kPermissionDenied, kIo.
   Status Attach(int32_t pid, const std::string& path, Probes probes);
+  // Gives the library a budget, a share of the program's time: the next lower of GPUSONDE_GPU_BUDGETS, or the
+  // lowest. Errors as for Attach.
+  Status AttachBudget(int32_t pid, const std::string& path, double budget);
   void EndSnapshots();
   // Detaches from one process; has no effect unless Attach was called for this pid.
   void Detach(int32_t pid);

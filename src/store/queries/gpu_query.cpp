@@ -11,10 +11,12 @@
 #include <map>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 
 #include "base/saturated.h"
+#include "base/time.h"
 #include "model/cgroup_owner.h"
 #include "model/metric_catalogue.h"
 #include "store/queries/container_names.h"
@@ -251,6 +253,49 @@ Status ReadProcessMemory(Store& store, const TimeRange& range, std::map<Id128, G
   }
 }
 
+Status ReadListening(Store& store, const TimeRange& range, std::map<Id128, GpuUser>& users) {
+  using model::Metric;
+  // A process reports after each window, and there is one a minute unless listening costs very much.
+  constexpr int64_t kLastsNs = 150 * kNanosPerSecond;
+  std::map<std::string, Metric, std::less<>> names;
+  SqlPart values{"SELECT process, metric, arg_max(value, time_ns) FROM metrics WHERE metric IN (", {}};
+  for (const Metric metric : {Metric::kListeningBudget, Metric::kListeningSpent, Metric::kListeningCost,
+                              Metric::kListeningCostLow, Metric::kListeningCostHigh}) {
+    const std::string_view name = model::InfoOf(metric).name;
+    values.text += fmt::format("{}'{}'", names.empty() ? "" : ", ", name);
+    names.emplace(name, metric);
+  }
+  values += {") AND process IS NOT NULL AND time_ns >= ? AND time_ns < ? GROUP BY process, metric",
+             {range.to_ns - kLastsNs, range.to_ns}};
+  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, store.Query(values.text, values.parameters));
+  while (true) {
+    ASSIGN_OR_RETURN(const bool more, rows->Next());
+    if (!more) return {};
+    const auto user = users.find(rows->Id(0));
+    const auto metric = names.find(rows->Text(1));
+    if (user == users.end() || metric == names.end()) continue;
+    if (!user->second.listening.has_value()) user->second.listening.emplace();
+    ListeningUse& use = *user->second.listening;
+    const double value = rows->Float64(2);
+    switch (metric->second) {
+      case Metric::kListeningBudget:
+        use.budget = value;
+        break;
+      case Metric::kListeningSpent:
+        use.spent = value;
+        break;
+      case Metric::kListeningCost:
+        use.cost = value;
+        break;
+      case Metric::kListeningCostLow:
+        use.cost_low = value;
+        break;
+      default:
+        use.cost_high = value;
+    }
+  }
+}
+
 // How long the process was listened to.
 Result<int64_t> ReadSessionTime(Store& store, const model::Selection& process, const TimeRange& range,
                                 const std::vector<TimeRange>& runs) {
@@ -350,6 +395,7 @@ Result<std::vector<GpuUser>> ReadGpuUsers(Store& store, const model::Selection& 
     }
   }
   TRY(ReadProcessMemory(store, range, users));
+  TRY(ReadListening(store, range, users));
   std::vector<GpuUser> sorted;
   for (auto& [process, user] : users) sorted.push_back(std::move(user));
   std::ranges::stable_sort(sorted, {}, &GpuUser::pid);

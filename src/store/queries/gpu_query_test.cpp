@@ -394,6 +394,32 @@ TEST_F(GpuQuery, UsersOfGpusAreThoseWithWorkOrMemory) {
   EXPECT_THAT(*ReadGpuUsers(*store_, {.from_ns = 5, .to_ns = 5}), IsEmpty());
 }
 
+TEST_F(GpuQuery, UsersOfGpusSayWhatListeningCostsThem) {
+  Launch(1, 200 * kSecond, kSecond);
+  const auto row = [](int64_t time_ns, std::string metric, double value) {
+    return model::MetricValue{
+        .time_ns = time_ns, .process = kTrainer, .metric = std::move(metric), .value = value};
+  };
+  Add(model::kMetrics,
+      {row(2 * kSecond, "listening.cost", 9), row(100 * kSecond, "listening.budget", 0.5),
+       row(100 * kSecond, "listening.spent", 0.25), row(160 * kSecond, "listening.spent", 0.375),
+       row(160 * kSecond, "listening.budget", 0.5)});
+  auto users = ReadGpuUsers(*store_, {.from_ns = 200 * kSecond, .to_ns = 202 * kSecond});
+  ASSERT_TRUE(users.has_value()) << users.error().message;
+  ASSERT_THAT(*users, SizeIs(1));
+  ASSERT_TRUE((*users)[0].listening.has_value());
+  EXPECT_EQ((*users)[0].listening->budget, 0.5);
+  EXPECT_EQ((*users)[0].listening->spent, 0.375) << "the last";
+  EXPECT_EQ((*users)[0].listening->cost, std::nullopt) << "too old";
+  Add(model::kMetrics,
+      {row(170 * kSecond, "listening.cost", 2), row(170 * kSecond, "listening.cost.low", 1.5),
+       row(170 * kSecond, "listening.cost.high", 2.5)});
+  users = ReadGpuUsers(*store_, {.from_ns = 200 * kSecond, .to_ns = 202 * kSecond});
+  EXPECT_THAT((*users)[0].listening->cost, Optional(2));
+  EXPECT_THAT((*users)[0].listening->cost_low, Optional(1.5));
+  EXPECT_THAT((*users)[0].listening->cost_high, Optional(2.5));
+}
+
 TEST_F(GpuQuery, BusyTimeCountsOverlappingWorkOnce) {
   Launch(1, kSecond, kSecond);
   Launch(2, kSecond + kSecond / 2, kSecond, std::nullopt, 1, "other", 9);
