@@ -95,9 +95,9 @@ TEST(Render, WhatListeningCostsIsAColumnWhereAProcessHasABudget) {
   snapshot.processes[0].cost_low = -0.2;
   snapshot.processes[0].cost_high = 4.06;
   const std::string text = Text(Render(snapshot, Width(120)));
-  EXPECT_THAT(text, HasSubstr("CPU  LISTENING                COST COMMAND"));
-  EXPECT_THAT(text, HasSubstr("98 % 0.43/0.5 % 2.1 % (-0.2 to 4.1) python3"));
-  EXPECT_THAT(text, HasSubstr("120 %          -                   - hold"));
+  EXPECT_THAT(text, HasSubstr("CPU   LISTENING                 COST  COMMAND"));
+  EXPECT_THAT(text, HasSubstr("98 %  0.43/0.5 %  2.1 % (-0.2 to 4.1)  python3"));
+  EXPECT_THAT(text, HasSubstr("120 %           -                    -  hold"));
   snapshot.processes[0].cost.reset();
   EXPECT_THAT(Text(Render(snapshot, Width(120))), HasSubstr("98 %  0.43/0.5 %     -  python3"))
       << "not known yet";
