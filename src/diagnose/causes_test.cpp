@@ -301,5 +301,13 @@ TEST_F(CausesTest, ALoaderThatAloneRunsLongerIsNotASlowerCpu) {
   EXPECT_LT(Confidence(report, "slow_cpu"), 0.5) << FormatText(diagnosis);
 }
 
+// Interrupts on the CPU of a loader that the step waits for: entering and leaving them is its CPU time.
+TEST_F(CausesTest, InterruptsExplainTheCpuTimeThatTheyCostALoader) {
+  const Report report = Slow({.cpu_ns = 10 * kMs, .loader_runs_ns = 5 * kMs},
+                             {.cpu_ns = 22 * kMs, .loader_runs_ns = 17 * kMs, .interrupted_ns = 12 * kMs});
+  EXPECT_EQ(report.incident.cause, "interrupt_pressure") << FormatText(diagnosis);
+  EXPECT_GT(report.incident.confidence, 0.9) << FormatText(diagnosis);
+}
+
 }  // namespace
 }  // namespace gpusonde::diagnose

@@ -15,9 +15,11 @@ constexpr std::array kInterruptPressureStates = {State::kInterrupted};
 
 std::optional<Finding> EvaluateInterruptPressure(const Situation& situation) {
   Finding finding{.explained_ns = ExcessOf(situation, kInterruptPressureStates)};
-  // Entering and leaving a handler (often through the hypervisor) and refilling the caches cost the thread
-  // about as much again; that is accounted as its own CPU time.
-  finding.explained_ns += std::clamp(situation.excess(State::kCpu), 0.0, finding.explained_ns);
+  // Entering and leaving a handler (often through the hypervisor) and refilling the caches cost a thread
+  // about as much again; that is accounted as its CPU time, or that of the own process that the step waits
+  // for.
+  constexpr std::array kLengthened = {State::kCpu, State::kLoader};
+  finding.explained_ns += std::min(ExcessOf(situation, kLengthened), finding.explained_ns);
   for (const auto& [actor, ns] : LargestRises(situation.cpu_before, situation.cpu_during, false))
     if (actor.name.starts_with("ksoftirqd/")) finding.explained_ns += ns;
   finding.sentence =
