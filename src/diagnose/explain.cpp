@@ -28,15 +28,21 @@ State LargestExcess(const Situation& situation) {
   return largest;
 }
 
-// ", for holder.py (process 123)": the process outside the program that ended most of the waits, or the one
-// of the program that slept while it was waited for; where there is none, one that had ended.
-std::string ForWhom(const Situation& situation, State state) {
+// The process that most of the time in this state was a wait for: one outside the program that ended most of
+// the waits, or one of the program that slept meanwhile. Nullopt if none is known.
+std::optional<Actor> ProcessWaitedFor(const Situation& situation, State state) {
+  if (state != State::kWaiting && state != State::kSleeping) return std::nullopt;
   constexpr double kMost = 0.5;
   const auto who = state == State::kWaiting
                        ? LargestRises(situation.outside_before, situation.outside_during, false)
                        : LargestRises(situation.slept_before, situation.slept_during, true);
-  if (!who.empty() && who.front().second >= kMost * situation.excess(state))
-    return fmt::format("{} {}", state == State::kWaiting ? ", for" : " of", NameActor(who.front().first));
+  if (who.empty() || who.front().second < kMost * situation.excess(state)) return std::nullopt;
+  return who.front().first;
+}
+
+// "; loader (process 12) of the program had ended", if one had, after a wait for nobody.
+std::string WhoHadEnded(const Situation& situation, State state) {
+  if (state != State::kWaiting && state != State::kSleeping) return "";
   const auto ended = std::ranges::find_if(situation.helpers, &HelperPart::ended);
   return ended == situation.helpers.end() ? "" : fmt::format("; {} of the program had ended", ended->name);
 }
@@ -44,22 +50,32 @@ std::string ForWhom(const Situation& situation, State state) {
 std::string Abstain(const Situation& situation) {
   if (!situation.signals_known) return "No cause: no host signals of this program were received";
   if (situation.before.total() <= 0) return "No cause: there are no clean steps to compare with";
+  if (situation.excess_ns() <= 0) return "No cause: steps are back to normal";
   const State largest = LargestExcess(situation);
-  const double excess_ns = situation.excess_ns();
-  if (excess_ns <= 0) return "No cause: steps are back to normal";
-  return fmt::format(
-      "No known cause explains it: {} of the {} that each step lost are in \"{}\"{}",
-      Percent(situation.excess(largest), situation.lost_ns()), Millis(situation.lost_ns()),
-      model::InfoOf(MetricOf(largest)).label,
-      largest == State::kWaiting || largest == State::kSleeping ? ForWhom(situation, largest) : "");
+  const std::string amount =
+      fmt::format("{} of the {} that each step lost", Percent(situation.excess(largest), situation.lost_ns()),
+                  Millis(situation.lost_ns()));
+  if (const std::optional<Actor> who = ProcessWaitedFor(situation, largest))
+    return fmt::format("Waiting for {}{} took {}; no known cause explains that", NameActor(*who),
+                       largest == State::kSleeping ? ", which slept," : "", amount);
+  return fmt::format("No known cause explains it: {} are in \"{}\"{}", amount,
+                     model::InfoOf(MetricOf(largest)).label, WhoHadEnded(situation, largest));
 }
 
 // Where to look next, after Abstain. Empty where nothing better is known than the account.
 std::string NextStep(const Situation& situation) {
   if (!situation.signals_known || situation.excess_ns() <= 0) return "";
-  switch (LargestExcess(situation)) {
+  const State largest = LargestExcess(situation);
+  switch (largest) {
     case State::kWaiting:
     case State::kSleeping:
+      if (const std::optional<Actor> who = ProcessWaitedFor(situation, largest); who && who->pid != 0)
+        return fmt::format(
+            " Look at what that process does (gpusonde record --pid {}); the flame graph of the program's "
+            "waits "
+            "in this time shows where it waits for it.",
+            who->pid);
+      [[fallthrough]];
     case State::kBlocked:
       return " The flame graph of its waits in this time shows where in the program they are.";
     case State::kCpu:
