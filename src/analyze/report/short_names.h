@@ -10,9 +10,10 @@
 
 namespace gpusonde::analyze {
 
-// Shortens names for terminals: escaped as in base/printable.h, at most 70 bytes. A long name keeps its
-// beginning and end or, if several names would then look the same (instances of one template differ in the
-// middle), the part that distinguishes them.
+// Shortens names for terminals: escaped as in base/printable.h, at most 70 characters. A longer name of C++
+// first loses what tells little (CondensedName), if that leaves it different from the others. If it still is
+// too long, it keeps its beginning and end or, if several names would then look the same (instances of one
+// template differ in the middle), its beginning and the parts that distinguish them.
 class ShortNames {
  public:
   // The names that are shown together. They must outlive this object.
@@ -21,10 +22,20 @@ class ShortNames {
   std::string operator()(std::string_view name) const;
 
  private:
-  // Finds the differences of sorted names.
-  void Disambiguate(std::span<const std::string_view> names);
+  struct Shown {
+    std::string text;
+    std::vector<size_t> differences;  // where they are, at most two
+  };
+  static std::string Shorten(const Shown& shown);
+  // Finds the differences of names.
+  static void Disambiguate(std::span<Shown* const> names);
 
-  std::unordered_map<std::string_view, std::vector<size_t>> differences_;  // where they are, one or two
+  std::unordered_map<std::string_view, Shown> shown_;
 };
+
+// The demangled name of a kernel without the return type, parameters, namespaces and types of constants:
+// "elementwise_kernel<128, AddFunctor<Half>>" for
+// "void at::native::elementwise_kernel<(int)128, at::native::AddFunctor<c10::Half> >(int, T3)".
+std::string CondensedName(std::string_view name);
 
 }  // namespace gpusonde::analyze

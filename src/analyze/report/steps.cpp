@@ -48,7 +48,7 @@ std::optional<std::string> StepsSentence(const Report& report) {
   const int64_t all_ns = SumOf(typical);
   std::string text = fmt::format("{} ({}", Counted(line.durations.count, "step"), Printable(line.label));
   if (report.steps.size() > 1)
-    text += fmt::format("; rank {}, whose take longest, of {}", line.rank, report.steps.size());
+    text += fmt::format("; rank {} of {}, whose steps take longest", line.rank, report.steps.size());
   text += fmt::format(") take {} in the median and {} at most", Time(line.durations.p50_ns),
                       Time(line.durations.max_ns));
   if (all_ns > 0)
