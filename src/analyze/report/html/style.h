@@ -59,8 +59,9 @@ figure { margin: 0; break-inside: avoid; min-width: 0; display: flex; flex-direc
 figcaption { overflow-wrap: anywhere; margin-bottom: auto; padding-bottom: 3px; }
 .figure { white-space: nowrap; }
 @media print { :root { color-scheme: light; } body { max-width: none; padding: 0; font-size: 10px; line-height: 14px; }
-  * { print-color-adjust: exact; } tr { break-inside: avoid; } h2 { break-after: avoid; }
-  .wide { overflow: visible; } td.name { min-width: 0; } }
+  * { print-color-adjust: exact; } tr { break-inside: avoid; }
+  h2, h2 + p, caption { break-after: avoid; } thead, tbody tr:first-child { break-before: avoid; }
+  .wide { overflow: visible; } td.name { min-width: 11em; } }
 )css";
 
 }  // namespace gpusonde::analyze
