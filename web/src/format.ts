@@ -42,8 +42,8 @@ export function formatInterval(interval: number, unit: string): string {
 export function formatShare(part: number, whole: number): string {
   if (whole <= 0 || part === 0) return `0${SPACE}%`;
   const percent = (100 * part) / whole;
-  if (percent < 0.001) return `<0.001${SPACE}%`;
-  return threeDigits(percent) + SPACE + "%";
+  if (percent < 0.01) return `<0.01${SPACE}%`;
+  return (percent < 0.1 ? percent.toFixed(2) : threeDigits(percent)) + SPACE + "%";
 }
 
 // Counts are exact: no rounding.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { firstBeyond, nextBeyond, type Layout, type Span } from "./layout";
-import { nodeName, type Tree } from "./model";
+import { nodeLabel, type Tree } from "./model";
 import { packColour, type Theme } from "./palette";
 
 // The picture on the canvas. Lengths are CSS pixels; `ratio` of device pixels to CSS pixels.
@@ -151,7 +151,7 @@ function drawLabels(context: CanvasRenderingContext2D, scene: Scene, labels: num
   context.textBaseline = "middle";
   for (let i = 0; i < labels.length; i += 3) {
     const node = labels[i]!;
-    const text = fitText(context, tree.labels?.[node] ?? nodeName(tree, node), labels[i + 2]! / ratio - 2 * LABEL_PADDING);
+    const text = fitText(context, nodeLabel(tree, node), labels[i + 2]! / ratio - 2 * LABEL_PADDING);
     if (!text) continue;
     context.fillStyle = isFaded(scene, node) ? theme.fadedLabel : theme.label;
     const y = rowTop(tree.depth[node]!, tree.rows, flame, viewport) + ROW_HEIGHT / 2;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { ApiError } from "../api/client";
 import type { Binary, FlamegraphJson } from "../api/types";
+import { shownNames } from "./names";
 
 // A call tree as columns. Nodes are in pre-order, so the subtree of node i is the range [i, end[i]) and loops over
 // ranges replace recursion.
@@ -29,6 +30,8 @@ export interface Tree {
 export interface FunctionTable {
   count: number;
   name: string[];
+  // The names as frames and tables show them: those of GPU kernels are shorter.
+  shown: string[];
   // Index into binaries, or -1.
   binary: Int32Array;
   kind: string[];
@@ -57,9 +60,11 @@ export const ROOT_NAME = "all";
 export function parseProfile(json: FlamegraphJson): Profile {
   const { functions, nodes, strings } = json;
   const text = (index: number) => strings[index] ?? "";
+  const name = functions.name.map(text);
   const table: FunctionTable = {
-    count: functions.name.length,
-    name: functions.name.map(text),
+    count: name.length,
+    name,
+    shown: shownNames(name, functions.kind),
     binary: Int32Array.from(functions.binary),
     kind: functions.kind,
     file: functions.file.map(text),
@@ -123,6 +128,11 @@ export function makeTree(
 
 export function nodeName(tree: Tree, node: number): string {
   return node === ROOT ? ROOT_NAME : tree.functions.name[tree.function[node]!]!;
+}
+
+// The node's name as its frame shows it.
+export function nodeLabel(tree: Tree, node: number): string {
+  return tree.labels?.[node] ?? (node === ROOT ? ROOT_NAME : tree.functions.shown[tree.function[node]!]!);
 }
 
 export function binaryOf(functions: FunctionTable, fn: number): Binary | null {

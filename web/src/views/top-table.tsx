@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { useMemo } from "preact/hooks";
 import { binaryOf, type Tree } from "../flamegraph/model";
+import { narrowNames } from "../flamegraph/names";
 import { sortedFunctions, totalsByFunction } from "../flamegraph/table";
 import { formatCount, formatShare, formatValue } from "../format";
 import { SourceLink } from "./source-link";
@@ -23,7 +24,8 @@ interface Props {
 // Every function under the zoomed frame. Only visible rows are in the document, as a profile has tens of thousands of
 // functions.
 export function TopTable({ tree, zoom, view, nav, matches }: Props) {
-  const { name } = tree.functions;
+  const { name, shown, kind } = tree.functions;
+  const narrow = useMemo(() => narrowKernels(shown, kind), [tree.functions]);
   const totals = useMemo(() => totalsByFunction(tree, zoom), [tree, zoom]);
   const order = useMemo(
     () => sortedFunctions(totals, name, view.sort, view.ascending, matches),
@@ -44,7 +46,7 @@ export function TopTable({ tree, zoom, view, nav, matches }: Props) {
       <tr key={f} class={picked ? "picked" : ""} aria-rowindex={index + 2} onClick={() => nav.step({ pick: picked ? null : name[f]! })}>
         <td class="name" style={{ "--share": bars[f]! / longest }}>
           <button type="button" aria-pressed={picked} title={`${name[f]}\n${binaryOf(tree.functions, f)?.name ?? ""}`}>
-            {name[f]}
+            {narrow[f]}
           </button>
           {isSourceFile(file) && <SourceLink file={file} nav={nav} />}
         </td>
@@ -81,6 +83,15 @@ export function TopTable({ tree, zoom, view, nav, matches }: Props) {
       </div>
     </section>
   );
+}
+
+// Kernels are often instances of few templates.
+function narrowKernels(names: string[], kinds: string[]): string[] {
+  const kernels = names.map((_, f) => f).filter((f) => kinds[f] === "gpu");
+  const narrow = narrowNames(kernels.map((f) => names[f]!));
+  const all = names.slice();
+  kernels.forEach((f, i) => (all[f] = narrow[i]!));
+  return all;
 }
 
 function SortHeader({ column, label, view, nav, span }: { column: SortKey; label: string; view: View; nav: Navigation; span?: number }) {

@@ -13,7 +13,7 @@ test.each([
 ])("%d ns is %s", (ns, text) => expect(plain(formatDuration(ns))).toBe(text));
 
 test.each([
-  [0, 10, "0 %"], [5, 0, "0 %"], [1, 3, "33.3 %"], [10, 10, "100 %"], [1, 100_000, "0.00100 %"], [1, 1e9, "<0.001 %"],
+  [0, 10, "0 %"], [5, 0, "0 %"], [1, 3, "33.3 %"], [10, 10, "100 %"], [1, 1e4, "0.01 %"], [1234, 1e6, "0.123 %"], [999, 1e6, "0.10 %"], [99, 1e6, "<0.01 %"], [1, 1e9, "<0.01 %"],
 ])("%d of %d is %s", (part, whole, text) => expect(plain(formatShare(part, whole))).toBe(text));
 
 test("exact and unknown values have no interval", () => {

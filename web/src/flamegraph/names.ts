@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Names of GPU kernels where there is little room. Titles and tooltips have the whole ones.
+
+const QUALIFIERS = /(?<!\w)(?:\(anonymous namespace\)::|<unnamed>::|\w+::(?!operator\b)(?=\w|\(anonymous namespace\)|<unnamed>))+/g;
+const RETURN_TYPES = /(?<!\w)void (?!const\b)(?=\w)/g;
+const CASTS = /(?<=[<, (]|^)\([\w: ]+\)(?=[-\d])/g;
+
+// The demangled name without return type, parameters, namespaces and types of constants, as in the reports of
+// `gpusonde analyze` (src/analyze/report/short_names.h).
+export function condensedName(name: string): string {
+  return withoutParameters(name.replace(/ \[clone \.kd\]$/, ""))
+    .replace(QUALIFIERS, "")
+    .replace(RETURN_TYPES, "")
+    .replace(CASTS, "");
+}
+
+function withoutParameters(name: string): string {
+  if (!name.endsWith(")")) return name;
+  let open = 0;
+  for (let at = name.length - 1; at > 0; at--) {
+    if (name[at] === ")") open++;
+    else if (name[at] === "(" && --open === 0) return /[\w>]/.test(name[at - 1]!) ? name.slice(0, at) : name;
+  }
+  return name;
+}
+
+// What to show for each function: kernels' names are condensed where no other kernel's would look the same.
+export function shownNames(names: string[], kinds: string[]): string[] {
+  const condensed = names.map((name, f) => (kinds[f] === "gpu" ? condensedName(name) : name));
+  const owners = new Map<string, string | null>();
+  names.forEach((name, f) => {
+    if (kinds[f] !== "gpu") return;
+    const owner = owners.get(condensed[f]!);
+    owners.set(condensed[f]!, owner === undefined || owner === name ? name : null);
+  });
+  return condensed.map((text, f) => (owners.get(text) === null ? names[f]! : text));
+}
+
+const HEAD = 11;
+const ALIKE = 18;
+
+// For a narrow column: of names that begin alike, the beginning and what follows where they differ from each other.
+export function narrowNames(names: string[]): string[] {
+  const order = names.map((_, i) => i).sort((a, b) => (names[a]! < names[b]! ? -1 : 1));
+  const shown = names.slice();
+  order.forEach((index, i) => {
+    const name = names[index]!;
+    const common = Math.max(...[order[i - 1], order[i + 1]].map((other) => (other === undefined ? 0 : commonBeginning(name, names[other]!))));
+    let from = common;
+    while (from > 0 && /\w/.test(name[from - 1]!)) from--;
+    if (common < name.length && from >= ALIKE) shown[index] = `${name.slice(0, HEAD)}…${name.slice(from)}`;
+  });
+  return shown;
+}
+
+function commonBeginning(a: string, b: string): number {
+  let length = 0;
+  while (length < a.length && a[length] === b[length]) length++;
+  return length;
+}

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+import { expect, test } from "vitest";
+import { condensedName, narrowNames, shownNames } from "../../src/flamegraph/names";
+
+test.each([
+  ["void at::native::elementwise_kernel<(int)128, (int)4, at::native::AddFunctor<c10::Half> >(int, T3)", "elementwise_kernel<128, 4, AddFunctor<Half> >"],
+  ["void at::native::(anonymous namespace)::softmax<float, (bool)1>(float*, int)", "softmax<float, 1>"],
+  ["void at::native::<unnamed>::CatArrayBatchedCopy<T1, (a::Kind)-2>(T1 *)", "CatArrayBatchedCopy<T1, -2>"],
+  ["void k<f(at::Iterator&)::{lambda()#3}::operator()() const::{lambda(c10::BFloat16)#1}>(int) [clone .kd]", "k<f(Iterator&)::{lambda()#3}::operator()() const::{lambda(BFloat16)#1}>"],
+  ["void k<4, void at::impl<Add>(at::Iterator&)::{lambda(int)#1}, void const*, void *>(int)", "k<4, impl<Add>(Iterator&)::{lambda(int)#1}, void const*, void *>"],
+  ["void g<Body::operator()>(int)", "g<Body::operator()>"],
+  ["ncclKernel_AllReduce_RING_LL_Sum_float(ncclWorkElem)", "ncclKernel_AllReduce_RING_LL_Sum_float"],
+  ["sgemm_128x64_nn", "sgemm_128x64_nn"],
+  ["[memcpy HtoD]", "[memcpy HtoD]"],
+  ["(int)", "(int)"],
+  ["f)", "f)"],
+  ["", ""],
+])("a kernel's condensed name: %s", (name, condensed) => {
+  expect(condensedName(name)).toBe(condensed);
+});
+
+test("only kernels are condensed, and only where they then differ", () => {
+  const names = ["void a::f(int)", "void a::g(int)", "void a::g(long)", "a::g(int)", "void a::f(int)"];
+  expect(shownNames(names, ["gpu", "gpu", "gpu", "native", "gpu"])).toEqual(["f", "void a::g(int)", "void a::g(long)", "a::g(int)", "f"]);
+});
+
+test("names that begin alike are cut to where they differ, at the beginning of a word", () => {
+  const alike = ["elementwise_kernel<4, CUDAFunctor_add<float>>", "elementwise_kernel<4, CUDAFunctorOnSelf_add<float>>", "elementwise_kernel<4, silu>"];
+  expect(narrowNames([...alike, "gemm", "gemm_nt"])).toEqual([
+    "elementwise…CUDAFunctor_add<float>>",
+    "elementwise…CUDAFunctorOnSelf_add<float>>",
+    "elementwise…silu>",
+    "gemm",
+    "gemm_nt",
+  ]);
+  expect(narrowNames(["the_same_name_of_a_kernel<1>", "the_same_name_of_a_kernel<1>"])).toEqual(["the_same_name_of_a_kernel<1>", "the_same_name_of_a_kernel<1>"]);
+});
