@@ -14,10 +14,10 @@
 #include "analyze/report/html/charts.h"
 #include "analyze/report/html/writer.h"
 #include "analyze/report/quantities.h"
-#include "analyze/report/short_names.h"
 #include "base/printable.h"
 #include "compare/comparison.h"
 #include "compare/flame_html.h"
+#include "model/short_names.h"
 
 namespace gpusonde::compare {
 namespace {
@@ -256,7 +256,7 @@ class PageWriter {
   }
 
   const Comparison& comparison_;
-  analyze::ShortNames shown_;
+  model::ShortNames shown_;
   analyze::HtmlWriter html_;
 };
 

@@ -12,11 +12,11 @@
 #include <vector>
 
 #include "analyze/report/quantities.h"
-#include "analyze/report/short_names.h"
 #include "base/counted.h"
 #include "base/printable.h"
 #include "compare/comparison.h"
 #include "compare/single_runs.h"
+#include "model/short_names.h"
 
 namespace gpusonde::compare {
 namespace {
@@ -377,7 +377,7 @@ class TextWriter {
   }
 
   const Comparison& comparison_;
-  analyze::ShortNames shown_;
+  model::ShortNames shown_;
   std::string out_;
 };
 

@@ -10,10 +10,10 @@
 
 #include "analyze/report/html/writer.h"
 #include "analyze/report/quantities.h"
-#include "analyze/report/short_names.h"
 #include "base/printable.h"
 #include "base/time.h"
 #include "compare/trend.h"
+#include "model/short_names.h"
 
 namespace gpusonde::compare {
 namespace {
@@ -148,7 +148,7 @@ class TrendPage {
   }
 
   const Trend& trend_;
-  analyze::ShortNames shown_;
+  model::ShortNames shown_;
   analyze::HtmlWriter html_;
 };
 

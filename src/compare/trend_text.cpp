@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "analyze/report/quantities.h"
-#include "analyze/report/short_names.h"
 #include "base/counted.h"
 #include "base/printable.h"
 #include "base/time.h"
 #include "compare/trend.h"
+#include "model/short_names.h"
 
 namespace gpusonde::compare {
 namespace {
@@ -106,7 +106,7 @@ class TrendWriter {
   }
 
   const Trend& trend_;
-  analyze::ShortNames shown_;
+  model::ShortNames shown_;
   std::vector<std::string> sentences_;
 };
 

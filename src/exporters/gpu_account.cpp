@@ -12,6 +12,7 @@
 
 #include "exporters/place.h"
 #include "model/helper_threads.h"
+#include "model/short_names.h"
 
 namespace gpusonde::exporters {
 namespace {
@@ -35,23 +36,7 @@ std::string PercentText(int64_t part, int64_t whole) {
 }
 
 // Three names and the lines that launched them fit one line of a wide screen.
-constexpr size_t kMaxShortName = 28;
-
-// The name of a kernel without return type, unnamed namespaces, template arguments and parameters; if it is
-// long, also without its first namespaces, then cut.
-std::string ShortName(std::string_view kernel) {
-  std::string name(kernel);
-  if (name.starts_with("void ")) name.erase(0, 5);
-  for (const std::string_view unnamed : {"(anonymous namespace)::", "<unnamed>::"})
-    for (size_t at = name.find(unnamed); at != std::string::npos; at = name.find(unnamed, at))
-      name.erase(at, unnamed.size());
-  const size_t end = name.find_first_of("<(");
-  if (end != std::string::npos && end > 0) name.resize(end);
-  for (size_t at = name.find("::"); name.size() > kMaxShortName && at != std::string::npos;
-       at = name.find("::"))
-    name.erase(0, at + 2);
-  return name.size() <= kMaxShortName ? name : name.substr(0, kMaxShortName) + "…";
-}
+constexpr size_t kKernelWidth = 28;
 
 // Time by name, and within a name by detail.
 class Sums {
@@ -174,12 +159,14 @@ int64_t IdleNs(const GpuFacts& facts) { return std::max<int64_t>(facts.observed_
 
 // When the same line launched consecutive kernels, it is named once, after the last.
 std::string BusySentence(const GpuAccount& account) {
+  std::vector<std::string> kernels;
+  for (const Part& part : account.hottest) kernels.push_back(model::CondensedName(part.name));
+  const model::ShortNames shorten({kernels.begin(), kernels.end()}, kKernelWidth);
   std::vector<std::string> parts;
   for (size_t i = 0; i < account.hottest.size(); ++i) {
     const Part& part = account.hottest[i];
     const bool repeated = i + 1 < account.hottest.size() && account.hottest[i + 1].detail == part.detail;
-    parts.push_back(fmt::format("{} {}{}", PercentText(part.time_ns, account.kernels_ns),
-                                ShortName(part.name),
+    parts.push_back(fmt::format("{} {}{}", PercentText(part.time_ns, account.kernels_ns), shorten(kernels[i]),
                                 repeated || part.detail.empty() ? "" : " ← " + part.detail));
   }
   return fmt::format("{}", fmt::join(parts, ", "));

@@ -39,7 +39,7 @@ GpuFacts GpuOnly() {
 
 TEST(GpuAccount, KernelsHaveShortNamesAndTheLineThatLaunchedThem) {
   const GpuAccount account = AccountOf(GpuOnly());
-  EXPECT_EQ(account.busy, "75 % at::gemm ← app.py:10 f0, 25 % relu ← app.py:20 f1");
+  EXPECT_EQ(account.busy, "75 % gemm<float, 4> ← app.py:10 f0, 25 % relu ← app.py:20 f1");
   EXPECT_EQ(account.hottest.front().name, "void at::gemm<float, 4>(int)");
   EXPECT_EQ(account.idle, "CPUs were not sampled, so the reason is unknown");
 }
@@ -50,11 +50,12 @@ TEST(GpuAccount, WhatTheSmsDidComesBeforeTheKernelsWhereItWasRead) {
   facts.sm_active = 41.2;
   EXPECT_EQ(ActivityOf(facts), "SM activity 41 %");
   facts.tensor_active = 12.4;
-  EXPECT_EQ(AccountOf(facts).busy,
-            "SM activity 41 %, tensor pipe 12 %; 75 % at::gemm ← app.py:10 f0, 25 % relu ← app.py:20 f1");
+  EXPECT_EQ(
+      AccountOf(facts).busy,
+      "SM activity 41 %, tensor pipe 12 %; 75 % gemm<float, 4> ← app.py:10 f0, 25 % relu ← app.py:20 f1");
 }
 
-TEST(GpuAccount, LongNamesOfKernelsLoseTheirNamespaces) {
+TEST(GpuAccount, NamesOfKernelsLoseTheirNamespaces) {
   GpuFacts facts = GpuOnly();
   for (model::Profile::Function& function : facts.time.functions) {
     if (function.name == "relu")
@@ -63,14 +64,14 @@ TEST(GpuAccount, LongNamesOfKernelsLoseTheirNamespaces) {
       function.name = "void at::native::<unnamed>::vectorized_elementwise<4, (int)2>(int)";
   }
   EXPECT_EQ(AccountOf(facts).busy,
-            "75 % vectorized_elementwise ← app.py:10 f0, 25 % at::native::softmax ← app.py:20 f1");
+            "75 % vectorized_elementwise<4, 2> ← app.py:10 f0, 25 % softmax<float, 4> ← app.py:20 f1");
 }
 
 TEST(GpuAccount, KernelsOfOneLineNameItOnce) {
   GpuFacts facts = GpuOnly();
   // Both kernels were launched by the first function.
   facts.time.stacks = {{1, 0}, {3, 0}};
-  EXPECT_EQ(AccountOf(facts).busy, "75 % at::gemm, 25 % relu ← app.py:10 f0");
+  EXPECT_EQ(AccountOf(facts).busy, "75 % gemm<float, 4>, 25 % relu ← app.py:10 f0");
 }
 
 TEST(GpuAccount, OnlyTheProgramsThatUseTheGpuAndTheirChildrenExplainItsIdleTime) {

@@ -18,7 +18,7 @@ namespace gpusonde::mcp {
 namespace {
 
 std::string FindingsJson(const analyze::Report& report) {
-  const analyze::ShortNames shown(analyze::NamesIn(report));
+  const model::ShortNames shown(analyze::NamesIn(report));
   const analyze::ReportSentences sentences = analyze::SentencesOf(report, shown);
   JsonWriter found;
   found.BeginObject().Key("overview").BeginArray();

@@ -47,13 +47,13 @@ std::array<int64_t, kPathColumns.size()> PathColumnsOf(const CriticalPathLine& p
   return columns;
 }
 
-std::string PathPartText(const CriticalPathLine::Part& part, const ShortNames& shown) {
+std::string PathPartText(const CriticalPathLine::Part& part, const model::ShortNames& shown) {
   const std::string_view text = KindTextOf(part.kind).text;
   if (part.name.empty()) return std::string(text);
   return fmt::format("{}{}{}", text, text.empty() ? "" : " ", shown(part.name));
 }
 
-std::optional<std::string> CriticalPathSentence(const Report& report, const ShortNames& shown) {
+std::optional<std::string> CriticalPathSentence(const Report& report, const model::ShortNames& shown) {
   const CriticalPathLine* longest = nullptr;
   for (const CriticalPathLine& path : report.critical_paths)
     if (!path.slow && !path.parts.empty() &&

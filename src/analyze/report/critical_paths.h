@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "analyze/report.h"
-#include "analyze/report/short_names.h"
+#include "model/short_names.h"
 
 namespace gpusonde::analyze {
 
@@ -19,9 +19,9 @@ inline constexpr std::array<std::string_view, 8> kPathColumns = {
 std::array<int64_t, kPathColumns.size()> PathColumnsOf(const CriticalPathLine& path);
 
 // "kernel gemm", "host in operator aten::item".
-std::string PathPartText(const CriticalPathLine::Part& part, const ShortNames& shown);
+std::string PathPartText(const CriticalPathLine::Part& part, const model::ShortNames& shown);
 
 // What the typical step of the rank with the longest typical step spends most on.
-std::optional<std::string> CriticalPathSentence(const Report& report, const ShortNames& shown);
+std::optional<std::string> CriticalPathSentence(const Report& report, const model::ShortNames& shown);
 
 }  // namespace gpusonde::analyze

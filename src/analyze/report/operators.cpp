@@ -19,7 +19,7 @@ int64_t GpuTime(const Report& report) {
   return all_ns;
 }
 
-std::string KernelsText(const OperatorLine& line, const ShortNames& shown, size_t max) {
+std::string KernelsText(const OperatorLine& line, const model::ShortNames& shown, size_t max) {
   std::string text;
   for (size_t i = 0; i < std::min(max, line.kernels.size()); ++i)
     text += fmt::format("{}{} {}", text.empty() ? "" : ", ", shown(line.kernels[i].name),

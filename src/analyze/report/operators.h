@@ -6,7 +6,7 @@
 #include <string>
 
 #include "analyze/report.h"
-#include "analyze/report/short_names.h"
+#include "model/short_names.h"
 
 namespace gpusonde::analyze {
 
@@ -15,6 +15,6 @@ int64_t GpuTime(const Report& report);
 
 // The kernels that took most, at most so many, by their share of the operator's time: "gemm 80.0 %, softmax
 // 12.0 %".
-std::string KernelsText(const OperatorLine& line, const ShortNames& shown, size_t max);
+std::string KernelsText(const OperatorLine& line, const model::ShortNames& shown, size_t max);
 
 }  // namespace gpusonde::analyze

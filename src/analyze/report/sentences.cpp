@@ -27,7 +27,7 @@ constexpr size_t kRanksTold = 4;
 
 class SentenceWriter {
  public:
-  SentenceWriter(const Report& report, const ShortNames& shown) : report_(report), shown_(shown) {}
+  SentenceWriter(const Report& report, const model::ShortNames& shown) : report_(report), shown_(shown) {}
 
   ReportSentences Write() {
     std::vector<std::string>& overview = sentences_.overview;
@@ -220,7 +220,7 @@ class SentenceWriter {
   }
 
   const Report& report_;
-  const ShortNames& shown_;
+  const model::ShortNames& shown_;
   ReportSentences sentences_;
 };
 
@@ -241,7 +241,7 @@ std::string PlaceText(const AdviceLine::Place& place, const Report& report) {
                      is_kineto ? "µs" : "ns", Time(place.end_ns - place.begin_ns));
 }
 
-AdviceSentences SentencesOf(const AdviceLine& advice, const Report& report, const ShortNames& shown) {
+AdviceSentences SentencesOf(const AdviceLine& advice, const Report& report, const model::ShortNames& shown) {
   AdviceSentences text;
   std::string ranks = "all ranks";
   if (advice.rank.has_value()) {
@@ -263,7 +263,7 @@ AdviceSentences SentencesOf(const AdviceLine& advice, const Report& report, cons
 
 double Strength(const KernelMetricLine& line) { return std::abs(line.correlation_within_shape.value_or(0)); }
 
-ReportSentences SentencesOf(const Report& report, const ShortNames& shown) {
+ReportSentences SentencesOf(const Report& report, const model::ShortNames& shown) {
   return SentenceWriter(report, shown).Write();
 }
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "analyze/report.h"
-#include "analyze/report/short_names.h"
+#include "model/short_names.h"
 
 namespace gpusonde::analyze {
 
@@ -29,14 +29,14 @@ struct AdviceSentences {
   std::string evidence;  // names, and times in the traces' own clocks as they write them; may be empty
 };
 
-AdviceSentences SentencesOf(const AdviceLine& advice, const Report& report, const ShortNames& shown);
+AdviceSentences SentencesOf(const AdviceLine& advice, const Report& report, const model::ShortNames& shown);
 
-ReportSentences SentencesOf(const Report& report, const ShortNames& shown);
+ReportSentences SentencesOf(const Report& report, const model::ShortNames& shown);
 
 // "rank0.json from 12 to 15 µs (3 µs)": times as the trace writes them, Kineto's in µs, the others in ns.
 std::string PlaceText(const AdviceLine::Place& place, const Report& report);
 
-// The names of kernels and calls, for ShortNames.
+// The names of kernels and calls, for model::ShortNames.
 std::vector<std::string_view> NamesIn(const Report& report);
 
 // How strongly a metric correlates with the durations of launches of one shape, 0 to 1.

@@ -61,7 +61,7 @@ std::optional<std::string> StepsSentence(const Report& report) {
   return text + ".";
 }
 
-std::optional<Finding> SlowestStep(const Report& report, const ShortNames& shown) {
+std::optional<Finding> SlowestStep(const Report& report, const model::ShortNames& shown) {
   const auto worst = std::ranges::max_element(report.steps, {}, CostOf);
   if (worst == report.steps.end() || worst->slowest.empty()) return std::nullopt;
   const StepsLine::Slow& slow = worst->slowest.front();

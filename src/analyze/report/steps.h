@@ -6,7 +6,7 @@
 
 #include "analyze/report.h"
 #include "analyze/report/sentences.h"
-#include "analyze/report/short_names.h"
+#include "model/short_names.h"
 
 // What a report says of steps.
 namespace gpusonde::analyze {
@@ -15,6 +15,6 @@ namespace gpusonde::analyze {
 std::optional<std::string> StepsSentence(const Report& report);
 
 // The rank whose slow steps cost most: the slowest of them beside a typical one.
-std::optional<Finding> SlowestStep(const Report& report, const ShortNames& shown);
+std::optional<Finding> SlowestStep(const Report& report, const model::ShortNames& shown);
 
 }  // namespace gpusonde::analyze

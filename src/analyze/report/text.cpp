@@ -16,11 +16,11 @@
 #include "analyze/report/operators.h"
 #include "analyze/report/quantities.h"
 #include "analyze/report/sentences.h"
-#include "analyze/report/short_names.h"
 #include "base/counted.h"
 #include "base/printable.h"
 #include "base/saturated.h"
 #include "importers/trace.h"
+#include "model/short_names.h"
 
 namespace gpusonde::analyze {
 namespace {
@@ -322,7 +322,7 @@ class TextWriter {
   }
 
   const Report& report_;
-  ShortNames shown_;
+  model::ShortNames shown_;
   std::string out_;
 };
 

@@ -13,7 +13,7 @@ namespace {
 
 constexpr size_t kMaxPathParts = 10;
 
-void WritePath(HtmlWriter& html, const CriticalPathLine& path, const ShortNames& shown) {
+void WritePath(HtmlWriter& html, const CriticalPathLine& path, const model::ShortNames& shown) {
   const size_t rows = std::min(path.parts.size(), kMaxPathParts);
   html.Table(fmt::format("Largest parts of the path of step {} of rank {}", path.number, path.rank),
              {"part", "#time", "#share", "#times"});
@@ -31,7 +31,7 @@ void WritePath(HtmlWriter& html, const CriticalPathLine& path, const ShortNames&
 
 }  // namespace
 
-void WriteCriticalPaths(HtmlWriter& html, const Report& report, const ShortNames& shown) {
+void WriteCriticalPaths(HtmlWriter& html, const Report& report, const model::ShortNames& shown) {
   if (report.critical_paths.empty()) return;
   html.Section(
       "Critical paths",

@@ -18,7 +18,7 @@ constexpr size_t kDistributions = 12;
 
 }  // namespace
 
-void WriteKernels(HtmlWriter& html, const Report& report, const ShortNames& shown) {
+void WriteKernels(HtmlWriter& html, const Report& report, const model::ShortNames& shown) {
   if (report.kernels.empty()) return;
   html.Section("Kernels");
   int64_t whole_ns = 0;
@@ -58,7 +58,7 @@ void WriteKernels(HtmlWriter& html, const Report& report, const ShortNames& show
   html.EndSection();
 }
 
-void WriteVariability(HtmlWriter& html, const Report& report, const ShortNames& shown) {
+void WriteVariability(HtmlWriter& html, const Report& report, const model::ShortNames& shown) {
   if (report.variability.empty()) return;
   html.Section(
       "Which kernels vary",
@@ -95,7 +95,7 @@ void WriteVariability(HtmlWriter& html, const Report& report, const ShortNames& 
   html.EndSection();
 }
 
-void WriteCopyEffects(HtmlWriter& html, const Report& report, const ShortNames& shown) {
+void WriteCopyEffects(HtmlWriter& html, const Report& report, const model::ShortNames& shown) {
   if (report.copy_effects.empty()) return;
   html.Section("Kernels beside and right after copies",
                "How much longer kernels take than the same ones without a copy, with the 95 % interval: an "

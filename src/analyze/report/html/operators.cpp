@@ -14,7 +14,7 @@
 namespace gpusonde::analyze {
 namespace {
 
-void WriteKind(HtmlWriter& html, const Report& report, const ShortNames& shown, std::string_view kind,
+void WriteKind(HtmlWriter& html, const Report& report, const model::ShortNames& shown, std::string_view kind,
                std::string_view caption) {
   std::vector<const OperatorLine*> lines;
   for (const OperatorLine& line : report.operators)
@@ -42,7 +42,7 @@ void WriteKind(HtmlWriter& html, const Report& report, const ShortNames& shown, 
 
 }  // namespace
 
-void WriteOperators(HtmlWriter& html, const Report& report, const ShortNames& shown) {
+void WriteOperators(HtmlWriter& html, const Report& report, const model::ShortNames& shown) {
   if (report.operators.empty()) return;
   html.Section(
       "Operators",
@@ -54,7 +54,7 @@ void WriteOperators(HtmlWriter& html, const Report& report, const ShortNames& sh
   html.EndSection();
 }
 
-void WriteWaves(HtmlWriter& html, const Report& report, const ShortNames& shown) {
+void WriteWaves(HtmlWriter& html, const Report& report, const model::ShortNames& shown) {
   if (report.waves.empty()) return;
   html.Section("Last waves of blocks",
                "Blocks run in waves of as many as fit on the device; what the last wave lacks is lost, at "
@@ -81,7 +81,7 @@ void WriteWaves(HtmlWriter& html, const Report& report, const ShortNames& shown)
   html.EndSection();
 }
 
-void WriteSequences(HtmlWriter& html, const Report& report, const ShortNames& shown) {
+void WriteSequences(HtmlWriter& html, const Report& report, const model::ShortNames& shown) {
   if (report.sequences.empty()) return;
   html.Section(
       "Sequences of kernels",

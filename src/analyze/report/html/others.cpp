@@ -13,7 +13,7 @@ namespace gpusonde::analyze {
 namespace {
 
 void WriteDurations(HtmlWriter& html, std::string_view title, const std::vector<DurationLine>& lines,
-                    const ShortNames& shown) {
+                    const model::ShortNames& shown) {
   if (lines.empty()) return;
   html.Section(title);
   const size_t rows = std::min(lines.size(), kMaxRows);
@@ -84,7 +84,7 @@ void WriteBandwidth(HtmlWriter& html, const Report& report) {
   html.EndSection();
 }
 
-void WriteMetrics(HtmlWriter& html, const Report& report, const ShortNames& shown) {
+void WriteMetrics(HtmlWriter& html, const Report& report, const model::ShortNames& shown) {
   std::vector<const KernelMetricLine*> varying;
   for (const KernelMetricLine& line : report.kernel_metrics)
     if (line.stddev > 0) varying.push_back(&line);
@@ -169,7 +169,7 @@ void WriteJob(HtmlWriter& html, const Report& report) {
   }
 }
 
-void WriteOthers(HtmlWriter& html, const Report& report, const ShortNames& shown) {
+void WriteOthers(HtmlWriter& html, const Report& report, const model::ShortNames& shown) {
   WriteDurations(html, "CUDA graphs traced as a whole", report.graphs, shown);
   if (!report.communication.empty()) {
     html.Section("Communication kernels", "Kernels that count as communication.");

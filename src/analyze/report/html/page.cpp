@@ -12,9 +12,9 @@
 #include "analyze/report/html/writer.h"
 #include "analyze/report/quantities.h"
 #include "analyze/report/sentences.h"
-#include "analyze/report/short_names.h"
 #include "base/counted.h"
 #include "base/printable.h"
+#include "model/short_names.h"
 
 namespace gpusonde::analyze {
 namespace {
@@ -57,7 +57,7 @@ void WriteSentences(HtmlWriter& html, const ReportSentences& sentences) {
   html.EndSection();
 }
 
-void WriteAdvice(HtmlWriter& html, const Report& report, const ShortNames& shown) {
+void WriteAdvice(HtmlWriter& html, const Report& report, const model::ShortNames& shown) {
   if (report.advice.empty()) return;
   html.Section("Advice", "What may be done, by what it may gain at most; gains of different rules overlap.");
   html.Table("Advice by gain", {"#gain, at most", "#of the span", "advice"});
@@ -112,7 +112,7 @@ void WriteTraces(HtmlWriter& html, const Report& report) {
 }
 
 // The whole names of kernels that the page shortens.
-void WriteNames(HtmlWriter& html, const Report& report, const ShortNames& shown) {
+void WriteNames(HtmlWriter& html, const Report& report, const model::ShortNames& shown) {
   std::map<std::string, std::string_view> whole;
   const auto add = [&](const auto& lines) {
     for (size_t i = 0; i < std::min(lines.size(), kMaxRows); ++i)
@@ -138,7 +138,7 @@ void WriteNames(HtmlWriter& html, const Report& report, const ShortNames& shown)
 }  // namespace
 
 std::string ToHtml(const Report& report) {
-  const ShortNames shown(NamesIn(report));
+  const model::ShortNames shown(NamesIn(report));
   HtmlWriter html;
   html.BeginPage(TitleOf(report), fmt::format("Analysis by gpusonde of {}.",
                                               Counted(static_cast<int64_t>(report.traces.size()), "trace")));

@@ -5,7 +5,7 @@
 
 #include "analyze/report.h"
 #include "analyze/report/html/writer.h"
-#include "analyze/report/short_names.h"
+#include "model/short_names.h"
 
 // The sections of the page. Each writes nothing if the report has nothing of it, and a bounded number of
 // rows.
@@ -19,23 +19,23 @@ void WriteRanks(HtmlWriter& html, const Report& report);
 void WriteHeatMap(HtmlWriter& html, const Report& report);
 
 // Typical steps of each rank, and the slowest.
-void WriteSteps(HtmlWriter& html, const Report& report, const ShortNames& shown);
+void WriteSteps(HtmlWriter& html, const Report& report, const model::ShortNames& shown);
 
 // What steps wait for.
-void WriteCriticalPaths(HtmlWriter& html, const Report& report, const ShortNames& shown);
+void WriteCriticalPaths(HtmlWriter& html, const Report& report, const model::ShortNames& shown);
 
 // Kernels by time, with the distributions of their durations.
-void WriteKernels(HtmlWriter& html, const Report& report, const ShortNames& shown);
+void WriteKernels(HtmlWriter& html, const Report& report, const model::ShortNames& shown);
 // GPU work by what launched it.
-void WriteOperators(HtmlWriter& html, const Report& report, const ShortNames& shown);
-void WriteWaves(HtmlWriter& html, const Report& report, const ShortNames& shown);
+void WriteOperators(HtmlWriter& html, const Report& report, const model::ShortNames& shown);
+void WriteWaves(HtmlWriter& html, const Report& report, const model::ShortNames& shown);
 // Sequences of kernels that repeat.
-void WriteSequences(HtmlWriter& html, const Report& report, const ShortNames& shown);
-void WriteVariability(HtmlWriter& html, const Report& report, const ShortNames& shown);
-void WriteCopyEffects(HtmlWriter& html, const Report& report, const ShortNames& shown);
+void WriteSequences(HtmlWriter& html, const Report& report, const model::ShortNames& shown);
+void WriteVariability(HtmlWriter& html, const Report& report, const model::ShortNames& shown);
+void WriteCopyEffects(HtmlWriter& html, const Report& report, const model::ShortNames& shown);
 // Slow ranks, unusual windows, collectives.
 void WriteJob(HtmlWriter& html, const Report& report);
 // Graphs, communication, copies, sets, calls, metrics.
-void WriteOthers(HtmlWriter& html, const Report& report, const ShortNames& shown);
+void WriteOthers(HtmlWriter& html, const Report& report, const model::ShortNames& shown);
 
 }  // namespace gpusonde::analyze

@@ -33,7 +33,7 @@ void WriteTypical(HtmlWriter& html, const Report& report) {
   html.EndTable(report.steps.size() - rows);
 }
 
-void WriteSlowest(HtmlWriter& html, const Report& report, const ShortNames& shown) {
+void WriteSlowest(HtmlWriter& html, const Report& report, const model::ShortNames& shown) {
   size_t slow = 0;
   for (const StepsLine& line : report.steps) slow += line.slowest.size();
   if (slow == 0) return;
@@ -63,7 +63,7 @@ void WriteSlowest(HtmlWriter& html, const Report& report, const ShortNames& show
 
 }  // namespace
 
-void WriteSteps(HtmlWriter& html, const Report& report, const ShortNames& shown) {
+void WriteSteps(HtmlWriter& html, const Report& report, const model::ShortNames& shown) {
   if (report.steps.empty()) return;
   html.Section(
       "Steps",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyze/report/short_names.h"
+#include "model/short_names.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 
 #include "base/utf8.h"
 
-namespace gpusonde::analyze {
+namespace gpusonde::model {
 namespace {
 
 TEST(ShortNames, ALongNameKeepsItsBeginningAndEnd) {
@@ -89,6 +89,15 @@ TEST(ShortNames, KeepTheirBeginningBesideTwoDifferences) {
   EXPECT_EQ(shown.size(), names.size());
 }
 
+TEST(ShortNames, KeepToANarrowWidth) {
+  const std::string a = "void at::native::elementwise_kernel<(int)128, at::native::AddFunctor<float> >(int)";
+  const std::string b = "void at::native::elementwise_kernel<(int)128, at::native::silu_kernel>(int)";
+  const ShortNames shorten({a, b}, 28);
+  EXPECT_EQ(shorten(a), "elementwise…AddFunctor<floa…");
+  EXPECT_EQ(shorten(b), "elementwise…8, silu_kernel>");
+  EXPECT_EQ(shorten("gelu"), "gelu");
+}
+
 TEST(ShortNames, CharactersStayWhole) {
   const auto name = [](const std::string& middle) {
     std::string text;
@@ -105,4 +114,4 @@ TEST(ShortNames, CharactersStayWhole) {
 }
 
 }  // namespace
-}  // namespace gpusonde::analyze
+}  // namespace gpusonde::model

@@ -2,22 +2,24 @@
 #pragma once
 
 #include <cstddef>
-#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
-namespace gpusonde::analyze {
+namespace gpusonde::model {
 
-// Shortens names for terminals: escaped as in base/printable.h, at most 70 characters. A longer name of C++
-// first loses what tells little (CondensedName), if that leaves it different from the others. If it still is
-// too long, it keeps its beginning and end or, if several names would then look the same (instances of one
-// template differ in the middle), its beginning and the parts that distinguish them.
+// Shortens names for a line of text: escaped as in base/printable.h, at most `width` bytes and a few for
+// ellipses. A longer name of C++ first loses what tells little (CondensedName), if that leaves it different
+// from the others. If it still is too long, it keeps its beginning and end or, if others begin alike
+// (instances of one template differ in the middle), its beginning and the parts that distinguish them.
+// Thread-safe.
 class ShortNames {
  public:
+  static constexpr size_t kWidth = 70;
+
   // The names that are shown together. They must outlive this object.
-  explicit ShortNames(const std::vector<std::string_view>& names);
+  explicit ShortNames(const std::vector<std::string_view>& names, size_t width = kWidth);
   // One of those names, shortened; any other name is not distinguished from them.
   std::string operator()(std::string_view name) const;
 
@@ -26,10 +28,9 @@ class ShortNames {
     std::string text;
     std::vector<size_t> differences;  // where they are, at most two
   };
-  static std::string Shorten(const Shown& shown);
-  // Finds the differences of names.
-  static void Disambiguate(std::span<Shown* const> names);
+  std::string Shorten(const Shown& shown) const;
 
+  size_t width_;
   std::unordered_map<std::string_view, Shown> shown_;
 };
 
@@ -38,4 +39,4 @@ class ShortNames {
 // "void at::native::elementwise_kernel<(int)128, at::native::AddFunctor<c10::Half> >(int, T3)".
 std::string CondensedName(std::string_view name);
 
-}  // namespace gpusonde::analyze
+}  // namespace gpusonde::model

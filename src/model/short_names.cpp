@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyze/report/short_names.h"
+#include "model/short_names.h"
 
 #include <algorithm>
 #include <cctype>
@@ -8,16 +8,8 @@
 
 #include "base/printable.h"
 
-namespace gpusonde::analyze {
+namespace gpusonde::model {
 namespace {
-
-constexpr size_t kNameWidth = 70;
-constexpr size_t kTail = 24;
-constexpr size_t kHead = kNameWidth - kTail - 1;
-// For names that must be distinguished: the length of their common head, and the context before the
-// difference.
-constexpr size_t kShortHead = 32;
-constexpr size_t kContext = 12;
 
 // The first character boundary at or after `at`.
 size_t CharacterAt(std::string_view text, size_t at) {
@@ -30,30 +22,40 @@ std::string_view Slice(std::string_view text, size_t begin, size_t end) {
   return text.substr(begin, CharacterAt(text, end) - begin);
 }
 
-std::string HeadAndTail(const std::string& text) {
-  if (text.size() <= kNameWidth) return text;
-  return std::string(Slice(text, 0, kHead)) + "…" +
-         std::string(Slice(text, text.size() - kTail, text.size()));
+// Shares of the width: of the end where nothing else needs it, and of the beginning of names that begin
+// alike.
+size_t TailOf(size_t width) { return width / 3; }
+size_t HeadOf(size_t width) { return width - TailOf(width) - 1; }
+size_t ShortHeadOf(size_t width) { return width * 2 / 5; }
+
+std::string HeadAndTail(const std::string& text, size_t width) {
+  if (text.size() <= width) return text;
+  return std::string(Slice(text, 0, HeadOf(width))) + "…" +
+         std::string(Slice(text, text.size() - TailOf(width), text.size()));
 }
 
-// `width` bytes around a place, little of it before the place, with dots for what is cut.
-std::string Around(const std::string& text, size_t place, size_t width) {
-  const size_t begin =
-      std::min(place - std::min(place, kContext), text.size() - std::min(text.size(), width));
+bool IsIdentifier(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
+
+// `width` bytes from the beginning of the word at a place, with dots for what is cut.
+std::string From(const std::string& text, size_t place, size_t width) {
+  size_t begin = place;
+  while (begin > 0 && place - begin < width / 3 && IsIdentifier(text[begin - 1])) --begin;
+  begin = std::min(begin, text.size() - std::min(text.size(), width));
   const size_t end = std::min(text.size(), begin + width);
   return (begin > 0 ? "…" : "") + std::string(Slice(text, begin, end)) + (end < text.size() ? "…" : "");
 }
 
 // The head and the surroundings of one or two places.
-std::string Around(const std::string& text, const std::vector<size_t>& places) {
+std::string Around(const std::string& text, const std::vector<size_t>& places, size_t width) {
   const auto [first, second] = std::ranges::minmax(places);
-  const bool together = second - first < kNameWidth - kShortHead - kContext;
-  if (together && second < kNameWidth - kContext) return Around(text, 0, kNameWidth - 1);
-  if (together)
-    return std::string(Slice(text, 0, kShortHead)) + Around(text, first, kNameWidth - kShortHead - 2);
-  constexpr size_t kThird = (kNameWidth - 3) / 3;
-  std::string all = (first < kThird ? "" : std::string(Slice(text, 0, kThird))) +
-                    Around(text, first, first < kThird ? 2 * kThird : kThird) + Around(text, second, kThird);
+  const size_t head = ShortHeadOf(width);
+  if (second < head + width / 3) return From(text, 0, width - 1);
+  if (second - first < width / 3)
+    return std::string(Slice(text, 0, head)) + From(text, first, width - head - 2);
+  const size_t third = (width - 3) / 3;
+  std::string all = first < third ? From(text, 0, 2 * third)
+                                  : std::string(Slice(text, 0, third)) + From(text, first, third);
+  all += From(text, second, third);
   const size_t twice = all.find("……");
   if (twice != std::string::npos) all.erase(twice, std::string_view("…").size());
   return all;
@@ -62,8 +64,6 @@ std::string Around(const std::string& text, const std::vector<size_t>& places) {
 size_t CommonBeginning(std::string_view a, std::string_view b) {
   return static_cast<size_t>(std::ranges::mismatch(a, b).in1 - a.begin());
 }
-
-bool IsIdentifier(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
 // "void f<int>" of "void f<int>(int*, T1) [clone .kd]".
 std::string_view WithoutSignature(std::string_view name) {
@@ -116,6 +116,22 @@ size_t CastIn(std::string_view text) {
   return next == '-' || std::isdigit(static_cast<unsigned char>(next)) != 0 ? end + 1 : 0;
 }
 
+struct Named {
+  std::string_view text;
+  std::vector<size_t>* differences;
+};
+
+// Adds to each name where it differs from the most similar other one.
+void Disambiguate(std::vector<Named>& names) {
+  std::ranges::sort(names, {}, &Named::text);
+  for (size_t i = 0; i < names.size(); ++i) {
+    size_t common = 0;
+    if (i > 0) common = CommonBeginning(names[i].text, names[i - 1].text);
+    if (i + 1 < names.size()) common = std::max(common, CommonBeginning(names[i].text, names[i + 1].text));
+    names[i].differences->push_back(common);
+  }
+}
+
 }  // namespace
 
 std::string CondensedName(std::string_view name) {
@@ -131,44 +147,34 @@ std::string CondensedName(std::string_view name) {
   return text;
 }
 
-ShortNames::ShortNames(const std::vector<std::string_view>& names) {
+ShortNames::ShortNames(const std::vector<std::string_view>& names, size_t width) : width_(width) {
   std::map<std::string, std::vector<std::string_view>> condensed;
   for (const std::string_view name : names)
     if (shown_.try_emplace(name, Printable(name)).second)
-      condensed[name.size() > kNameWidth ? Printable(CondensedName(name)) : Printable(name)].push_back(name);
+      condensed[name.size() > width_ ? Printable(CondensedName(name)) : Printable(name)].push_back(name);
   for (const auto& [text, same] : condensed)
     if (same.size() == 1) shown_.at(same.front()).text = text;
   // Names with the same beginning are distinguished, and those that look the same even so a second time.
   for (const bool by_beginning : {true, false}) {
-    std::map<std::string, std::vector<Shown*>> alike;
+    std::map<std::string, std::vector<Named>> alike;
     for (auto& [name, shown] : shown_)
-      if (shown.text.size() > kNameWidth)
-        alike[by_beginning ? shown.text.substr(0, kHead - kContext) : Shorten(shown)].push_back(&shown);
+      if (shown.text.size() > width_)
+        alike[by_beginning ? shown.text.substr(0, ShortHeadOf(width_)) : Shorten(shown)].emplace_back(
+            shown.text, &shown.differences);
     for (auto& [text, group] : alike)
-      if (group.size() > 1) {
-        std::ranges::sort(group, {}, &Shown::text);
-        Disambiguate(group);
-      }
+      if (group.size() > 1) Disambiguate(group);
   }
 }
 
-void ShortNames::Disambiguate(std::span<Shown* const> names) {
-  for (size_t i = 0; i < names.size(); ++i) {
-    size_t common = 0;  // with its most similar neighbour
-    if (i > 0) common = CommonBeginning(names[i]->text, names[i - 1]->text);
-    if (i + 1 < names.size()) common = std::max(common, CommonBeginning(names[i]->text, names[i + 1]->text));
-    names[i]->differences.push_back(common);
-  }
-}
-
-std::string ShortNames::Shorten(const Shown& shown) {
-  return shown.differences.empty() ? HeadAndTail(shown.text) : Around(shown.text, shown.differences);
+std::string ShortNames::Shorten(const Shown& shown) const {
+  return shown.differences.empty() ? HeadAndTail(shown.text, width_)
+                                   : Around(shown.text, shown.differences, width_);
 }
 
 std::string ShortNames::operator()(std::string_view name) const {
   const auto found = shown_.find(name);
   if (found != shown_.end()) return Shorten(found->second);
-  return HeadAndTail(Printable(name.size() > kNameWidth ? CondensedName(name) : name));
+  return HeadAndTail(Printable(name.size() > width_ ? CondensedName(name) : name), width_);
 }
 
-}  // namespace gpusonde::analyze
+}  // namespace gpusonde::model
