@@ -11,9 +11,11 @@
 namespace gpusonde::exporters {
 namespace {
 
-// Code that came with Python or was installed into it; users can rarely change it.
+// Code that came with Python or was installed into it; users can rarely change it. PyTorch's traces name
+// files from the folder on that they are imported from.
 bool IsLibrary(const std::string& file) {
-  return file.starts_with("<") || file.find("/site-packages/") != std::string::npos ||
+  return file.starts_with("<") || file.starts_with("torch/") ||
+         file.find("/site-packages/") != std::string::npos ||
          file.find("/dist-packages/") != std::string::npos || file.find("/lib/python3") != std::string::npos;
 }
 
@@ -30,8 +32,12 @@ bool IsInterpreter(const model::Profile& profile, const model::Profile::Location
 }
 
 // The GPU's driver and libraries, and our injected library: every launch passes through them, so they explain
-// none.
-bool IsGpuRuntime(const model::Profile& profile, const model::Profile::Location& location) {
+// none. In traces their calls are known by name only.
+bool IsGpuRuntime(const model::Profile& profile, const model::Profile::Location& location,
+                  std::string_view function) {
+  if (location.binary < 0 && location.kind == model::FrameKind::kNative)
+    return function.starts_with("cuda") || function.starts_with("hip") ||
+           (function.size() > 2 && function.starts_with("cu") && function[2] >= 'A' && function[2] <= 'Z');
   return IsIn(profile, location,
               {"libcuda.so", "libcudart.so", "libcupti.so", "libnvidia-", "libgpusonde-inject"});
 }
@@ -52,11 +58,10 @@ enum class Rank : uint8_t { kNone, kSystemFunction, kFunction, kLine, kPythonLib
 Rank RankOf(const model::Profile& profile, const model::Profile::Location& location,
             const model::Profile::Line& line) {
   using enum model::FrameKind;
-  if (line.function < 0 || location.kind == kGpu || location.kind == kKernel ||
-      IsGpuRuntime(profile, location))
-    return Rank::kNone;
+  if (line.function < 0 || location.kind == kGpu || location.kind == kKernel) return Rank::kNone;
   const model::Profile::Function& function = profile.functions[static_cast<size_t>(line.function)];
-  if (line.line == 0 || function.file.empty()) {
+  if (IsGpuRuntime(profile, location, function.name)) return Rank::kNone;
+  if (function.file.empty() || (line.line == 0 && location.kind != kPython)) {
     if (location.kind == kUnknown || function.name.starts_with('['))  // a range of a stripped file
       return Rank::kNone;
     return IsSystemLibrary(profile, location) || IsGoRuntime(function) ? Rank::kSystemFunction
@@ -70,10 +75,11 @@ Rank RankOf(const model::Profile& profile, const model::Profile::Location& locat
 std::string NameOf(const model::Profile& profile, const model::Profile::Location& location,
                    const model::Profile::Line& line) {
   const model::Profile::Function& function = profile.functions[static_cast<size_t>(line.function)];
-  if (line.line > 0 && !function.file.empty()) {
+  if (!function.file.empty() && (line.line > 0 || location.kind == model::FrameKind::kPython)) {
     // The name of a Python module ends with its file, which is already shown.
     const std::string& name = function.system_name == "<module>" ? function.system_name : function.name;
-    return fmt::format("{}:{} {}", function.file.substr(function.file.rfind('/') + 1), line.line, name);
+    const std::string_view file = std::string_view(function.file).substr(function.file.rfind('/') + 1);
+    return line.line > 0 ? fmt::format("{}:{} {}", file, line.line, name) : fmt::format("{} {}", file, name);
   }
   if (location.binary < 0) return function.name;
   return fmt::format("{} ({})", function.name, profile.binaries[static_cast<size_t>(location.binary)].name);

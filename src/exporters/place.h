@@ -12,7 +12,9 @@ namespace gpusonde::exporters {
 
 // A frame of a stack that has a name.
 struct Place {
-  std::string name;    // "train.py:41 load_batch"; "load_batch (libtrain.so)" without its line
+  // "train.py:41 load_batch"; without its line "load_batch (libtrain.so)", or "train.py load_batch" in
+  // Python.
+  std::string name;
   std::string called;  // the nearest frame above it that is not the interpreter's; may be empty
 };
 

@@ -45,6 +45,25 @@ TEST(PlaceOf, GpuTimeOfAGoProgramIsNotItsRuntimes) {
   EXPECT_EQ(PlaceOf(profile, {0})->name, "asm_amd64.s:41 runtime.asmcgocall.abi0") << "better than nothing";
 }
 
+// PyTorch's profiler names calls without a library, and Python functions by their file and first line.
+TEST(PlaceOf, GpuTimeOfATraceIsThePythonFunctionsOrTheOperators) {
+  using enum model::FrameKind;
+  model::Profile profile;
+  profile.functions = {{.name = "gemm"},
+                       {.name = "cudaLaunchKernelExC"},
+                       {.name = "aten::addmm"},
+                       {.name = "<built-in function linear>"},
+                       {.name = "forward", .file = "torch/nn/modules/linear.py"},
+                       {.name = "forward", .file = "transformers/models/qwen2/modeling_qwen2.py"}};
+  profile.locations = {{.kind = kGpu, .lines = {{0, 0}}},    {.kind = kNative, .lines = {{1, 0}}},
+                       {.kind = kNative, .lines = {{2, 0}}}, {.kind = kPython, .lines = {{3, 0}}},
+                       {.kind = kPython, .lines = {{4, 0}}}, {.kind = kPython, .lines = {{5, 0}}}};
+  EXPECT_EQ(PlaceOf(profile, {0, 1, 2, 3, 4, 5})->name, "modeling_qwen2.py forward");
+  EXPECT_EQ(PlaceOf(profile, {0, 1, 2, 3, 4})->name, "linear.py forward");
+  EXPECT_EQ(PlaceOf(profile, {0, 1, 2})->name, "aten::addmm") << "without with_stack";
+  EXPECT_FALSE(PlaceOf(profile, {0, 1}).has_value());
+}
+
 TEST(PlaceOf, APythonModulesFileIsNamedOnce) {
   model::Profile profile;
   profile.functions = {{.name = "<module> train.py", .system_name = "<module>", .file = "/home/a/train.py"}};
