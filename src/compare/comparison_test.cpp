@@ -542,7 +542,7 @@ TEST(CompareText, ComparesKindsOfWorkWhereKernelsHaveOtherNames) {
   b.kernels["Cijk_1"] = b.kernels["other_kernel0"];
   const std::string text = ToText(CompareTwo(std::move(a), std::move(b), {}));
   EXPECT_THAT(text, HasSubstr("- 100 % of the kernel time is in kernels that only one side has."));
-  EXPECT_THAT(text, ContainsRegex("- matrix products: .* instead of "));
+  EXPECT_THAT(text, ContainsRegex("- Matrix products: .* instead of "));
 }
 
 TEST(CompareText, BeginsWithWhatChanged) {
@@ -551,6 +551,22 @@ TEST(CompareText, BeginsWithWhatChanged) {
   EXPECT_THAT(text, ContainsRegex("- kernel19 takes (9[5-9]|10[0-5])\\.[0-9] % longer per launch"));
   EXPECT_THAT(text, Not(HasSubstr("- kernel18")));
   EXPECT_LT(text.find("- kernel19"), text.find("A: made"));
+}
+
+// Of which the difference is mostly that of the number of launches.
+TEST(CompareText, ChangesComeByWhatTheyCost) {
+  Comparison comparison = CompareTwo(Make({}, 1), Make({}, 2), {});
+  ASSERT_GE(comparison.kernels.size(), 2u);
+  const std::string often = comparison.kernels[0].line.name, slow = comparison.kernels[1].line.name;
+  for (size_t i = 0; i < 2; ++i) {
+    KernelLine& kernel = comparison.kernels[i];
+    kernel.change = Change::kSlower;
+    kernel.duration = Ratio{.ratio = 1.5};
+    kernel.slower_ns = i == 0 ? 1e6 : 2e6;
+  }
+  const std::string text = ToText(comparison);
+  ASSERT_THAT(text, HasSubstr("- " + often + " takes"));
+  EXPECT_LT(text.find("- " + slow + " takes"), text.find("- " + often + " takes"));
 }
 
 TEST(CompareText, NamesAreEscaped) {

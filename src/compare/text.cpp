@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cmath>
+#include <functional>
 #include <iterator>
 #include <span>
 #include <string>
@@ -41,6 +43,11 @@ std::string Percent(double ratio) {
 
 std::string Interval(const Ratio& ratio) {
   return fmt::format("95 % interval: {} to {}", Percent(ratio.low), Percent(ratio.high));
+}
+
+std::string Capitalized(std::string text) {
+  if (!text.empty()) text.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(text.front())));
+  return text;
 }
 
 // The change that would be found in kernels with nine tenths of the time of those that are tested.
@@ -145,24 +152,23 @@ class TextWriter {
   }
 
   void ChangedKernels(const std::vector<KernelLine>& lines, std::string_view what) {
-    size_t sentences = 0, others = 0;
+    std::vector<const KernelLine*> changed;
+    for (const KernelLine& kernel : lines)
+      if (kernel.change != Change::kNone && kernel.change != Change::kOnlyInA &&
+          kernel.change != Change::kOnlyInB)
+        changed.push_back(&kernel);
+    std::ranges::stable_sort(changed, std::greater<>(),
+                             [](const KernelLine* kernel) { return std::abs(CostOf(*kernel)); });
+    const size_t sentences = std::min(changed.size(), kSentencesOfKernels);
+    for (const KernelLine* kernel : std::span(changed).first(sentences))
+      Print("- {}{} {}: {}.", what == "phase" ? "Phase " : "", shown_(kernel->line.name),
+            WhatChanged(*kernel, what == "phase"), Difference(CostOf(*kernel)));
     double others_ns = 0;
-    for (const KernelLine& kernel : lines) {
-      if (kernel.change == Change::kNone || kernel.change == Change::kOnlyInA ||
-          kernel.change == Change::kOnlyInB)
-        continue;
-      if (sentences == kSentencesOfKernels) {
-        ++others;
-        others_ns += CostOf(kernel);
-        continue;
-      }
-      ++sentences;
-      Print("- {}{} {}: {}.", what == "phase" ? "Phase " : "", shown_(kernel.line.name),
-            WhatChanged(kernel, what == "phase"), Difference(CostOf(kernel)));
-    }
-    if (others > 0)
+    for (const KernelLine* kernel : std::span(changed).subspan(sentences)) others_ns += CostOf(*kernel);
+    if (changed.size() > sentences)
       Print("- {} changed too: {} in total.",
-            Counted(static_cast<int64_t>(others), "more " + std::string(what)), Difference(others_ns));
+            Counted(static_cast<int64_t>(changed.size() - sentences), "more " + std::string(what)),
+            Difference(others_ns));
   }
 
   static std::string WhatChanged(const KernelLine& kernel, bool phase) {
@@ -202,7 +208,7 @@ class TextWriter {
           100 * unmatched_ns / all_ns);
     for (const Line& kind :
          std::span(comparison_.kinds).first(std::min(comparison_.kinds.size(), kKindsShown)))
-      Print("- {}: {} instead of {}, {}.", kind.name, Time(kind.b_ns), Time(kind.a_ns),
+      Print("- {}: {} instead of {}, {}.", Capitalized(kind.name), Time(kind.b_ns), Time(kind.a_ns),
             Difference(kind.more_ns()));
   }
 
