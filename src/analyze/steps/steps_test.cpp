@@ -206,6 +206,7 @@ TEST_F(StepTimesTest, SlowStepsNameWhatTookLonger) {
 TEST_F(StepTimesTest, WithoutLaunchesThereAreOnlyTheHostsTimes) {
   TraceState state;
   state.Name("gemm");
+  state.Name("ncclDevKernel_AllReduce");
   const uint32_t label = state.Label("ProfilerStep#0");
   for (importers::Range& range : ranges_) range.label = label;
   state.Gpu(events_);
