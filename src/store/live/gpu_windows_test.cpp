@@ -27,6 +27,7 @@
 #include "model/tables/sources.h"
 #include "model/tables/stacks.h"
 #include "store/live/live_store.h"
+#include "store/memory_limit.h"
 #include "store/queries/gpu_query.h"
 #include "store/queries/usage_query.h"
 #include "store/recordings/recording.h"
@@ -396,6 +397,59 @@ TEST_F(GpuWindows, UntrustedTimesAreNotFollowed) {
   EXPECT_LE(live_->gpu_windows().to_ns, EpochNow());
   EXPECT_GT(live_->gpu_windows().to_ns, EpochNow() - 3 * kMinute);
   EXPECT_LT(Number("SELECT count(*) FROM device_windows"), 20'000);
+}
+
+// A minute in which one program launched as often as it could, and another replayed a graph.
+std::vector<model::KernelPack> BusyMinute(int64_t minute_ns, int64_t kernels_a_second) {
+  std::vector<model::KernelPack> packs;
+  for (int64_t second = 0; second < 60; ++second)
+    for (const bool graph : {false, true}) {
+      model::KernelPack& pack = packs.emplace_back();
+      pack.process = {5, 1};
+      pack.device = {6, 0};
+      pack.session = 1;
+      pack.name = "kernel";
+      pack.start_ns = minute_ns + second * kSecond;
+      pack.end_ns = pack.start_ns + kSecond;
+      pack.count = graph ? 10 : kernels_a_second;
+      pack.duration_ns = pack.count;
+      for (int64_t i = 0; i < pack.count; ++i) {
+        pack.offsets_ns.push_back(i * kSecond / pack.count);
+        pack.durations_ns.push_back(1);
+        pack.correlations.push_back(second * kernels_a_second + i);
+        if (graph) pack.graph_nodes.push_back(3);
+      }
+    }
+  return packs;
+}
+
+// The memory limit of stores that are opened while it lives.
+class MemoryLimited {
+ public:
+  explicit MemoryLimited(int64_t bytes) { SetMemoryLimit(bytes); }
+  ~MemoryLimited() { SetMemoryLimit(0); }
+  MemoryLimited(const MemoryLimited&) = delete;
+  MemoryLimited& operator=(const MemoryLimited&) = delete;
+};
+
+// Else `up` would never start again after a minute whose sums need more memory than there is.
+TEST_F(GpuWindows, AreMissingWhereTheyDontFitIntoMemoryAndTheRestStillOpens) {
+  CommitNames(kMidnightNs);
+  Commit(kMidnightNs, {RowsOf(model::kKernelPacks, BusyMinute(kMidnightNs, 13'000))}, {});
+  live_.reset();
+  {
+    const MemoryLimited limited(int64_t{24} << 20);
+    Reopen();
+    ASSERT_NE(live_, nullptr);
+    CommitLaunches(kMidnightNs, {kMidnightNs + 2 * kMinute});
+    EXPECT_LT(live_->gpu_windows().to_ns, kMidnightNs + kMinute);
+    Reopen();
+    ASSERT_NE(live_, nullptr);
+    EXPECT_LT(live_->gpu_windows().to_ns, kMidnightNs + kMinute);
+    EXPECT_EQ(Number("SELECT count(*) FROM kernel_packs"), 121);
+  }
+  Reopen();
+  EXPECT_GE(live_->gpu_windows().to_ns, kMidnightNs + kMinute);
 }
 
 TEST_F(GpuWindows, GoWithTheirDay) {

@@ -118,8 +118,15 @@ Status LiveStore::OpenFiles() {
   TRY(RefreshViews());
   TRY(LoadCommitted());
   const std::vector<std::string> catalogs = Catalogs(days_);
-  TRY(samples_->Load(writer(), catalogs));
-  return work_->Load(writer(), catalogs);
+  // A minute with very much work needs more memory than there is. Its rows can be read without sums, and the
+  // next append tries to sum them again.
+  for (Rollup* rollup : {samples_.get(), work_.get()}) {
+    const Status summed = rollup->Load(writer(), catalogs);
+    if (summed.has_value()) continue;
+    if (summed.error().code != ErrorCode::kUnavailable) return summed;
+    LogWarn("{} are not summed yet: {}", rollup->name(), summed.error().message);
+  }
+  return {};
 }
 
 // Passes on what became of a write. A failure that leaves DuckDB's memory in doubt retires it.
