@@ -22,7 +22,7 @@ constexpr int64_t kCorrelationReachNs = 60 * kNanosPerSecond;
 // The node of a graph that ran is a clone of one in the graph before, and so on back to the one that was
 // captured or made, which has the stack. Sessions only grow: a node is looked for in its own and older ones.
 constexpr std::string_view kSumsSql = R"(
-  WITH RECURSIVE work AS NOT MATERIALIZED (SELECT * FROM {work}),
+  WITH RECURSIVE work AS {kept} (SELECT * FROM {work}),
   calls AS (
     SELECT process, session, correlation, start_ns, tid, stack, probability FROM {tables}api_calls
     WHERE stack IS NOT NULL AND probability > 0 AND probability <= 1 AND start_ns >= ? AND start_ns < ?
@@ -131,7 +131,10 @@ SqlPart SumsOfWork(const model::Selection& selection, const TimeRange& range, Sk
                    const std::string& tables) {
   const SqlPart work = GpuWork(selection, range, WorkIn::kStartsIn, Packs::kGraphs, tables);
   const TimeRange calls = LaunchReach(range);
+  // The work of a live store's minute is little but in packs, whose lists are large and would be read by each
+  // part of the statement at once: that takes more memory than it has.
   SqlPart sums{fmt::format(kSumsSql, fmt::arg("work", work.text), fmt::arg("tables", tables),
+                           fmt::arg("kept", sketches == Sketches::kYes ? "MATERIALIZED" : "NOT MATERIALIZED"),
                            fmt::arg("reach", kCorrelationReachNs),
                            fmt::arg("counted", sketches == Sketches::kYes ? kSketchedSql : kCountedSql)),
                work.parameters};
