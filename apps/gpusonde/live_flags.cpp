@@ -122,7 +122,9 @@ Status RunAgent(agent::LiveAgent& agent, const LiveFlags& flags, const std::func
 
 Status MakeFolder(const std::string& path) {
   if (::mkdir(path.c_str(), 0700) == 0 || errno == EEXIST) return {};
-  return Fail(ErrnoError(errno, "make the folder " + path));
+  Error error = ErrnoError(errno, "make the folder " + path);
+  error.message += "; make it, or name another with --state";
+  return Fail(std::move(error));
 }
 
 }  // namespace gpusonde::app

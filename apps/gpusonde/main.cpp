@@ -5,9 +5,12 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "base/version.h"
 #include "command.h"
+#include "messages.h"
 #include "store/memory_limit.h"
 #include "usage.h"
 #include "values.h"
@@ -34,27 +37,40 @@ int Main(int argc, char** argv) {
   app.set_version_flag("--version", std::string(kVersion), "Show the version");
   app.set_help_flag("-h,--help", "Show this help");
   app.formatter(HelpFormatter());
+  app.footer(
+      "Begin with:\n"
+      "  gpusonde doctor                             what works on this machine\n"
+      "  gpusonde record -- python3 train.py         profile a program into run.sonde\n"
+      "  gpusonde view run.sonde                     look at it\n"
+      "  gpusonde analyze trace.json.gz              findings in a trace of PyTorch or Nsight Systems\n"
+      "  sudo gpusonde up                            profile the machine all the time\n"
+      "`gpusonde COMMAND --help` explains a command.");
   app.require_subcommand(0, 1);  // with (1, 1), CLI11 would report a missing command before a parse error
   int exit_status = kExitOk;
   app.fallthrough();  // so that --memory-limit-mb may follow the command too
   app.add_option_function<double>(
          "--memory-limit-mb",
          [](const double& megabytes) { store::SetMemoryLimit(static_cast<int64_t>(megabytes * 1e6)); },
-         "Memory limit of the database; more spills to temporary files [an eighth of the machine's memory, "
-         "at "
-         "most 2 GB; "
-         "up: 128 MiB]")
-      ->check(Number("megabytes", 128, 1e9));
-  AddCommands(app, argc > 1 ? argv[1] : "", exit_status);
+         "Memory limit of the database, of every command; more spills to temporary files [an eighth of the "
+         "machine's memory, at most 2 GB; up, and serve for each host: 134]")
+      ->check(Number("MB", 128, 1e9));
+  // "help COMMAND" is "COMMAND --help".
+  std::vector<std::string> words(argv + 1, argv + argc);
+  if (!words.empty() && words.front() == "help") {
+    words.erase(words.begin());
+    words.emplace_back("--help");
+  }
+  AddCommands(app, words.empty() ? "" : words.front(), exit_status);
   try {
-    app.parse(argc, argv);
+    std::ranges::reverse(words);  // as CLI11 takes them
+    app.parse(std::move(words));
   } catch (const CLI::Success& done) {  // --help, --version
     return app.exit(done);
   } catch (const CLI::ParseError& error) {
     return WrongUsage(ExplainUsage(app, error));
   }
   if (app.get_subcommands().empty()) return WrongUsage(ListCommands(app));
-  return exit_status;
+  return FinishOutput(app.get_subcommands().front()->get_name(), exit_status);
 }
 
 }  // namespace

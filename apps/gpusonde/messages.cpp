@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <string>
 
@@ -37,6 +38,13 @@ void PrintError(std::string_view command, const Error& error) { Print(command, e
 int ExitStatusOf(std::string_view command, const Status& done) {
   if (done.has_value()) return kExitOk;
   PrintError(command, done.error());
+  return kExitFailed;
+}
+
+int FinishOutput(std::string_view command, int status) {
+  const bool failed = std::fflush(stdout) != 0 || std::ferror(stdout) != 0;
+  if (!failed || errno == EPIPE || status != kExitOk) return status;
+  PrintError(command, ErrnoError(errno, "write to standard output"));
   return kExitFailed;
 }
 

@@ -15,6 +15,11 @@ void PrintError(std::string_view command, const Error& error);
 // The exit status of a command that ended so; prints an error.
 int ExitStatusOf(std::string_view command, const Status& done);
 
+// The exit status of a command that printed to standard output: `status`, unless it is kExitOk and not all
+// could be written, as on a full disk; then it prints an error and is kExitFailed. A closed pipe is no error:
+// whoever read it had enough.
+int FinishOutput(std::string_view command, int status);
+
 // Prints a message that is not an error, in the same format.
 void PrintNotice(std::string_view command, std::string_view message);
 

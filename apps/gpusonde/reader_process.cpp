@@ -106,8 +106,7 @@ SandboxGrants GrantsOf(const ReaderProcess& reader, const std::string& spill) {
   if (!spill.empty()) ::setenv("TMPDIR", spill.c_str(), 1);
   std::set_new_handler(OnNoMemory);
   EnterSandbox(GrantsOf(reader, spill));
-  const int status = reader.work();
-  std::fflush(nullptr);
+  const int status = FinishOutput(reader.command, reader.work());
   std::_Exit(status);
 }
 

@@ -2,6 +2,7 @@
 #include "usage.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -26,10 +27,14 @@ size_t HelpWidth() {
   return width == 0 ? kMaxHelpWidth : std::min(width, kMaxHelpWidth);
 }
 
+// The text of an option whose own name says how often it may be given, as "FILE... SQL".
+constexpr std::string_view kNamesAll = " ";
+
 // The name of an option's value. CLI11 gives "TEXT:text|json": its own type name, then the validator's label.
 std::string ValueName(const CLI::Option& option) {
   std::string name = option.get_type_name();
   if (const size_t colon = name.find(':'); colon != std::string::npos) name.erase(0, colon + 1);
+  if (name.starts_with("SIZE [")) return "SIZE";  // with all of its units
   return name == "INT" || name == "UINT" || name == "FLOAT" ? "N" : name;
 }
 
@@ -41,6 +46,11 @@ std::string FullName(const CLI::App& command) {
 
 class Formatter : public CLI::Formatter {
  public:
+  Formatter() {
+    label("Positionals", "Arguments");
+    label("Subcommands", "Commands");
+  }
+
   std::string make_option(const CLI::Option* option, bool is_positional) const override {
     return Entry(make_option_name(option, is_positional) + make_option_opts(option),
                  make_option_desc(option));
@@ -66,13 +76,16 @@ class Formatter : public CLI::Formatter {
     std::string usage = fmt::format("Usage: {} [OPTIONS]", FullName(*app));
     for (const CLI::Option* option :
          app->get_options([](const CLI::Option* each) { return each->get_positional(); }))
-      usage += " " + make_option_usage(option);
+      usage +=
+          " " + (option->get_option_text() == kNamesAll ? option->get_name(true) : make_option_usage(option));
     if (!app->get_subcommands({}).empty()) usage += " COMMAND";
     return Wrap(usage, HelpWidth(), 7) + "\n";
   }
 
   std::string make_footer(const CLI::App* app) const override {
-    const std::string text = CLI::Formatter::make_footer(app);
+    std::string text = CLI::Formatter::make_footer(app);
+    text.erase(0, std::min(text.find_first_not_of('\n'), text.size()));
+    if (!text.empty()) text.insert(0, "\n");
     return Terminal::Of(STDOUT_FILENO).width == 0 ? text : Wrap(text, HelpWidth(), 4);
   }
 
@@ -157,8 +170,11 @@ std::string ExplainExtras(const CLI::App& command, const std::vector<std::string
 
 std::string Explain(const CLI::App& app, const CLI::App& command, const CLI::ParseError& error) {
   const std::vector<std::string> extras = app.remaining(true);
-  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr && !extras.empty())
+  // A wrong command also leaves out the one that is required.
+  const bool no_command = command.get_require_subcommand_min() > 0 && command.get_subcommands().empty();
+  if ((no_command || dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) && !extras.empty())
     return ExplainExtras(command, extras);
+  if (no_command) return fmt::format("no command was given: {}", fmt::join(CommandNames(command), ", "));
   std::string text = error.what();
   if (dynamic_cast<const CLI::RequiredError*>(&error) == nullptr) return text;
   const CLI::Option* missing = command.get_option_no_throw(text.substr(0, text.find(' ')));

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/counted.h"
 #include "base/fd.h"
 #include "doctor/probes.h"
 #include "sources/cupti/gpu_events.h"
@@ -75,10 +76,9 @@ Finding ProbeGpuProcesses(const Settings&) {
   const std::string ours = library.has_value() ? ReadFile(*library).value_or(std::string()) : std::string();
   Seen seen;
   for (const int32_t pid : proc::ListProcesses()) Look(pid, ours, seen);
-  const std::string unreadable =
-      seen.unreadable == 0
-          ? ""
-          : fmt::format(" ({} processes of other users can't be inspected)", seen.unreadable);
+  const std::string unreadable = seen.unreadable == 0 ? ""
+                                                      : fmt::format(" ({} of other users can't be inspected)",
+                                                                    Counted(seen.unreadable, "process"));
   if (!seen.older.empty())
     return Fails(fmt::format("another version of libgpusonde-inject.so is loaded in {}{}", Join(seen.older),
                              unreadable),

@@ -8,9 +8,11 @@
 #include <map>
 #include <ranges>
 #include <set>
+#include <span>
 
 #include "base/counted.h"
 #include "base/printable.h"
+#include "base/shell_word.h"
 #include "model/helper_threads.h"
 
 namespace gpusonde::exporters {
@@ -20,6 +22,7 @@ constexpr size_t kLines = 10;
 constexpr size_t kHottest = 4;
 constexpr size_t kHottestKernels = 3;
 constexpr size_t kBusiest = 4;
+constexpr size_t kPoorer = 3;
 constexpr size_t kMaxNameCharacters = 60;
 
 // By (name, where).
@@ -104,8 +107,20 @@ std::pair<std::string, std::string> SelfOf(const model::Profile& profile, int32_
 // The worst incident, one line.
 std::string Slow(const SummaryFacts& facts) {
   const size_t more = facts.incidents.size() - 1;
-  return fmt::format("slow      {}{}\n", Printable(facts.incidents.front()),
-                     more == 0 ? "" : fmt::format("  (and {} more: gpusonde diagnose {})", more, facts.path));
+  return fmt::format(
+      "slow      {}{}\n", Printable(facts.incidents.front()),
+      more == 0 ? "" : fmt::format("  (and {} more: gpusonde diagnose {})", more, ShellWord(facts.path)));
+}
+
+// What has less detail than it could have, one line. There are many reasons, most of them of a few frames.
+std::string Poorer(const std::vector<std::string>& reasons) {
+  const size_t shown = std::min(reasons.size(), kPoorer);
+  return fmt::format(
+      "detail    missing: {}{}\n", fmt::join(std::span(reasons).first(shown), "; "),
+      reasons.size() > shown
+          ? fmt::format("; and {} (table drops)",
+                        Counted(std::ssize(reasons) - static_cast<int64_t>(shown), "lesser reason"))
+          : "");
 }
 
 }  // namespace
@@ -165,8 +180,8 @@ std::string Summarise(const model::Profile& profile, const SummaryFacts& facts) 
   }
   text += facts.lost.empty() ? "complete  nothing was dropped\n"
                              : fmt::format("dropped   {}\n", fmt::join(facts.lost, "; "));
-  if (!facts.poorer.empty()) text += fmt::format("unnamed   {}\n", fmt::join(facts.poorer, "; "));
-  text += fmt::format("next      gpusonde view {}\n", facts.path);
+  if (!facts.poorer.empty()) text += Poorer(facts.poorer);
+  text += fmt::format("next      gpusonde view {}\n", ShellWord(facts.path));
   return text;
 }
 

@@ -59,6 +59,21 @@ TEST(Summarise, HasTenLinesAtMostAndEndsWithTheNextCommand) {
   EXPECT_TRUE(text.ends_with("next      gpusonde view run.sonde\n"));
 }
 
+TEST(Summarise, NamesThreeReasonsForMissingDetailAndCountsTheOthers) {
+  SummaryFacts facts = Facts();
+  facts.poorer = {"frames without a name (3)", "b (2)", "c (1)"};
+  EXPECT_THAT(Summarise(TwoFunctions(), facts),
+              HasSubstr("detail    missing: frames without a name (3); b (2); c (1)\n"));
+  facts.poorer.insert(facts.poorer.end(), {"d (1)", "e (1)"});
+  EXPECT_THAT(Summarise(TwoFunctions(), facts), HasSubstr("c (1); and 2 lesser reasons (table drops)\n"));
+}
+
+TEST(Summarise, TheNextCommandCanBeCopied) {
+  SummaryFacts facts = Facts();
+  facts.path = "my run.sonde";
+  EXPECT_TRUE(Summarise(TwoFunctions(), facts).ends_with("next      gpusonde view 'my run.sonde'\n"));
+}
+
 TEST(Summarise, FramesOfAFileWithoutSymbolsAreOneLine) {
   model::Profile profile = TwoFunctions();
   for (int64_t address : {0x100, 0x200, 0x300}) {

@@ -127,7 +127,7 @@ int RunAnalyze(AnalyzeOptions& options) {
 
 void AddAnalyze(CLI::App& app, int& exit_status) {
   auto options = std::make_shared<AnalyzeOptions>();
-  CLI::App* command = app.add_subcommand("analyze", "Summarise the kernels and copies of GPU traces");
+  CLI::App* command = app.add_subcommand("analyze", "Find what took the time in GPU traces, and give advice");
   command->footer(kAnalyzeFooter);
   CLI::Option* const traces = command->add_option("TRACE", options->traces, "Traces to analyse together");
   command->add_option("--format", options->format, "text, json or html")

@@ -126,13 +126,11 @@ void AddDiagnose(CLI::App& app, int& exit_status) {
       "Recorder\n"
       "  gpusonde diagnose --server https://gpusonde.example:7171 --token-file token\n"
       "                                              incidents of all hosts of a `gpusonde serve`\n\n"
-      "gpusonde finds steps in the GPU work of a program; the first twenty set the baseline. "
-      "docs/diagnose.md "
+      "gpusonde finds steps in the GPU work of a program and compares them with its clean ones. "
+      "docs/diagnose.md\n"
       "describes the signals it uses and what each cause means.");
-  command
-      ->add_option("FILE...", options->files,
-                   "recordings or traces, read as one; or dumps of PyTorch's Flight Recorder")
-      ->option_text(" ");
+  command->add_option("FILE", options->files,
+                      "recordings or traces, read as one; or dumps of PyTorch's Flight Recorder");
   command
       ->add_option("--format", options->format,
                    "text, json, or for each incident a line of JSON with the quantities that its cause is "

@@ -64,6 +64,8 @@ int ImportApart(const ImportCommand& options) {
   std::error_code ignored;
   if (std::filesystem::is_directory(options.output, ignored))
     return failed({ErrorCode::kInvalidArgument, options.output + " is a folder; give a file name"});
+  if (const Status named = store::CheckRecordingName(options.output); !named.has_value())
+    return failed(named.error());
   if (const Status free = CheckReplaceable(options.output); !free.has_value()) return failed(free.error());
   const std::filesystem::path folder = std::filesystem::path(options.output).parent_path();
   return RunReader({.command = "import",

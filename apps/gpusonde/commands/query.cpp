@@ -3,9 +3,15 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <cctype>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -52,6 +58,17 @@ struct QueryOptions {
 store::RowFormat FormatOf(const std::string& name) {
   if (name == "json") return store::RowFormat::kJson;
   return name == "csv" ? store::RowFormat::kCsv : store::RowFormat::kText;
+}
+
+// Whether this word was probably meant as the first of a statement without quotes.
+bool BeginsSql(const std::string& word) {
+  std::string lower = word;
+  for (char& character : lower)
+    character = static_cast<char>(std::tolower(static_cast<unsigned char>(character)));
+  constexpr std::array<std::string_view, 5> kFirstWords = {"select", "with", "show", "describe", "from"};
+  std::error_code ignored;
+  return std::ranges::find(kFirstWords, lower) != kFirstWords.end() &&
+         !std::filesystem::exists(word, ignored);
 }
 
 Status Print(store::Rows& rows, const std::string& format) {
@@ -130,6 +147,9 @@ void AddQuery(CLI::App& app, int& exit_status) {
     if (options->files_and_sql.size() < 2)
       throw CLI::ValidationError("give recordings followed by one SQL statement; quote SQL that has spaces");
     const std::vector<std::string> files(options->files_and_sql.begin(), options->files_and_sql.end() - 1);
+    if (const auto word = std::ranges::find_if(files, BeginsSql); word != files.end())
+      throw CLI::ValidationError(
+          fmt::format("{} is no file, but seems to begin the SQL; quote SQL that has spaces", *word));
     exit_status = RunReader({.command = "query", .files = files, .work = [&] {
                                return ExitStatusOf("query", Run(*options, files));
                              }});

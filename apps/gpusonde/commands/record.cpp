@@ -15,6 +15,7 @@
 #include "agent/recorder.h"
 #include "base/fd.h"
 #include "base/heap.h"
+#include "base/shell_word.h"
 #include "command.h"
 #include "exporters/summary.h"
 #include "messages.h"
@@ -108,7 +109,8 @@ Status PrintSummary(const std::string& path, int64_t uncounted_rows) {
         meaning.size() > 1 && std::isupper(static_cast<unsigned char>(meaning[1])) != 0;  // GPU
     if (!acronym && !meaning.empty())
       meaning[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(meaning[0])));
-    (drop.lost ? facts.lost : facts.poorer).push_back(fmt::format("{} {}", drop.count, meaning));
+    // "1 frames" would be wrong, so the count comes last.
+    (drop.lost ? facts.lost : facts.poorer).push_back(fmt::format("{} ({})", meaning, drop.count));
   }
   if (uncounted_rows > 0)
     facts.lost.push_back(
@@ -124,7 +126,7 @@ Status FinishRecording(const RecordOptions& options, int64_t uncounted_rows) {
     Error error = frames.error();
     error.message +=
         fmt::format("\nThe data is safe in {}; fix the problem, then run `gpusonde record --recover -o {}`",
-                    options.spool_folder(), options.output);
+                    options.spool_folder(), ShellWord(options.output));
     return Fail(std::move(error));
   }
   std::error_code failed;
@@ -173,6 +175,11 @@ Status CheckOutput(const RecordOptions& options) {
   if (std::filesystem::is_directory(options.output, ignored))
     return Fail(ErrorCode::kInvalidArgument,
                 fmt::format("-o {} is a folder; give a file name", options.output));
+  TRY(store::CheckRecordingName(options.output));
+  const std::filesystem::path folder = std::filesystem::path(options.output).parent_path();
+  if (!folder.empty() && !std::filesystem::exists(folder, ignored))
+    return Fail(ErrorCode::kNotFound, fmt::format("-o {}: the folder {} doesn't exist; make it first",
+                                                  options.output, folder.string()));
   TRY(CheckReplaceable(options.output));
   if (!std::filesystem::exists(options.spool_folder(), ignored)) return {};
   TRY(LockSpool(options));
@@ -183,7 +190,7 @@ Status CheckOutput(const RecordOptions& options) {
       fmt::format("{0} holds an unfinished recording whose recorder was killed.\n"
                   "Run `gpusonde record --recover -o {1}` to finish it, or remove the folder, or give "
                   "another -o",
-                  options.spool_folder(), options.output));
+                  options.spool_folder(), ShellWord(options.output)));
 }
 
 // Removes the empty spool that a recorder leaves when it can't start.

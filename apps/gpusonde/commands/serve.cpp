@@ -138,7 +138,9 @@ void AddServe(CLI::App& app, int& exit_status) {
       "Keeps one file per host and day under STATE/hosts; any DuckDB client can read them while gpusonde is\n"
       "stopped. docs/serve.md says how agents on other machines reach it.");
   AddListenFlags(*command, flags->protection);
-  command->get_option("--tokens")->required();
+  command->get_option("--tokens")
+      ->required()
+      ->description("File with the tokens that give access, which `gpusonde token new` adds to");
   command
       ->add_option("--tls-client-ca", flags->client_ca,
                    "PEM file with the authorities that agents need a certificate of, besides a token [none]")

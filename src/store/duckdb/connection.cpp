@@ -79,6 +79,28 @@ constexpr std::string_view kNotAllowed = "disabled by configuration";
 // How DuckDB's error begins when a query was interrupted.
 constexpr std::string_view kInterrupt = "INTERRUPT Error";
 
+// A file that another process writes.
+constexpr std::string_view kLocked = "Could not set lock";
+
+// " (PID 12)" from "Conflicting lock is held in PID 12. See also …" or "… in /bin/x (PID 12) …".
+std::string LockHolder(std::string_view message) {
+  constexpr std::string_view kPid = "PID ";
+  const size_t at = message.find(kPid);
+  if (at == std::string_view::npos) return "";
+  const std::string_view digits = message.substr(at + kPid.size());
+  return fmt::format(" (PID {})", digits.substr(0, digits.find_first_not_of("0123456789")));
+}
+
+// DuckDB's errors in the syntax show the line twice.
+std::string WithoutRepetition(std::string_view message) {
+  constexpr std::string_view kShown = "\n\nLINE ";
+  const size_t first = message.find(kShown);
+  const size_t second = first == std::string_view::npos ? first : message.find(kShown, first + 1);
+  const bool same =
+      second != std::string_view::npos && message.substr(first, second - first) == message.substr(second);
+  return std::string(message.substr(0, same ? second : message.size()));
+}
+
 // Errors that a person can mend are said without DuckDB's exception names and advice about its settings.
 std::string InOurWords(ErrorCode code, std::string_view message) {
   const std::string_view file = QuotedFile(message);
@@ -90,6 +112,11 @@ std::string InOurWords(ErrorCode code, std::string_view message) {
         "this needs more memory than the {} MB that the database may use; allow more with --memory-limit-mb, "
         "or ask about less time",
         MemoryLimit() / 1'000'000);
+  if (message.find(kLocked) != std::string_view::npos)
+    return fmt::format(
+        "in use by another process{}, as the newest file of a running `gpusonde up` is: stop it, or ask it "
+        "(`gpusonde usage --server`, `gpusonde mcp --live`)",
+        LockHolder(message));
   if (message.starts_with(kInterrupt)) return "the query was interrupted";
   if (code == ErrorCode::kCorrupt) return "damaged: what it holds can't be read as a database; copy it again";
   if (code == ErrorCode::kInternal) {
@@ -162,7 +189,7 @@ Error ErrorOf(std::string_view message) {
   // First match wins; whatever isn't here is about the SQL.
   static constexpr std::array kRules = {
       Rule{"No space left", ErrorCode::kOutOfSpace},
-      Rule{"Could not set lock", ErrorCode::kUnavailable},
+      Rule{kLocked, ErrorCode::kUnavailable},
       Rule{"Permission denied", ErrorCode::kPermissionDenied},
       Rule{kNotAllowed, ErrorCode::kPermissionDenied},
       Rule{"Out of Memory Error", ErrorCode::kUnavailable},
@@ -175,7 +202,7 @@ Error ErrorOf(std::string_view message) {
   };
   for (const Rule& rule : kRules)
     if (message.find(rule.part) != std::string_view::npos) return {rule.code, InOurWords(rule.code, message)};
-  return {ErrorCode::kInvalidArgument, std::string(message)};
+  return {ErrorCode::kInvalidArgument, WithoutRepetition(message)};
 }
 
 std::string QuoteText(std::string_view text) { return Quote(text, '\''); }

@@ -18,6 +18,7 @@
 #include "base/utf8.h"
 #include "model/schema.h"
 #include "store/duckdb/schema.h"
+#include "store/recordings/recording.h"
 
 namespace gpusonde::store {
 namespace {
@@ -224,6 +225,7 @@ Result<std::shared_ptr<duckdb::Instance>> OpenForReading(const std::vector<std::
   // Neither the files nor the SQL of a query can be trusted: they reach these files and nothing else, from
   // before the first byte is read.
   std::string allowed;
+  for (const std::string& path : paths) TRY(CheckRecordingName(path));
   for (const std::string& path : paths)
     for (const char* suffix : {"", ".wal"})
       allowed += fmt::format("{}{}", allowed.empty() ? "" : ", ", duckdb::QuoteText(path + suffix));

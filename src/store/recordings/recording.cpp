@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "base/fd.h"
+#include "base/utf8.h"
 #include "model/schema.h"
 #include "spool/spool.h"
 #include "store/duckdb/appender.h"
@@ -207,6 +208,13 @@ Result<std::unique_ptr<Store>> CreateRecording(const std::string& path) {
 }
 
 Result<std::unique_ptr<Store>> CreateInMemory() { return CreateStore(":memory:", {}); }
+
+Status CheckRecordingName(const std::string& path) {
+  if (IsUtf8(path)) return {};
+  return Fail(
+      ErrorCode::kInvalidArgument,
+      fmt::format("{}: the name is not UTF-8, which the database needs; choose another", ToUtf8(path)));
+}
 
 Status LoadDatabase() {
   TRY(duckdb::LoadLibrary());

@@ -45,11 +45,15 @@ Result<std::unique_ptr<Store>> CreateInMemory();
 // Loads DuckDB's library, for a process that is about to drop its access to files. Errors: kUnavailable.
 Status LoadDatabase();
 
+// DuckDB takes only UTF-8 as the name of a file. Checked before a recording begins, as it is written at its
+// end. Errors: kInvalidArgument.
+Status CheckRecordingName(const std::string& path);
+
 // Opens recordings read-only as one store; the tables of several files are read as one. Those of each file
 // alone are in the catalogs recording0, recording1, …; their rows are numbered from 0 as `rowid`.
 // Errors, each naming the file: kNotFound, kPermissionDenied; kCorrupt for a truncated file or one
 // that is no recording (the message says what it appears to be); kTooNew; kUnavailable when another process
-// is writing it.
+// is writing it; kInvalidArgument for a name that is not UTF-8.
 Result<std::unique_ptr<Store>> OpenRecordings(const std::vector<std::string>& paths);
 
 }  // namespace gpusonde::store

@@ -392,5 +392,12 @@ TEST_F(Recording, OfSevenHundredThousandProcessesIsFinishedAndAskedWithin128MiB)
             std::to_string(kProcesses));
 }
 
+TEST(OpenRecordings, RefusesANameThatIsNotUtf8AndSaysSo) {
+  const auto opened = OpenRecordings({"run\xff.sonde"});
+  ASSERT_FALSE(opened.has_value());
+  EXPECT_EQ(opened.error().code, ErrorCode::kInvalidArgument);
+  EXPECT_THAT(opened.error().message, testing::HasSubstr("run\uFFFD.sonde: the name is not UTF-8"));
+}
+
 }  // namespace
 }  // namespace gpusonde::store
