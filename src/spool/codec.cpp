@@ -19,42 +19,21 @@ static_assert(std::endian::native == std::endian::little, "columns are encoded a
 
 constexpr uint8_t kCodecVersion = 1;
 
-// Streams pieces into zstd, so that a batch isn't copied before it is compressed.
-class Compressor {
+// Collects the encoded batch.
+class Buffer {
  public:
-  Compressor(size_t content_bytes, int level)
-      : context_(ZSTD_createCCtx(), &ZSTD_freeCCtx), output_(ZSTD_compressBound(content_bytes)) {
-    ZSTD_CCtx_setParameter(context_.get(), ZSTD_c_compressionLevel, level);
-    ZSTD_CCtx_setPledgedSrcSize(context_.get(), content_bytes);
+  explicit Buffer(size_t bytes) { bytes_.reserve(bytes); }
+  void Put(const void* data, size_t size) {
+    const auto* first = static_cast<const std::byte*>(data);
+    bytes_.insert(bytes_.end(), first, first + size);
   }
-
-  void Put(const void* data, size_t size) { Feed({data, size, 0}, ZSTD_e_continue); }
-
-  Result<std::vector<std::byte>> Finish() {
-    Feed({nullptr, 0, 0}, ZSTD_e_end);
-    if (ZSTD_isError(status_))
-      return Fail(ErrorCode::kInternal, fmt::format("compress a batch: {}", ZSTD_getErrorName(status_)));
-    output_.resize(written_);
-    return std::move(output_);
-  }
+  const std::vector<std::byte>& bytes() const { return bytes_; }
 
  private:
-  void Feed(ZSTD_inBuffer input, ZSTD_EndDirective directive) {
-    ZSTD_outBuffer output{output_.data(), output_.size(), written_};
-    do {
-      if (ZSTD_isError(status_)) return;
-      status_ = ZSTD_compressStream2(context_.get(), &output, &input, directive);
-    } while (input.pos < input.size || (directive == ZSTD_e_end && status_ != 0));
-    written_ = output.pos;
-  }
-
-  std::unique_ptr<ZSTD_CCtx, decltype(&ZSTD_freeCCtx)> context_;
-  std::vector<std::byte> output_;
-  size_t written_ = 0;
-  size_t status_ = 0;
+  std::vector<std::byte> bytes_;
 };
 
-// Only counts the bytes, as the content size must be known before compression begins.
+// Only counts the bytes, which are bounded before anything is copied.
 class Counter {
  public:
   void Put(const void* /*data*/, size_t size) { bytes_ += size; }
@@ -161,7 +140,13 @@ bool IsKnown(model::ColumnType type) { return type <= model::ColumnType::kInt64L
 
 }  // namespace
 
-Result<std::vector<std::byte>> EncodeBatch(const model::Batch& batch, int compression_level) {
+Encoder::Encoder(int compression_level) : context_(ZSTD_createCCtx()) {
+  ZSTD_CCtx_setParameter(context_.get(), ZSTD_c_compressionLevel, compression_level);
+}
+
+void Encoder::Free::operator()(ZSTD_CCtx_s* context) const { ZSTD_freeCCtx(context); }
+
+Result<std::vector<std::byte>> Encoder::Encode(const model::Batch& batch) {
   TRY(model::Validate(batch));
   constexpr size_t kMaxNameBytes = std::numeric_limits<uint16_t>::max();
   bool names_fit = batch.table.size() <= kMaxNameBytes && batch.columns.size() <= kMaxNameBytes;
@@ -174,10 +159,18 @@ Result<std::vector<std::byte>> EncodeBatch(const model::Batch& batch, int compre
         ErrorCode::kInvalidArgument,
         fmt::format("batch of {}: {} rows in {} bytes are more than one batch may hold ({} bytes); split it",
                     batch.table.substr(0, 100), batch.rows, counter.bytes(), kMaxBatchBytes));
-  Compressor compressor(counter.bytes(), compression_level);
-  PutBatch(compressor, batch);
-  return compressor.Finish();
+  Buffer content(counter.bytes());
+  PutBatch(content, batch);
+  std::vector<std::byte> frame(ZSTD_compressBound(content.bytes().size()));
+  const size_t written = ZSTD_compress2(context_.get(), frame.data(), frame.size(), content.bytes().data(),
+                                        content.bytes().size());
+  if (ZSTD_isError(written))
+    return Fail(ErrorCode::kInternal, fmt::format("compress a batch: {}", ZSTD_getErrorName(written)));
+  frame.resize(written);
+  return frame;
 }
+
+Result<std::vector<std::byte>> EncodeBatch(const model::Batch& batch) { return Encoder().Encode(batch); }
 
 Result<model::Batch> DecodeBatch(std::span<const std::byte> bytes, size_t max_bytes) {
   ASSIGN_OR_RETURN(const std::vector<std::byte> content, Decompress(bytes, max_bytes));

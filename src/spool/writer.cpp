@@ -26,6 +26,7 @@ Result<Id128> RandomId() {
 struct Writer::State {
   std::string folder;
   Options options;
+  Encoder encoder;
   Fd lock;
   Id128 id;
   std::vector<SegmentName> segments;  // by first sequence; the last one is being written
@@ -115,6 +116,7 @@ Result<Writer> Writer::Open(const std::string& folder, Options options) {
   auto state = std::make_unique<State>();
   state->folder = folder;
   state->options = options;
+  state->encoder = Encoder(options.compression_level);
   ASSIGN_OR_RETURN(state->lock, LockFolder(folder));
   TRY(state->Begin());
   return Writer(std::move(state));
@@ -122,7 +124,7 @@ Result<Writer> Writer::Open(const std::string& folder, Options options) {
 
 Result<int64_t> Writer::Append(const model::Batch& batch) {
   State& state = *state_;
-  ASSIGN_OR_RETURN(const std::vector<std::byte> payload, EncodeBatch(batch, state.options.compression_level));
+  ASSIGN_OR_RETURN(const std::vector<std::byte> payload, state.encoder.Encode(batch));
   if (!state.segment.valid()) TRY(state.BeginSegment());
   TRY(state.CutTail());
   if (state.segment_size >= state.options.segment_bytes &&
