@@ -159,6 +159,14 @@ bool GpuRows::IsReported(const Session& session, const Launch& launch) {
   return session.reported.has_value() && !IsLater(launch.correlation, *session.reported);
 }
 
+GpuRows::Sum& GpuRows::SeenOf(Session& session, const TotalView& key) {
+  if (session.last_seen != nullptr && session.last_seen->first == key) return session.last_seen->second;
+  auto sum = session.seen.find(key);
+  if (sum == session.seen.end()) sum = session.seen.try_emplace(TotalKey(key)).first;
+  session.last_seen = &*sum;
+  return sum->second;
+}
+
 bool GpuRows::Timed(Session& session, const cupti::Activity& activity, Total::Of of, std::string_view name) {
   if (activity.start_ns == 0 || activity.end_ns < activity.start_ns) {
     drops_.Add(model::DropReason::kGpuUntimed);
@@ -167,11 +175,9 @@ bool GpuRows::Timed(Session& session, const cupti::Activity& activity, Total::Of
   if (session_number_ != session.row.session) return true;
   if (!session.reported.has_value() || IsLater(activity.correlation, *session.reported))
     session.reported = activity.correlation;
-  auto sum = session.seen.find(TotalView(of, activity.device, name));
-  if (sum == session.seen.end())
-    sum = session.seen.try_emplace({of, activity.device, std::string(name)}).first;
-  ++sum->second.count;
-  sum->second.total_ns = AddSaturated(sum->second.total_ns, activity.end_ns - activity.start_ns);
+  Sum& sum = SeenOf(session, {of, activity.device, name});
+  ++sum.count;
+  sum.total_ns = AddSaturated(sum.total_ns, activity.end_ns - activity.start_ns);
   const int64_t start_ns = Epoch(activity.start_ns);
   session.first_ns = session.first_ns == 0 ? start_ns : std::min(session.first_ns, start_ns);
   session.last_ns = std::max(session.last_ns, Epoch(activity.end_ns));

@@ -80,18 +80,20 @@ class GpuRows {
   using SeenSums = std::unordered_map<TotalKey, Sum, TotalHash, std::equal_to<>>;
   struct Session {
     model::GpuSession row;
-    std::map<uint32_t, Id128> devices;  // by ordinal
-    std::map<TotalKey, Sum> totals;     // the library's totals, without work that had no times
-    std::map<TotalKey, Sum> earlier;    // the part of the totals from before we joined the session
-    SeenSums seen;                      // sums of records that became rows
-    std::vector<Launch> launches;       // sampled calls whose work may not have been reported yet
-    std::optional<uint32_t> reported;   // the newest correlation id of a record
-    int64_t first_ns = 0;               // epoch; the start of the first activity, 0 before there is one
-    int64_t last_ns = 0;                // epoch; the end of the last activity
+    std::map<uint32_t, Id128> devices;          // by ordinal
+    std::map<TotalKey, Sum> totals;             // the library's totals, without work that had no times
+    std::map<TotalKey, Sum> earlier;            // the part of the totals from before we joined the session
+    SeenSums seen;                              // sums of records that became rows
+    SeenSums::value_type* last_seen = nullptr;  // that of the record before: work often repeats
+    std::vector<Launch> launches;               // sampled calls whose work may not have been reported yet
+    std::optional<uint32_t> reported;           // the newest correlation id of a record
+    int64_t first_ns = 0;  // epoch; the start of the first activity, 0 before there is one
+    int64_t last_ns = 0;   // epoch; the end of the last activity
   };
 
   Session& SessionOf(const Id128& process, uint32_t session);
   Id128 DeviceOf(const Session& session, uint32_t ordinal) const;
+  static Sum& SeenOf(Session& session, const TotalView& key);
   // Whether CUPTI recorded times. Adds the activity to the sums if so, and counts it as lost if not.
   bool Timed(Session& session, const cupti::Activity& activity, cupti::Total::Of of, std::string_view name);
   void WriteMissing(Session& session);

@@ -21,25 +21,20 @@ size_t KernelPacker::Hash::operator()(const Launch& launch) const {
 
 void KernelPacker::Add(const Id128& process, const Id128& device, int32_t session,
                        const cupti::Kernel& kernel, int64_t start_ns, int64_t end_ns) {
-  Launch launch{.process = process,
-                .device = device,
-                .second_ns = start_ns - start_ns % kNanosPerSecond,
-                .name = kernel.name,
-                .session = session,
-                .context = kernel.context,
-                .stream = kernel.stream,
-                .grid = {kernel.grid_x, kernel.grid_y, kernel.grid_z},
-                .block = {kernel.block_x, kernel.block_y, kernel.block_z},
-                .registers = kernel.registers,
-                .static_shared_bytes = kernel.static_shared_bytes,
-                .dynamic_shared_bytes = kernel.dynamic_shared_bytes,
-                .graph = kernel.graph_node != 0};
-  auto found = packs_.find(launch);
-  if (found == packs_.end()) {
-    launch.name = *names_.emplace(kernel.name).first;
-    found = packs_.try_emplace(launch).first;
-  }
-  model::KernelPack& pack = found->second;
+  const Launch launch{.process = process,
+                      .device = device,
+                      .second_ns = start_ns - start_ns % kNanosPerSecond,
+                      .name = kernel.name,
+                      .session = session,
+                      .context = kernel.context,
+                      .stream = kernel.stream,
+                      .grid = {kernel.grid_x, kernel.grid_y, kernel.grid_z},
+                      .block = {kernel.block_x, kernel.block_y, kernel.block_z},
+                      .registers = kernel.registers,
+                      .static_shared_bytes = kernel.static_shared_bytes,
+                      .dynamic_shared_bytes = kernel.dynamic_shared_bytes,
+                      .graph = kernel.graph_node != 0};
+  model::KernelPack& pack = PackOf(launch);
   ++pack.count;
   pack.end_ns = std::max(pack.end_ns, end_ns);
   pack.duration_ns = AddSaturated(pack.duration_ns, end_ns - start_ns);
@@ -47,6 +42,17 @@ void KernelPacker::Add(const Id128& process, const Id128& device, int32_t sessio
   pack.durations_ns.push_back(end_ns - start_ns);
   pack.correlations.push_back(kernel.correlation);
   if (launch.graph) pack.graph_nodes.push_back(static_cast<int64_t>(kernel.graph_node));
+}
+
+model::KernelPack& KernelPacker::PackOf(Launch launch) {
+  if (last_ != nullptr && last_->first == launch) return last_->second;
+  auto found = packs_.find(launch);
+  if (found == packs_.end()) {
+    launch.name = *names_.emplace(launch.name).first;
+    found = packs_.try_emplace(launch).first;
+  }
+  last_ = &*found;
+  return found->second;
 }
 
 void KernelPacker::Write(Rows& rows) {
@@ -69,6 +75,7 @@ void KernelPacker::Write(Rows& rows) {
     pack.start_ns = launch.second_ns;
     rows.kernel_packs.Append(pack);
   }
+  last_ = nullptr;
   packs_.clear();
   names_.clear();
 }

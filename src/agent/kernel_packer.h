@@ -49,7 +49,12 @@ class KernelPacker {
     size_t operator()(const Launch& launch) const;
   };
 
-  std::unordered_map<Launch, model::KernelPack, Hash> packs_;
+  using Packs = std::unordered_map<Launch, model::KernelPack, Hash>;
+
+  model::KernelPack& PackOf(Launch launch);
+
+  Packs packs_;
+  Packs::value_type* last_ = nullptr;      // of packs_, that of the kernel before: kernels often repeat
   std::unordered_set<std::string> names_;  // of packs_
 };
 
