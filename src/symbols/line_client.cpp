@@ -18,8 +18,8 @@
 namespace gpusonde::symbols {
 namespace {
 
-constexpr int64_t kLineReaderIdleNs = 10 * kNanosPerSecond;
-constexpr size_t kKeptAtOnce = 256;  // the cache reads all of a file before it adds to it
+constexpr size_t kFewQuestions = 20;  // a program that starts asks more
+constexpr size_t kKeptAtOnce = 256;   // the cache reads all of a file before it adds to it
 
 }  // namespace
 
@@ -94,7 +94,8 @@ void LineClient::Exchange(const std::function<void(const Answer&)>& visit) {
     if (!asked_.has_value()) Send();
   }
   Send();
-  if (!idle() || MonotonicNow() - std::max(asked_ns_, heard_ns_) < kLineReaderIdleNs) return;
+  if (!idle() || MonotonicNow() - std::max(asked_ns_, heard_ns_) < options_.idle_ns) return;
+  if (server_pid_ != 0) paused_until_ns_ = MonotonicNow() + options_.pause_ns;
   Stop();
   Keep();
   for (File& file : files_) file.known.reset();
@@ -103,6 +104,7 @@ void LineClient::Exchange(const std::function<void(const Answer&)>& visit) {
 void LineClient::Send() {
   if (asked_.has_value() || queue_.empty()) return;
   if (server_pid_ == 0) {
+    if (MonotonicNow() < paused_until_ns_ && waiting() <= kFewQuestions) return;
     if (const Status started = Start(); !started.has_value()) {
       LogWarn("functions have no lines: {}", started.error().message);
       options_.command.clear();
@@ -156,7 +158,8 @@ void LineClient::Keep() {
   for (File& file : files_) cache_.Add(file.id, std::exchange(file.found, {}));
 }
 
-void LineClient::Wait(int timeout_ms) const {
+void LineClient::Wait(int timeout_ms) {
+  paused_until_ns_ = 0;
   pollfd fd{.fd = socket_.get(), .events = POLLIN, .revents = 0};
   ::poll(&fd, socket_.valid() ? 1 : 0, timeout_ms);
 }

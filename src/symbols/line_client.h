@@ -19,8 +19,9 @@
 namespace gpusonde::symbols {
 
 // Asks a process of our own for source lines (symbols/line_server.h), never waiting for it. The process is
-// started with the first question, and ended when there has been none for a while, which gives memory back. A
-// file at which it dies or stays silent is not asked about again. Not thread-safe.
+// started with the first question, and ended when there has been none for a while, which gives memory back.
+// A program that runs for long still asks now and then: from then on a few questions wait for more. A file at
+// which it dies or stays silent is not asked about again. Not thread-safe.
 class LineClient {
  public:
   struct Options {
@@ -29,6 +30,11 @@ class LineClient {
     // Silence after which it is thought lost: longer than a server of debug information may take for a large
     // file.
     int64_t patience_ns = 60 * kNanosPerSecond;
+    // After so long without a question the server is ended.
+    int64_t idle_ns = 10 * kNanosPerSecond;
+    // How long a few questions then wait for more: a server that is started again reads a program's debug
+    // information anew, which takes a tenth of a second and more.
+    int64_t pause_ns = 30 * kNanosPerSecond;
     // Where lines are kept for the next time (symbols/line_cache.h); empty: nowhere.
     std::string cache_folder;
   };
@@ -64,8 +70,9 @@ class LineClient {
   // Questions not answered.
   size_t waiting() const;
 
-  // Waits until an answer arrives, `timeout_ms` at most.
-  void Wait(int timeout_ms) const;
+  // Waits until an answer arrives, `timeout_ms` at most. The next Exchange sends what has waited for more
+  // questions.
+  void Wait(int timeout_ms);
 
  private:
   struct File {
@@ -105,6 +112,7 @@ class LineClient {
   std::optional<Asked> asked_;
   int64_t asked_ns_ = 0;
   int64_t heard_ns_ = 0;
+  int64_t paused_until_ns_ = 0;  // few questions don't start the server before
 };
 
 }  // namespace gpusonde::symbols

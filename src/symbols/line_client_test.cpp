@@ -56,6 +56,44 @@ TEST(LineClient, SignalsThatEndTheAgentLeaveTheServer) {
   EXPECT_TRUE(std::filesystem::exists(folder / "lives"));
 }
 
+// A server that answers every question with no frames.
+const std::string kAnsweringServer = R"(
+import socket
+server = socket.socket(fileno=3)
+while request := server.recv(65536).decode():
+    file, *offsets = request.replace("\n", "\t").split("\t")
+    for offset in filter(None, offsets[2:]):
+        server.send(f"{file}\t0\t{offset}\n".encode())
+)";
+
+TEST(LineClient, AfterAPauseFewQuestionsWaitForMore) {
+  LineClient client({.command = {"/usr/bin/env", "python3", "-c", kAnsweringServer},
+                     .idle_ns = 0,
+                     .pause_ns = 3600 * kNanosPerSecond});
+  uint64_t offset = 0;
+  const auto ask = [&] { return client.Ask(kFile, ::getpid(), "/proc/self/exe", ++offset, OpenSelf); };
+  const auto exchange = [&](int rounds = 500) {
+    size_t answers = 0;
+    for (int round = 0; round < rounds && !client.idle(); ++round) {
+      client.Exchange([&](const LineClient::Answer&) { ++answers; });
+      ::usleep(20'000);
+    }
+    return answers;
+  };
+  ASSERT_TRUE(ask());
+  EXPECT_EQ(exchange(), 1u) << "the first is sent at once";
+  client.Exchange([](const LineClient::Answer&) {});  // ends the server
+  ASSERT_TRUE(ask());
+  EXPECT_EQ(exchange(5), 0u);
+  EXPECT_EQ(client.waiting(), 1u);
+  for (int i = 0; i < 20; ++i) ASSERT_TRUE(ask());
+  EXPECT_EQ(exchange(), 21u) << "many are sent";
+  client.Exchange([](const LineClient::Answer&) {});
+  ASSERT_TRUE(ask());
+  client.Wait(0);
+  EXPECT_EQ(exchange(), 1u) << "nobody is kept waiting for them";
+}
+
 TEST(LineClient, WithoutAServerNothingIsAsked) {
   LineClient client({.command = {}});
   EXPECT_FALSE(client.Ask(kFile, ::getpid(), "/x", 1, OpenSelf));
