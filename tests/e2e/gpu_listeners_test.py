@@ -9,13 +9,16 @@ import unittest
 
 import program
 
-ALONE = "up listens to every GPU program of the machine, and a listener that gets no CPU loses records"
+OWN_MACHINE = "up listens to every GPU program of the machine"
+WAITS = "for programs with GPU work"
+TAKES_S = 90
 LAUNCHES = program.ROOT / "tests/programs/gpu_launches.py"
 SIMGPU = program.BUILD / "bin/simgpu"
 LIBRARY = program.BUILD / "lib/libgpusonde-inject.so"
 KERNELS_A_ROUND = 153
 # A rate at which the governor does not suspend profiling.
 PAUSE_S = "0.1"
+PATIENCE_S = 120
 
 IDENTITIES = """
     SELECT count(*) AS kernels, count(*) FILTER (kernels.name = '') AS nameless,
@@ -57,12 +60,12 @@ class Listeners(program.TestCase):
 
     def stop(self, listener, how=signal.SIGINT):
         listener.send_signal(how)
-        _, errors = listener.communicate(timeout=30)
+        _, errors = listener.communicate(timeout=PATIENCE_S)
         self.assertEqual(listener.returncode, 0, errors)
         return errors
 
     def end(self, process):
-        _, errors = process.communicate(timeout=30)
+        _, errors = process.communicate(timeout=PATIENCE_S)
         self.assertEqual(process.returncode, 0, errors)
         return errors
 
