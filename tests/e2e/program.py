@@ -51,6 +51,7 @@ def new_token(tokens, name, scope):
     return done.stdout.strip()
 
 
+@functools.cache
 def can_record():
     return run("doctor", "--format", "json").returncode == 0
 
