@@ -43,6 +43,18 @@ class Debian(unittest.TestCase):
         assert done.returncode == 0, done.stderr
         return package
 
+    def newer(self, version):
+        """The package with a newer version, which takes seconds as it isn't compressed."""
+        root, package = self.folder / f"root-{version}", self.folder / f"gpusonde_{version}_amd64.deb"
+        done = run("dpkg-deb", "--raw-extract", self.package, root)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        control = root / "DEBIAN/control"
+        control.write_text(re.sub(r"^Version: .*$", f"Version: {version}", control.read_text(), flags=re.MULTILINE))
+        done = run("dpkg-deb", "--root-owner-group", "-Znone", "--build", root, package)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        shutil.rmtree(root)
+        return package
+
     def test_lintian_finds_no_error(self):
         if shutil.which("lintian") is None:
             self.skipTest("no lintian; install Debian's package lintian")
@@ -86,7 +98,7 @@ class Debian(unittest.TestCase):
         kept = root / "var/lib/gpusonde/2026-11-25.sonde"
         kept.parent.mkdir()
         kept.write_text("what up collected")
-        install(self.make("1.1"))
+        install(self.newer("1.1"))
         self.assertIn("1.1", inside("dpkg-query", "-W", "gpusonde").stdout)
         for action in ("--remove", "--purge"):
             done = inside("dpkg", action, "gpusonde")
