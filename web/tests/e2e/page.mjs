@@ -1,18 +1,78 @@
 // SPDX-License-Identifier: Apache-2.0
 
 const ROW = 18;
+const PATIENCE_MS = 20_000; // on a machine with other work; a test that passes waits for none of it
+
+// Runs in the page before its own scripts, and gives it window.settled(): resolves once the page has had nothing to do for two
+// frames, that is no frame or timeout requested and no response outstanding. The page's poll is an interval, which doesn't count.
+function countPending(patienceMs) {
+  const { fetch, requestAnimationFrame, cancelAnimationFrame, setTimeout, clearTimeout } = window;
+  const { json } = Response.prototype;
+  const frames = new Set();
+  const timeouts = new Set();
+  let responses = 0;
+  const until = async (promise) => {
+    responses++;
+    try {
+      return await promise;
+    } finally {
+      responses--;
+    }
+  };
+  window.fetch = (...request) => until(fetch(...request));
+  Response.prototype.json = function () {
+    return until(json.call(this));
+  };
+  window.requestAnimationFrame = (draw) => {
+    const id = requestAnimationFrame((now) => {
+      frames.delete(id);
+      draw(now);
+    });
+    frames.add(id);
+    return id;
+  };
+  window.cancelAnimationFrame = (id) => {
+    frames.delete(id);
+    cancelAnimationFrame(id);
+  };
+  window.setTimeout = (callback, ...more) => {
+    const id = setTimeout((...values) => {
+      timeouts.delete(id);
+      callback(...values);
+    }, ...more);
+    timeouts.add(id);
+    return id;
+  };
+  window.clearTimeout = (id) => {
+    timeouts.delete(id);
+    clearTimeout(id);
+  };
+  window.settled = async () => {
+    const deadline = performance.now() + patienceMs;
+    for (let idle = 0; idle < 2; ) {
+      await new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)));
+      const pending = `${responses} responses, ${frames.size} frames and ${timeouts.size} timeouts`;
+      idle = responses + frames.size + timeouts.size === 0 ? idle + 1 : 0;
+      if (performance.now() > deadline) throw new Error(`the page still waits for ${pending}`);
+    }
+  };
+}
 
 // The Profile page as a user operates it.
 export class Page {
+  #counting;
+
   constructor(raw, server) {
     this.raw = raw;
     this.server = server;
     this.errors = [];
-    raw.setDefaultTimeout(8000);
+    this.#counting = raw.addInitScript(countPending, PATIENCE_MS);
+    raw.setDefaultTimeout(PATIENCE_MS);
     raw.on("pageerror", (error) => this.errors.push(error.message));
   }
 
   async open(query) {
+    await this.#counting;
     await this.raw.goto(this.server.url + query);
   }
 
@@ -24,7 +84,15 @@ export class Page {
 
   // Waits for a zoom's animation and pending responses.
   async settle() {
-    await this.raw.waitForTimeout(260);
+    await this.raw.evaluate(() => window.settled());
+  }
+
+  // Waits until `holds()`, which is asked here and not in the page.
+  async until(holds, what) {
+    for (const deadline = performance.now() + PATIENCE_MS; !holds(); ) {
+      if (performance.now() > deadline) throw new Error(`no ${what}`);
+      await this.raw.waitForTimeout(20);
+    }
   }
 
   param(name) {

@@ -16,7 +16,7 @@ import { tests as usage } from "./usage.e2e.mjs";
 // A test is { name, run(page, server), scenario, query, anyServer, context }. `anyServer` marks one
 // that holds for every profile, not only the generated one: it also runs against GPUSONDE_URL.
 const DIST = fileURLToPath(new URL("../../dist/index.html", import.meta.url));
-const TIMEOUT_MS = 30_000;
+const TIMEOUT_MS = 60_000;
 
 export async function runE2e(report, only) {
   const tests = [...profile, ...gpu, ...compare, ...hosts, ...incidents, ...signIn, ...states, ...usage].filter(({ name }) => name.includes(only));

@@ -159,10 +159,12 @@ export const tests = [
       await page.ready();
       server.state.quiet = true;
       await page.raw.waitForTimeout(2500);
+      await page.settle();
       server.requests.length = 0;
       server.unchanged.length = 0;
       await page.raw.waitForTimeout(4500);
-      assert.ok(server.requests.length >= 2, `${server.requests}`);
+      await page.until(() => server.requests.length >= 2, "second poll");
+      await page.settle();
       assert.deepEqual(server.requests, server.requests.map(() => "/api/v1/overview"));
       assert.deepEqual(server.unchanged, server.requests, "and gets no data");
     },
@@ -174,9 +176,10 @@ export const tests = [
     async run(page, server) {
       await page.raw.waitForSelector(".message.empty");
       await page.raw.waitForTimeout(4500);
-      const asked = server.requests.map((request) => request.replace(/^.*v1\//, "").replace(/\?.*$/, ""));
-      assert.deepEqual([...new Set(asked)].sort(), ["devices", "incidents", "overview", "processes", "session", "strips"]);
-      assert.equal(asked.filter((endpoint) => endpoint === "processes").length, 1, "the header's choices are renewed seldom");
+      const asked = () => server.requests.map((request) => request.replace(/^.*v1\//, "").replace(/\?.*$/, ""));
+      await page.until(() => new Set(asked()).size >= 6, "request of each kind");
+      assert.deepEqual([...new Set(asked())].sort(), ["devices", "incidents", "overview", "processes", "session", "strips"]);
+      assert.equal(asked().filter((endpoint) => endpoint === "processes").length, 1, "the header's choices are renewed seldom");
     },
   },
   {
@@ -191,12 +194,12 @@ export const tests = [
         }, hidden);
       await show(true);
       await page.raw.waitForTimeout(1000);
+      await page.settle();
       server.requests.length = 0;
       await page.raw.waitForTimeout(4500);
       assert.deepEqual(server.requests, []);
       await show(false);
-      await page.raw.waitForTimeout(500);
-      assert.ok(server.requests.includes("/api/v1/overview"));
+      await page.until(() => server.requests.includes("/api/v1/overview"), "a request for the overview");
     },
   },
   {
