@@ -17,7 +17,7 @@ A case is a file `*.case` under tests/cases. Its lines:
     input:  PATH            a file or folder, from the tree's root; later lines call it {input}. With several `input:`
                             lines the case runs once with each. made/traces is a folder of small traces that
                             tests/cases/analyze/made_traces.py writes when a case first asks for it
-    exclusive: REASON       nothing else runs meanwhile, because REASON
+    exclusive: REASON       no other case runs meanwhile, because REASON; the suite `web` may (tools/test)
     timeout: SECONDS        for each run (default 60)
     run:    COMMAND         begins a step: bash runs it in an empty folder; `gpusonde` is the program under test;
                             {input}, {root} (the tree) and {tmp} (the folder) are replaced by paths, and $HOME is
