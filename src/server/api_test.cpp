@@ -386,7 +386,7 @@ TEST_F(ApiTest, SummaryHasGpuUseAndItsReason) {
   EXPECT_EQ(gpu["devices"], 1) << "an unused device doesn't count";
   EXPECT_EQ(gpu["busy_ns"], 600);
   EXPECT_EQ(gpu["observed_ns"], 1000);
-  EXPECT_EQ(gpu["busy"], "100 % gemm ← train.py:88 forward");
+  EXPECT_EQ(gpu["busy"], "100 % gemm<float> ← train.py:88 forward");
   EXPECT_EQ(gpu["idle"], "100 % of the CPU time during that was in train.py:88 load_batch → inflate");
   EXPECT_EQ(gpu["idle_cause"], "cpu");
   EXPECT_TRUE(data_.selection.while_gpu_idle) << "waits aren't read when the CPU time explains";

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/fd.h"
+#include "wire/gpu_event.h"
 
 namespace {
 
@@ -133,8 +134,11 @@ TEST(InjectLibrary, HasItsProbesWithAFiveByteNop) {
       at = description + PaddedSize(note.n_descsz);
     }
   }
-  EXPECT_THAT(probes, UnorderedElementsAre("gpusonde:state", "gpusonde:records", "gpusonde:launch",
-                                           "gpusonde:ready", "gpusonde:snapshot"));
+  std::set<std::string> expected = {"gpusonde:state", "gpusonde:records", "gpusonde:launch", "gpusonde:ready",
+                                    "gpusonde:snapshot"};
+  for (int budget = 0; budget < GPUSONDE_GPU_BUDGET_COUNT; ++budget)
+    expected.insert(fmt::format("gpusonde:budget{}", budget));
+  EXPECT_EQ(probes, expected);
 }
 
 }  // namespace
