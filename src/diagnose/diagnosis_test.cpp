@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "diagnose/explain.h"
 #include "diagnose/print.h"
 #include "diagnose/testing/world.h"
 #include "model/batch_rows.h"

@@ -55,6 +55,12 @@ class Steps {
     }
   }
 
+  CostEstimate::Interval Estimate() const { return estimate_.Estimate(); }
+  void set_cost(double cost) { cost_ = cost; }
+  // Of the window before the next sleep.
+  void LoseMiddleMark() { middle_ = {}; }
+
+ private:
   CostEstimate estimate_;
   double cost_;
   std::function<double(double)> step_ns_;
@@ -67,10 +73,10 @@ TEST(CostEstimate, KnowsNothingBeforeSixSleeps) {
   Steps program(0.02, [](double) { return 50e6; });
   program.Run(2 * kSecond, true);
   for (int i = 0; i < 5; ++i) EXPECT_TRUE(program.SleepFor(1));
-  EXPECT_FALSE(program.estimate_.Estimate().known());
-  EXPECT_EQ(program.estimate_.Estimate().high, 0);
+  EXPECT_FALSE(program.Estimate().known());
+  EXPECT_EQ(program.Estimate().high, 0);
   EXPECT_TRUE(program.SleepFor(1));
-  EXPECT_TRUE(program.estimate_.Estimate().known());
+  EXPECT_TRUE(program.Estimate().known());
 }
 
 TEST(CostEstimate, IsExactForEvenSteps) {
@@ -79,7 +85,7 @@ TEST(CostEstimate, IsExactForEvenSteps) {
       Steps program(cost, [step_ns](double) { return step_ns; });
       program.Run(2 * kSecond, true);
       for (int i = 0; i < 8; ++i) ASSERT_TRUE(program.SleepFor(1 + 0.37 * i));
-      const CostEstimate::Interval found = program.estimate_.Estimate();
+      const CostEstimate::Interval found = program.Estimate();
       EXPECT_NEAR(found.cost, cost, 1e-6) << step_ns;
       EXPECT_NEAR(found.low, cost, 1e-6);
       EXPECT_NEAR(found.high, cost, 1e-6);
@@ -98,7 +104,7 @@ TEST(CostEstimate, ContainsTheCostOfProgramsWithNoise) {
     Steps program(kCost, [&](double) { return 20e6 * noise(random); });
     program.Run(2 * kSecond, true);
     for (int i = 0; i < 24; ++i) program.SleepFor(1.1);
-    const CostEstimate::Interval found = program.estimate_.Estimate();
+    const CostEstimate::Interval found = program.Estimate();
     ASSERT_TRUE(found.known());
     if (found.low <= kCost && kCost <= found.high) ++contained;
     sum += found.cost;
@@ -114,9 +120,9 @@ TEST(CostEstimate, IsNotTakenInByAProgramThatChanges) {
   for (Steps* program : {&drifting, &jumping}) {
     program->Run(2 * kSecond, true);
     for (int i = 0; i < 24; ++i) program->SleepFor(1.1);
-    EXPECT_NEAR(program->estimate_.Estimate().cost, 0.02, 0.001);
+    EXPECT_NEAR(program->Estimate().cost, 0.02, 0.001);
   }
-  EXPECT_EQ(jumping.estimate_.Estimate().pairs, 23U) << "the sleep in which it jumped";
+  EXPECT_EQ(jumping.Estimate().pairs, 23U) << "the sleep in which it jumped";
 }
 
 // Slower for 3 s of every 7.3 s, for reasons of its own, out of step with the windows.
@@ -124,7 +130,7 @@ TEST(CostEstimate, AdmitsNotToKnowWhereTheProgramVariesByItself) {
   Steps program(0, [](double now) { return std::fmod(now, 7.3 * kSecond) < 3 * kSecond ? 11e6 : 10e6; });
   program.Run(2 * kSecond, true);
   for (int i = 0; i < 32; ++i) program.SleepFor(1.1);
-  const CostEstimate::Interval found = program.estimate_.Estimate();
+  const CostEstimate::Interval found = program.Estimate();
   EXPECT_LE(found.low, 0);
   EXPECT_GE(found.high, 0);
   EXPECT_FALSE(found.significant());
@@ -133,7 +139,7 @@ TEST(CostEstimate, AdmitsNotToKnowWhereTheProgramVariesByItself) {
 TEST(CostEstimate, LeavesOutSleepsWithoutMarks) {
   Steps program(0.02, [](double) { return 50e6; });
   program.Run(2 * kSecond, true);
-  program.middle_ = {};
+  program.LoseMiddleMark();
   EXPECT_FALSE(program.SleepFor(1)) << "none in the second half of the window before";
   CostEstimate estimate;
   EXPECT_FALSE(estimate.Add({}));
@@ -151,9 +157,9 @@ TEST(CostEstimate, FollowsAProgramThatChangesItsCost) {
   Steps program(0.02, [](double) { return 10e6; });
   program.Run(2 * kSecond, true);
   for (int i = 0; i < 10; ++i) program.SleepFor(1);
-  program.cost_ = 0.1;
+  program.set_cost(0.1);
   for (uint32_t i = 0; i < CostEstimate::kPairs + 1; ++i) program.SleepFor(1);
-  EXPECT_NEAR(program.estimate_.Estimate().low, 0.1, 0.01);
+  EXPECT_NEAR(program.Estimate().low, 0.1, 0.01);
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ StepMarks::Window RunWindow(StepMarks& marks, uint64_t begin_ns, uint64_t& numbe
   for (uint64_t step_ns = begin_ns; step_ns < begin_ns + kWindowNs; step_ns += kStepNs)
     for (uint32_t kernel = 0; kernel < 10; ++kernel)
       marks.Add(1, kernel == 9 ? 2 : 1, static_cast<int64_t>(number += counted),
-                step_ns + 1000 * (kernel + 1));
+                step_ns + uint64_t{1000} * (kernel + 1));
   return marks.EndWindow();
 }
 
