@@ -168,7 +168,9 @@ GpuRows::Sum& GpuRows::SeenOf(Session& session, const TotalView& key) {
 }
 
 bool GpuRows::Timed(Session& session, const cupti::Activity& activity, Total::Of of, std::string_view name) {
-  if (activity.start_ns == 0 || activity.end_ns < activity.start_ns) {
+  // Where CUPTI didn't take our clock, its times are the epoch's: beyond any uptime.
+  const bool other_clock = Epoch(0) > 0 && activity.end_ns >= Epoch(0);
+  if (activity.start_ns == 0 || activity.end_ns < activity.start_ns || other_clock) {
     drops_.Add(model::DropReason::kGpuUntimed);
     return false;
   }

@@ -194,8 +194,9 @@ TEST_F(GpuRowsTest, ASessionWhoseBeginWasNotReceivedStartsWithItsFirstWork) {
 TEST_F(GpuRowsTest, WorkWithoutTimesIsCountedNotInvented) {
   Ingest(Kernel("gemm", 0, 0));
   Ingest(Kernel("gemm", 200, 100));
+  Ingest(Kernel("gemm", kGpuClockOffset + 100, kGpuClockOffset + 200));  // of the wall clock
   EXPECT_EQ(FindColumn(rows_.Take(), "kernels", "name"), nullptr);
-  EXPECT_EQ(drops_.Of(model::DropReason::kGpuUntimed), 2);
+  EXPECT_EQ(drops_.Of(model::DropReason::kGpuUntimed), 3);
 }
 
 TEST_F(GpuRowsTest, ImpossibleTotalsAreMalformed) {

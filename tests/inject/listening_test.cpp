@@ -76,7 +76,7 @@ TEST_F(Budgets, AreKeptAndReported) {
 TEST_F(Budgets, CountWhatOnlyThePaceOfTheProgramShows) {
   GPUSONDE_NOT_UNDER_TSAN("our own cost hides that of CUPTI");
   Add(0.05);
-  Run("steps=50,40", {"SIMGPU_CUPTI_CALLBACK_NS=10000"});
+  Run("steps=50,26", {"SIMGPU_CUPTI_CALLBACK_NS=10000"});
   ASSERT_THAT(received_.listening, Not(::testing::IsEmpty()));
   const Listening& last = received_.listening.back();
   double median_ns = 0, mean_ns = 0;
