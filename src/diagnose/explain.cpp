@@ -28,10 +28,12 @@ State LargestExcess(const Situation& situation) {
   return largest;
 }
 
+bool IsWait(State state) { return state == State::kWaiting || state == State::kSleeping; }
+
 // The process that most of the time in this state was a wait for: one outside the program that ended most of
 // the waits, or one of the program that slept meanwhile. Nullopt if none is known.
 std::optional<Actor> ProcessWaitedFor(const Situation& situation, State state) {
-  if (state != State::kWaiting && state != State::kSleeping) return std::nullopt;
+  if (!IsWait(state)) return std::nullopt;
   constexpr double kMost = 0.5;
   const auto who = state == State::kWaiting
                        ? LargestRises(situation.outside_before, situation.outside_during, false)
@@ -42,7 +44,7 @@ std::optional<Actor> ProcessWaitedFor(const Situation& situation, State state) {
 
 // "; loader (process 12) of the program had ended", if one had, after a wait for nobody.
 std::string WhoHadEnded(const Situation& situation, State state) {
-  if (state != State::kWaiting && state != State::kSleeping) return "";
+  if (!IsWait(state)) return "";
   const auto ended = std::ranges::find_if(situation.helpers, &HelperPart::ended);
   return ended == situation.helpers.end() ? "" : fmt::format("; {} of the program had ended", ended->name);
 }
@@ -72,8 +74,7 @@ std::string NextStep(const Situation& situation) {
       if (const std::optional<Actor> who = ProcessWaitedFor(situation, largest); who && who->pid != 0)
         return fmt::format(
             " Look at what that process does (gpusonde record --pid {}); the flame graph of the program's "
-            "waits "
-            "in this time shows where it waits for it.",
+            "waits in this time shows where it waits for it.",
             who->pid);
       [[fallthrough]];
     case State::kBlocked:
