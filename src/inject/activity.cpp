@@ -51,7 +51,6 @@ struct ContextDevice {
 constexpr uint64_t kSnapshotIntervalNs = 100'000'000;
 constexpr size_t kContexts = 256;
 constexpr uint32_t kMaxDevices = 64;
-constexpr double kPpm = 1e6;
 
 // Guards the session's state, which is everything below.
 Mutex g_session_mutex;
@@ -364,7 +363,9 @@ StepMarks::Window EndMarks() {
 }
 
 void SendListening(double budget, const Governor::Use& use, const CostEstimate::Interval& estimate) {
-  const auto ppm = [](double share) { return static_cast<int32_t>(share * kPpm + (share < 0 ? -0.5 : 0.5)); };
+  const auto ppm = [](double share) {
+    return static_cast<int32_t>(share * GPUSONDE_GPU_PPM + (share < 0 ? -0.5 : 0.5));
+  };
   const Locked locked(g_session_mutex);
   auto* record = AddTo<gpusonde_gpu_listening>(g_state, GPUSONDE_GPU_LISTENING);
   record->pairs = estimate.pairs;

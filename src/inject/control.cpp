@@ -40,8 +40,6 @@ constexpr uint64_t kReadyPollNs = 1'000'000;
 // How long the host's exit waits for our thread to finish.
 constexpr uint64_t kExitTimeoutNs = 2 * kSecondNs;
 
-constexpr double kPpm = 1e6;
-
 constexpr uint32_t kKinds[] = {GPUSONDE_CUPTI_KIND_CONCURRENT_KERNEL, GPUSONDE_CUPTI_KIND_MEMCPY,
                                GPUSONDE_CUPTI_KIND_MEMCPY2,           GPUSONDE_CUPTI_KIND_MEMSET,
                                GPUSONDE_CUPTI_KIND_SYNCHRONIZATION,   GPUSONDE_CUPTI_KIND_OVERHEAD};
@@ -210,7 +208,8 @@ uint64_t SleepAfterWindow(uint64_t now, uint64_t measured_ns, const StepMarks::W
     g_sleep.after[1] = marks.middle;
     g_estimate.Add(g_sleep);
   }
-  const double budget = BudgetPpm(static_cast<uint32_t>(Governor::kDefaultBudget * kPpm)) / kPpm;
+  const double budget =
+      BudgetPpm(static_cast<uint32_t>(Governor::kDefaultBudget * GPUSONDE_GPU_PPM)) / GPUSONDE_GPU_PPM;
   const CostEstimate::Interval estimate = g_estimate.Estimate();
   const Governor::Decision decision =
       g_governor.Decide({.awake_ns = now - g_awake_since_ns,

@@ -35,6 +35,9 @@ struct gpusonde_gpu_batch {
                    */
 };
 
+/* Shares of a process's time are sent in parts per million. */
+#define GPUSONDE_GPU_PPM 1e6
+
 /* The budgets that a listener may give the library, in parts per million of the process's time: it attaches
  * to the probe gpusonde:budgetN, where N is the budget's place in this list. Of several listeners the lowest
  * budget counts. */

@@ -80,7 +80,6 @@ std::optional<SessionEnd> Read(const gpusonde_gpu_session_end& wire) {
 }
 
 std::optional<Listening> Read(const gpusonde_gpu_listening& wire) {
-  constexpr double kPpm = 1e6;
   // No program's steps take more than a hundred times as long because of a listener.
   constexpr int32_t kMaxPpm = 100'000'000;
   const auto absurd = [](int32_t ppm) { return ppm < -kMaxPpm || ppm > kMaxPpm; };
@@ -90,13 +89,13 @@ std::optional<Listening> Read(const gpusonde_gpu_listening& wire) {
     return std::nullopt;
   return Listening{.time_ns = static_cast<int64_t>(wire.time_ns),
                    .pairs = wire.pairs,
-                   .budget = wire.budget / kPpm,
-                   .spent = wire.spent / kPpm,
-                   .measured = wire.measured / kPpm,
+                   .budget = wire.budget / GPUSONDE_GPU_PPM,
+                   .spent = wire.spent / GPUSONDE_GPU_PPM,
+                   .measured = wire.measured / GPUSONDE_GPU_PPM,
                    .known = wire.known != 0,
-                   .cost = wire.cost / kPpm,
-                   .cost_low = wire.cost_low / kPpm,
-                   .cost_high = wire.cost_high / kPpm};
+                   .cost = wire.cost / GPUSONDE_GPU_PPM,
+                   .cost_low = wire.cost_low / GPUSONDE_GPU_PPM,
+                   .cost_high = wire.cost_high / GPUSONDE_GPU_PPM};
 }
 
 // The texts refer to `wire`.

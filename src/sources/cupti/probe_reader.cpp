@@ -140,9 +140,9 @@ Status ProbeReader::Attach(int32_t pid, const std::string& path, Probes wanted) 
 
 Status ProbeReader::AttachBudget(int32_t pid, const std::string& path, double budget) {
   static constexpr uint32_t kBudgets[GPUSONDE_GPU_BUDGET_COUNT] = GPUSONDE_GPU_BUDGETS;
-  constexpr double kPpm = 1e6;
   size_t level = 0;
-  while (level + 1 < std::size(kBudgets) && kBudgets[level + 1] <= std::llround(budget * kPpm)) ++level;
+  while (level + 1 < std::size(kBudgets) && kBudgets[level + 1] <= std::llround(budget * GPUSONDE_GPU_PPM))
+    ++level;
   ASSIGN_OR_RETURN(Link link, State::AttachTo(state_->skeleton->progs.on_batch, pid, path,
                                               fmt::format("budget{}", level)));
   state_->links[pid].push_back(std::move(link));
