@@ -11,10 +11,10 @@
 namespace gpusonde::exporters {
 namespace {
 
-// Code that came with Python or was installed into it; users can rarely change it. PyTorch's traces name
-// files from the folder on that they are imported from.
+// Code that came with Python, was installed into it or was written by PyTorch's compiler; users can rarely
+// change it. PyTorch's traces name files from the folder on that they are imported from.
 bool IsLibrary(const std::string& file) {
-  return file.starts_with("<") || file.starts_with("torch/") ||
+  return file.starts_with("<") || file.starts_with("torch/") || file.contains("/torchinductor_") ||
          file.find("/site-packages/") != std::string::npos ||
          file.find("/dist-packages/") != std::string::npos || file.find("/lib/python3") != std::string::npos;
 }

@@ -54,12 +54,16 @@ TEST(PlaceOf, GpuTimeOfATraceIsThePythonFunctionsOrTheOperators) {
                        {.name = "aten::addmm"},
                        {.name = "<built-in function linear>"},
                        {.name = "forward", .file = "torch/nn/modules/linear.py"},
-                       {.name = "forward", .file = "transformers/models/qwen2/modeling_qwen2.py"}};
+                       {.name = "forward", .file = "transformers/models/qwen2/modeling_qwen2.py"},
+                       {.name = "call", .file = "/tmp/torchinductor_user/dn/cdnigg.py"}};
   profile.locations = {{.kind = kGpu, .lines = {{0, 0}}},    {.kind = kNative, .lines = {{1, 0}}},
                        {.kind = kNative, .lines = {{2, 0}}}, {.kind = kPython, .lines = {{3, 0}}},
-                       {.kind = kPython, .lines = {{4, 0}}}, {.kind = kPython, .lines = {{5, 0}}}};
+                       {.kind = kPython, .lines = {{4, 0}}}, {.kind = kPython, .lines = {{5, 0}}},
+                       {.kind = kPython, .lines = {{6, 0}}}};
   EXPECT_EQ(PlaceOf(profile, {0, 1, 2, 3, 4, 5})->name, "modeling_qwen2.py forward");
   EXPECT_EQ(PlaceOf(profile, {0, 1, 2, 3, 4})->name, "linear.py forward");
+  EXPECT_EQ(PlaceOf(profile, {0, 1, 6, 5})->name, "modeling_qwen2.py forward")
+      << "not what the compiler wrote";
   EXPECT_EQ(PlaceOf(profile, {0, 1, 2})->name, "aten::addmm") << "without with_stack";
   EXPECT_FALSE(PlaceOf(profile, {0, 1}).has_value());
 }
