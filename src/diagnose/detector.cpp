@@ -2,7 +2,6 @@
 #include "diagnose/detector.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cmath>
 #include <random>
@@ -11,6 +10,7 @@
 #include <utility>
 
 #include "base/order_statistics.h"
+#include "diagnose/cusum.h"
 #include "diagnose/detector_table.h"
 
 namespace gpusonde::diagnose {
@@ -49,43 +49,43 @@ double HighestMean(std::span<const double> values, size_t length) {
   return most / static_cast<double>(length);
 }
 
-// The winsorised deviation's contribution to a CUSUM, which never falls below 0.
+// The winsorised deviation's contribution to a CUSUM.
 double Addend(double z, double reference, double most) { return std::clamp(z, -most, most) - reference; }
-double Grow(double cusum, double addend) { return std::max(0.0, cusum + addend); }
 
-// Of each CUSUM.
+// One value for each CUSUM.
 struct Addends {
   double small = 0, large = 0, tail = 0;
 };
 
 // Draws runs of steps in blocks from a circle of steps, and returns the highest value of each CUSUM in each
-// run. Each value of a CUSUM depends on the one before; four runs at a time keep the CPU busy meanwhile.
-std::vector<Addends> Bootstrap(std::vector<Addends> steps) {
-  constexpr size_t kTogether = 4;
+// run.
+std::vector<Addends> Bootstrap(std::span<const Addends> steps) {
   const size_t block = static_cast<size_t>(kDetector.bootstrap.block.value);
   const size_t blocks = (static_cast<size_t>(kDetector.bootstrap.run_steps.value) + block - 1) / block;
-  std::vector<Addends> most(static_cast<size_t>(kDetector.bootstrap.runs.value));
+
+  struct Effects {
+    CusumBlock small, large, tail;
+  };
+  std::vector<Effects> effects(steps.size());  // of the block that begins at each step
+  for (size_t first = 0; first < steps.size(); ++first)
+    for (size_t i = 0; i < block; ++i) {
+      const Addends& step = steps[(first + i) % steps.size()];
+      effects[first].small.Add(step.small);
+      effects[first].large.Add(step.large);
+      effects[first].tail.Add(step.tail);
+    }
 
   std::mt19937 random(1);
-  std::vector<size_t> starts((most.size() + kTogether - 1) / kTogether * kTogether * blocks);
-  for (size_t& start : starts) start = random() % steps.size();
-  steps.reserve(steps.size() + block);
-  for (size_t i = 0; i < block; ++i) steps.push_back(steps[i]);  // so that no block crosses the end
-
-  for (size_t first = 0; first < most.size(); first += kTogether) {
-    std::array<Addends, kTogether> cusums, highest;
-    for (size_t at = 0; at < blocks; ++at)
-      for (size_t i = 0; i < block; ++i)
-#pragma GCC unroll 4
-        for (size_t run = 0; run < kTogether; ++run) {
-          const Addends& step = steps[starts[(first + run) * blocks + at] + i];
-          Addends& cusum = cusums[run];
-          cusum = {Grow(cusum.small, step.small), Grow(cusum.large, step.large), Grow(cusum.tail, step.tail)};
-          highest[run] = {std::max(highest[run].small, cusum.small),
-                          std::max(highest[run].large, cusum.large), std::max(highest[run].tail, cusum.tail)};
-        }
-    std::ranges::copy_n(highest.begin(), static_cast<ptrdiff_t>(std::min(kTogether, most.size() - first)),
-                        most.begin() + static_cast<ptrdiff_t>(first));
+  std::vector<Addends> most(static_cast<size_t>(kDetector.bootstrap.runs.value));
+  for (Addends& highest : most) {
+    BlockwiseCusum small, large, tail;
+    for (size_t at = 0; at < blocks; ++at) {
+      const Effects& drawn = effects[random() % steps.size()];
+      small.Add(drawn.small);
+      large.Add(drawn.large);
+      tail.Add(drawn.tail);
+    }
+    highest = {small.highest, large.highest, tail.highest};
   }
   return most;
 }
@@ -248,7 +248,7 @@ void Detector::UpdateThresholds() {
                        Addend(clean[i] / scale_, kDetector.cusum.large_reference, kDetector.cusum.large_max),
                        TailAddend(ratios[i])});
   std::vector<double> smalls, larges, tails;
-  for (const Addends& most : Bootstrap(std::move(addends))) {
+  for (const Addends& most : Bootstrap(addends)) {
     smalls.push_back(most.small);
     larges.push_back(most.large);
     tails.push_back(most.tail);
