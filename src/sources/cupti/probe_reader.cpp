@@ -122,8 +122,9 @@ Status ProbeReader::Attach(int32_t pid, const std::string& path, Probes wanted) 
     bpf_program* program;
     Probes group;
   };
-  const Probe probes[] = {{"state", state_->skeleton->progs.on_batch, Probes::kReports},
-                          {"records", state_->skeleton->progs.on_batch, Probes::kReports},
+  // `records` before `state`, which wakes the library, so that no records of the session are missed.
+  const Probe probes[] = {{"records", state_->skeleton->progs.on_batch, Probes::kReports},
+                          {"state", state_->skeleton->progs.on_batch, Probes::kReports},
                           {"launch", state_->skeleton->progs.on_launch, Probes::kLaunches},
                           {"ready", state_->skeleton->progs.on_batch, Probes::kLaunches},  // after `launch`
                           {"snapshot", state_->skeleton->progs.on_batch, Probes::kSnapshots}};
