@@ -47,7 +47,8 @@ struct gpusonde_off_cpu_begin {
   struct gpusonde_stack stack; /* last: it ends after the last word used */
 };
 
-/* Value of the BPF map `absences`: threads that are off the CPU, by tid in the initial pid namespace. */
+/* Value of the BPF map `absences`, by tid in the initial pid namespace: the thread is off the CPU unless
+ * head.time_ns is 0. */
 struct gpusonde_off_cpu_absence {
   struct gpusonde_off_cpu_head head;
   __u64 woken_ns; /* 0: not yet */

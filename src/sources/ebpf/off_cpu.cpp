@@ -156,6 +156,7 @@ void OffCpu::Stop() {
     tid = next;
     if (bpf_map_lookup_elem(map, &tid, &absence) != 0) continue;
     const gpusonde_off_cpu_head& head = absence.head;
+    if (head.time_ns == 0) continue;
     if (head.sampled == 0) {
       if (now_ns - head.time_ns < GPUSONDE_OFF_CPU_LONG_NS) continue;
       state_->unbegun.push_back({.head = head, .taken_ns = now_ns});

@@ -105,5 +105,6 @@ static __always_inline __u32 state_of(struct task_struct *task) {
 #define STATE_UNINTERRUPTIBLE 2
 #define STATE_STOPPED 4
 #define STATE_TRACED 8
+#define STATE_DEAD 0x80
 #define JOBCTL_TRAP_FREEZE (1ul << 23)
 #define STATE_FROZEN 0x8000 /* by a cgroup of version 1; since 6.1, uninterruptible before */
