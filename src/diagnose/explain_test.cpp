@@ -38,6 +38,22 @@ TEST(Explain, AWaitForNobodyNamesAProcessOfTheProgramThatEnded) {
               HasSubstr("in \"Waiting\"; loader (process 12) of the program had ended. The flame graph"));
 }
 
+TEST(Explain, KernelsThatHaveGrownAreNamedWhereNothingExplainsTheirTime) {
+  Situation situation{.onset_ns = kBegin, .slowdown = 2, .signals_known = true};
+  situation.before[State::kGpuRun] = 20e6;
+  situation.during[State::kGpuRun] = 40e6;
+  situation.gpu_time = {{"_ZN2at6native7softmaxEv", {.before = 3e6, .during = 8e6}},
+                        {"gemm", {.before = 3.1e6, .during = 18e6}},
+                        {"relu", {.before = 1e6, .during = 1.2e6}}};
+  EXPECT_THAT(
+      Explain(situation, {}, kBegin).sentence,
+      HasSubstr(
+          "in \"GPU kernels\": gemm takes 18 ms of a step (3.1 ms before), "
+          "at::native::softmax() takes 8.0 ms of a step (3.0 ms before). The flame graph of its GPU time"));
+  situation.gpu_time.clear();
+  EXPECT_THAT(Explain(situation, {}, kBegin).sentence, HasSubstr("compared with a time before"));
+}
+
 // Waits for a CPU and a disk at once, about as long as each other.
 TEST(KeepFirst, ANamedCauseStaysFirstUntilAnotherIsClearlyLikelier) {
   const auto ranked = [](double run_queue_ns) {

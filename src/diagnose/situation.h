@@ -83,6 +83,9 @@ struct Situation {
   Change own_cpu;
   // Values by metric of the catalogue: sums as shares or amounts per second, gauges as means.
   std::map<model::Metric, Change> signals;
+  // GPU time by name of kernels and kind of copies, ns per step: what has grown most. Estimated from the time
+  // that they took before the incident, and in it.
+  std::map<std::string, Change> gpu_time;
   // GPU utilization (%) of other processes, by name.
   std::map<std::string, Change> neighbours;
   std::vector<int64_t> xids;  // XID errors during the incident

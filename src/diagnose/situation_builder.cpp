@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <utility>
 
 #include "base/time.h"
@@ -96,6 +97,26 @@ std::vector<HelperPart> DescribeHelpers(const IncidentView& incident, const Situ
   return helpers;
 }
 
+// What takes more GPU time per step than before.
+std::map<std::string, Change> GrownGpuTime(const GpuTimeByName& gpu_time, const Situation& situation,
+                                           TimeRange calm, TimeRange incident) {
+  constexpr size_t kMaxNames = 8;
+  std::map<std::string, Change> grown;
+  for (const auto& [name, share] : gpu_time.SharesIn(incident))
+    grown[name] = {.before = 0, .during = share * situation.during.total()};
+  for (const auto& [name, share] : gpu_time.SharesIn(calm))
+    if (const auto during = grown.find(name); during != grown.end())
+      during->second.before = share * situation.before.total();
+  std::vector<std::pair<double, std::string>> rises;
+  for (const auto& [name, change] : grown)
+    if (change.rise() > 0) rises.emplace_back(change.rise(), name);
+  std::ranges::sort(rises, std::greater());
+  rises.resize(std::min(rises.size(), kMaxNames));
+  std::map<std::string, Change> most;
+  for (const auto& [rise, name] : rises) most.insert(grown.extract(name));
+  return most;
+}
+
 }  // namespace
 
 Situation BuildSituation(const IncidentView& incident, const SituationContext& context) {
@@ -143,12 +164,14 @@ Situation BuildSituation(const IncidentView& incident, const SituationContext& c
                                            per_step, incident.onset_ns, context));
   }
   situation.helpers = DescribeHelpers(incident, context);
+  const TimeRange lasted = {incident.onset_ns, std::max(incident.until_ns, incident.onset_ns + 1)};
+  situation.gpu_time = GrownGpuTime(context.gpu_time, situation, context.baseline.calm(), lasted);
   DescribeSignals({.program = context.program,
                    .devices = context.devices,
                    .host = context.host,
                    .actors = context.actors,
                    .calm = context.baseline.calm(),
-                   .incident = {incident.onset_ns, std::max(incident.until_ns, incident.onset_ns + 1)}},
+                   .incident = lasted},
                   situation);
   return situation;
 }

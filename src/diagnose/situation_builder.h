@@ -12,6 +12,7 @@
 #include "diagnose/actors.h"
 #include "diagnose/cause_id.h"
 #include "diagnose/clean_baseline.h"
+#include "diagnose/gpu_time_by_name.h"
 #include "diagnose/host_timeline.h"
 #include "diagnose/situation.h"
 
@@ -49,6 +50,7 @@ struct SituationContext {
   const HostTimeline& host;
   const Actors& actors;
   const std::map<Id128, LastReport>& last_reports;  // by process
+  const GpuTimeByName& gpu_time;
 };
 
 // Puts the baseline and the incident side by side: per-step means of the accounts, and host signals.

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "base/testing/units.h"
 #include "base/time.h"
@@ -40,7 +42,7 @@ struct SituationBuilderTest : testing::Test {
     return accounted;
   }
   Situation Build() const {
-    return BuildSituation(incident, {program, devices, baseline, host, actors, last_reports});
+    return BuildSituation(incident, {program, devices, baseline, host, actors, last_reports, gpu_time});
   }
 
   const Id128 loader{7, 2}, stranger{7, 3}, rank{7, 4};
@@ -50,6 +52,7 @@ struct SituationBuilderTest : testing::Test {
   HostTimeline host;
   Actors actors;
   std::map<Id128, LastReport> last_reports;
+  GpuTimeByName gpu_time;
   IncidentView incident{.onset_ns = kOnset, .until_ns = kOnset + kNanosPerSecond, .last_work_ns = kOnset};
 };
 
@@ -68,6 +71,25 @@ TEST_F(SituationBuilderTest, AccountsAreMeansPerStep) {
   EXPECT_NEAR(situation.cpu_before.at(actor), 1e6, 1);
   EXPECT_NEAR(situation.cpu_during.at(actor), 45e6, 1);
   EXPECT_FALSE(situation.unfinished);
+}
+
+TEST_F(SituationBuilderTest, GpuTimePerStepIsThatOfTheKernelsThatHaveGrown) {
+  baseline.SetCalm(kOnset, 0);
+  const auto run = [&](std::string_view name, int64_t from_ns, int64_t to_ns, int64_t every_ns,
+                       int64_t length_ns) {
+    std::vector<WorkTime> times;
+    for (int64_t end_ns = from_ns; end_ns < to_ns; end_ns += every_ns) times.push_back({end_ns, length_ns});
+    gpu_time.Ingest({.kind = Work::Kind::kKernel, .name = name}, times);
+  };
+  run("gemm", kBegin, kOnset, 30 * kMs, 3 * kMs);
+  run("relu", kBegin, kOnset, 30 * kMs, 2 * kMs);
+  run("gemm", kOnset, kOnset + kNanosPerSecond, 60 * kMs, 33 * kMs);
+  run("relu", kOnset, kOnset + kNanosPerSecond, 60 * kMs, kMs);
+  for (int i = 0; i < 16; ++i) incident.slow.Add(SlowStep(State::kGpuRun, 30e6));
+  const Situation situation = Build();
+  ASSERT_EQ(situation.gpu_time.size(), 1u) << "relu has not grown";
+  EXPECT_NEAR(*situation.gpu_time.at("gemm").before, 3e6, 0.2e6);
+  EXPECT_NEAR(*situation.gpu_time.at("gemm").during, 33e6, 2e6);
 }
 
 TEST_F(SituationBuilderTest, AnUnfinishedStepCountsAsAStepOfTheTypeBefore) {

@@ -216,6 +216,8 @@ std::string WriteSituation(const Situation& situation) {
   json.Key("signals").BeginObject();
   for (const auto& [metric, change] : situation.signals)
     WriteChange(json, model::InfoOf(metric).name, change);
+  json.EndObject().Key("gpu_time").BeginObject();
+  for (const auto& [name, change] : situation.gpu_time) WriteChange(json, name, change);
   json.EndObject().Key("neighbours").BeginObject();
   for (const auto& [name, change] : situation.neighbours) WriteChange(json, name, change);
   json.EndObject().Column("xids", situation.xids).EndObject();
@@ -263,6 +265,7 @@ Result<Situation> ReadSituation(std::string_view line) {
   reader.Read(json, "loader_cpu_during", situation.loader_cpu_during);
   reader.Read(json, "own_cpu", situation.own_cpu);
   reader.Read(json, "signals", situation.signals);
+  reader.ReadIfPresent(json, "gpu_time", situation.gpu_time);
   reader.Read(json, "neighbours", situation.neighbours);
   reader.Read(json, "xids", situation.xids);
   if (!reader.wrong().empty())

@@ -48,6 +48,7 @@ void Diagnosis::Workload::Ingest(const Work& work, std::span<const WorkTime> tim
   if (ended_ns_.has_value() || times.empty()) return;  // ended: all its steps were evaluated
   if (device.has_value() && !device->IsZero()) devices_.insert(*device);
   for (const WorkTime& time : times) watermark_.Ingest(time.end_ns);
+  gpu_time_.Ingest(work, times);
   accounting_.Ingest(work.kind, times);
   finder_.Ingest(work, times);
 }
@@ -70,6 +71,7 @@ void Diagnosis::Workload::MarkUnobserved(int64_t from_ns, int64_t to_ns) {
 void Diagnosis::Workload::Advance(int64_t now_ns, int64_t allowed_lateness_ns) {
   now_ns_ = now_ns;
   if (ended_ns_.has_value()) return;
+  gpu_time_.ForgetBefore(now_ns - kRetentionNs);
   ProcessUntil(watermark_.Advance(now_ns, allowed_lateness_ns));
   accounting_.CompleteUntil(now_ns - allowed_lateness_ns);
   if (const int64_t exited_ns = ExitedNs(); exited_ns < now_ns - allowed_lateness_ns) EndAt(exited_ns);
@@ -224,7 +226,8 @@ Situation Diagnosis::Workload::SituationOf(int64_t onset_ns, int64_t until_ns, S
                          .baseline = baseline_,
                          .host = shared_.host,
                          .actors = shared_.actors,
-                         .last_reports = shared_.last_reports});
+                         .last_reports = shared_.last_reports,
+                         .gpu_time = gpu_time_});
 }
 
 // Steps since `onset_ns` are much slower than the open incident's before. With its cause, or with none, they

@@ -18,6 +18,7 @@
 #include "diagnose/detector.h"
 #include "diagnose/diagnosis.h"
 #include "diagnose/forewarner.h"
+#include "diagnose/gpu_time_by_name.h"
 #include "diagnose/host_timeline.h"
 #include "diagnose/incident_tracker.h"
 #include "diagnose/situation_builder.h"
@@ -100,6 +101,7 @@ class Diagnosis::Workload {
   // The stages, in order.
   Watermark watermark_;
   StepFinder finder_;
+  GpuTimeByName gpu_time_;
   CleanBaseline baseline_;
   Accounting accounting_;
   Detector detector_;
