@@ -158,8 +158,8 @@ Result<bool> GpuEvents::State::ConsiderFile(int32_t pid, Fd file, bool has_begun
   // Before the probes that wake the library, so that it never governs itself by another budget.
   if (options.budget.has_value()) TRY(probes->AttachBudget(whose, PathOf(kept->second), *options.budget));
   TRY(probes->Attach(whose, PathOf(kept->second), ProbeReader::Probes::kReports));
-  // Last: records that are reported between a snapshot and the attachment to their probe would be in its totals
-  // later on, and nowhere else. A program before its exec has reported nothing yet.
+  // Last: records that are reported between a snapshot and the attachment to their probe would be in its
+  // totals later on, and nowhere else. A program before its exec has reported nothing yet.
   if (has_begun) TRY(RequestSnapshot(whose, kept->second));
   return true;
 }
