@@ -18,8 +18,9 @@ struct AccountedStep {
   int64_t from_ns = 0;  // its start with these waits
   PathAccount path;
   bool complete = false;
-  bool clean = false;  // joins the baseline when its account is complete
-  bool slow = false;   // counted in the sum of slow steps
+  bool observed = false;  // complete, and host signals of the launch thread were observed from its start on
+  bool clean = false;     // joins the baseline when its account is complete
+  bool slow = false;      // counted in the sum of slow steps
 };
 
 // Returns the time in which the path was stopped, or waited for something that was idle itself, ns.

@@ -169,6 +169,8 @@ void Accounting::Refresh(AccountedStep& accounted) {
 void Accounting::Complete(AccountedStep& accounted) {
   Refresh(accounted);
   accounted.complete = true;
+  const std::optional<int64_t> known_since_ns = host_.KnownSince(process_, program_.launch_thread);
+  accounted.observed = known_since_ns.has_value() && *known_since_ns <= accounted.from_ns;
   --incomplete_;
   if (accounted.clean) baseline_.Add(accounted);
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <ranges>
 
 #include "base/time.h"
 #include "diagnose/incident_table.h"
@@ -16,6 +17,13 @@ void CleanBaseline::Add(const AccountedStep& clean) {
          (of_type.size() > kIncidentTable.clean.min_of_type &&
           of_type.front().step.end_ns < clean.step.end_ns - kIncidentTable.clean.kept_ns))
     of_type.pop_front();
+  // The time of steps from before the host's signals were observed is unexplained; all states of later ones
+  // would seem to have grown.
+  const auto newest =
+      of_type | std::views::reverse | std::views::take(kIncidentTable.clean.min_observed.value);
+  if (!of_type.front().observed && of_type.size() > kIncidentTable.clean.min_observed &&
+      std::ranges::all_of(newest, &AccountedStep::observed))
+    std::erase_if(of_type, [](const AccountedStep& each) { return !each.observed; });
   if (since_ns_ == 0) since_ns_ = clean.step.start_ns;
 }
 

@@ -12,10 +12,11 @@ namespace {
 
 struct CleanBaselineTest : testing::Test {
   // Adds consecutive steps of 100 ms that run for `cpu_ns`.
-  void Add(const Id128& type, int count, double cpu_ns) {
+  void Add(const Id128& type, int count, double cpu_ns, bool observed = true) {
     for (int i = 0; i < count; ++i) {
       AccountedStep accounted{.step = {.type = type, .start_ns = now_ns, .end_ns = now_ns + 100 * kMs},
-                              .from_ns = now_ns};
+                              .from_ns = now_ns,
+                              .observed = observed};
       accounted.path.states[State::kCpu] = cpu_ns;
       baseline.Add(accounted);
       now_ns += 100 * kMs;
@@ -39,6 +40,16 @@ TEST_F(CleanBaselineTest, WhatStepsUsuallyDoIsTheMeanOfTheirType) {
   EXPECT_DOUBLE_EQ(UsualCpu(one, 3), 3 * 5e6);
   EXPECT_DOUBLE_EQ(UsualCpu(other, 2), 2 * 50e6);
   EXPECT_DOUBLE_EQ(UsualCpu({9, 9}, 2), 2 * 5e6) << "an unknown type is compared with a known one";
+}
+
+TEST_F(CleanBaselineTest, StepsFromBeforeSignalsWereObservedGoWhenThereAreOthers) {
+  Add(one, 20, 0, false);
+  Add(one, 3, 5e6);
+  EXPECT_LT(UsualCpu(one, 1), 1e6) << "three say too little";
+  Add(one, 1, 5e6);
+  EXPECT_DOUBLE_EQ(UsualCpu(one, 1), 5e6);
+  Add(other, 20, 2e6, false);
+  EXPECT_DOUBLE_EQ(UsualCpu(other, 1), 2e6) << "of a program without signals";
 }
 
 TEST_F(CleanBaselineTest, IsEmptyWithoutSteps) {

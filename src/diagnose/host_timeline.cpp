@@ -166,6 +166,14 @@ ThreadTime HostTimeline::LongestStopped(const Id128& process, int64_t from_ns, i
   return longest;
 }
 
+std::optional<int64_t> HostTimeline::KnownSince(const Id128& process, int32_t tid) const {
+  const auto threads = threads_.find(process);
+  if (threads == threads_.end()) return std::nullopt;
+  const auto thread = threads->second.find(tid);
+  if (thread == threads->second.end() || thread->second.empty()) return std::nullopt;
+  return thread->second.begin()->first;
+}
+
 int64_t HostTimeline::KnownUntil(const Id128& process, int32_t tid) const {
   const auto threads = threads_.find(process);
   if (threads == threads_.end()) return 0;

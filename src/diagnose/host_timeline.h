@@ -68,6 +68,9 @@ class HostTimeline {
   // to); all zeros if none was.
   ThreadTime LongestStopped(const Id128& process, int64_t from_ns, int64_t to_ns, int32_t except) const;
 
+  // Returns the start of the first of a thread's signals that are kept; nullopt if there are none.
+  std::optional<int64_t> KnownSince(const Id128& process, int32_t tid) const;
+
   // Returns the time until which all of a thread's signals have arrived: the start of its last bucket, ns; 0
   // if it has none.
   int64_t KnownUntil(const Id128& process, int32_t tid) const;

@@ -16,6 +16,7 @@ struct IncidentTable {
   struct {
     Tuned<size_t> min_of_type{32, "steps", "kept however old they are"};
     Tuned<size_t> max_of_type{2048, "steps", "bounds memory; ten seconds of steps of 5 ms"};
+    Tuned<size_t> min_observed{4, "steps", "then those from before the host's signals were observed go"};
     Tuned<int64_t> kept_ns{10 * kNanosPerSecond, "ns", "a slow onset may be taken for clean for seconds"};
   } clean;
 
