@@ -4,6 +4,7 @@
 #include <set>
 
 #include "base/testing/refused.h"
+#include "base/time.h"
 #include "harness.h"
 
 namespace gpusonde::cupti {
@@ -143,6 +144,21 @@ TEST_F(Listeners, ThatReturnJoinAgain) {
   Finish(client, {first.get(), second.get()}, 4000);
   first->ExpectWhole("the first");
   second->ExpectWhole("the one that came back");
+}
+
+// Detaching takes 0.1 s per probe: totals may be sent when the probe of the records is detached, theirs not
+// yet.
+TEST_F(Listeners, ThatStopReceiveNothingOfWhatIsReportedWhileTheyDetach) {
+  const auto stopping = Create();
+  Client client({"rate=2000,3", "sync"}, kUngoverned, [&](int32_t pid) { Attach(*stopping, pid); });
+  Listen(client, {stopping.get()}, 1200);
+  stopping->events.Stop();
+  const int64_t stopped_ns = MonotonicNow();
+  std::this_thread::sleep_for(std::chrono::milliseconds(1200));
+  Finish(client, {stopping.get()}, 10);
+  ASSERT_THAT(stopping->received.calls, Not(IsEmpty()));
+  for (const Received::CallOf& call : stopping->received.calls) ASSERT_LE(call.end_ns, stopped_ns);
+  EXPECT_LE(stopping->CountTotals(), stopping->received.kernels.size());
 }
 
 // Recorders follow new processes with a delay, so the rank starts its work without one.

@@ -181,6 +181,8 @@ void ProbeReader::WakeAfter(int64_t time_ns) {
 }
 
 void ProbeReader::Stop() {
+  // All probes end at once; they are detached one by one.
+  __atomic_store_n(&state_->skeleton->bss->stopped, true, __ATOMIC_RELAXED);
   state_->detaching =
       std::async(std::launch::async, [links = std::exchange(state_->links, {}),
                                       snapshots = std::exchange(state_->snapshot_links, {})]() mutable {

@@ -49,8 +49,8 @@ class ProbeReader {
   int fd() const;
   // CLOCK_MONOTONIC; replaces the time of an earlier call.
   void WakeAfter(int64_t time_ns);
-  // Detaches from all processes on a separate thread, which the destructor joins; pending messages can still
-  // be drained.
+  // Receives no further message of any probe. Detaches from all processes on a separate thread, which the
+  // destructor joins; pending messages can still be drained.
   void Stop();
 
   ProbeReader(ProbeReader&&) noexcept;
