@@ -73,8 +73,10 @@ class Record(Faults):
         self.assertGreater(self.value("SELECT count(*) FROM samples"), 0)
 
     def test_a_killed_recorder_leaves_what_recover_finishes(self):
-        recorder = self.start(30)
-        time.sleep(2)
+        recorder = self.start(60)
+        recorded = subprocess.run(["pgrep", "-P", str(recorder.pid)], capture_output=True, text=True, check=True).stdout.split()
+        self.addCleanup(subprocess.run, ["kill", *recorded], check=False)
+        self.await_spooled("SELECT count(*) FROM samples", lambda samples: samples > 0)
         recorder.kill()
         recorder.wait()
         blocked = self.record("true")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Several listeners of one program's GPU work, in any order, and awkward programs."""
 
+import json
 import signal
 import subprocess
 import sys
@@ -37,6 +38,7 @@ class Listeners(program.TestCase):
         # Like a rank of a recorded program, so that no governor ends its sessions and all of its work is counted.
         self.injected = dict(self.environment, CUDA_INJECTION64_PATH=str(LIBRARY), GPUSONDE_INJECT_SOCKET="99:1")
 
+
     def start(self, *command, environment=None):
         process = subprocess.Popen([str(part) for part in command], env=environment or self.injected,
                                    stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -57,6 +59,17 @@ class Listeners(program.TestCase):
 
     def launches(self, rounds, loading_s=0, through=()):
         return self.start(*through, sys.executable, LAUNCHES, rounds, loading_s, PAUSE_S)
+
+    def await_kernels(self, process, count):
+        """Waits until the device has executed this many kernels of a process."""
+        deadline = time.monotonic() + PATIENCE_S
+        while True:
+            done = subprocess.run([SIMGPU, "status"], capture_output=True, text=True, check=True)
+            (device,) = json.loads(done.stdout)["devices"]
+            if any(one["pid"] == process.pid and one["kernels"] >= count for one in device["processes"]):
+                return
+            self.assertLess(time.monotonic(), deadline, device)
+            time.sleep(0.05)
 
     def stop(self, listener, how=signal.SIGINT):
         listener.send_signal(how)
@@ -88,7 +101,7 @@ class Listeners(program.TestCase):
     def test_record_joins_a_program_that_up_listens_to(self):
         up = self.start_up()
         launches = self.launches(60)
-        time.sleep(2)
+        self.await_kernels(launches, 10 * KERNELS_A_ROUND)
         record = self.start_record("run.sonde", "-p", launches.pid)
         self.end(launches)
         self.end(record)
@@ -114,7 +127,7 @@ class Listeners(program.TestCase):
     def test_up_is_restarted_while_record_listens(self):
         up = self.start_up()
         launches = self.launches(100)
-        time.sleep(1.5)
+        self.await_kernels(launches, 10 * KERNELS_A_ROUND)
         record = self.start_record("run.sonde", "-p", launches.pid)
         time.sleep(2)
         self.stop(up)
@@ -131,7 +144,7 @@ class Listeners(program.TestCase):
     def test_one_of_three_leaves(self):
         up = self.start_up()
         launches = self.launches(60)
-        time.sleep(1.5)
+        self.await_kernels(launches, 10 * KERNELS_A_ROUND)
         leaving = self.start_record("leaving.sonde", "-p", launches.pid, "--duration", "2")
         staying = self.start_record("staying.sonde", "-p", launches.pid)
         self.end(leaving)
@@ -151,7 +164,7 @@ class Listeners(program.TestCase):
                 "for _ in range(100):\n"
                 "    gpu.launch_graph(graph, stream); gpu.synchronize(); time.sleep(0.04)")
         launches = self.start(sys.executable, "-c", code)
-        time.sleep(1.5)
+        self.await_kernels(launches, 3)
         record = self.start_record("run.sonde", "-p", launches.pid)
         self.end(launches)
         self.end(record)
@@ -208,8 +221,8 @@ class Listeners(program.TestCase):
     def test_a_hang_up_ends_listeners_in_an_orderly_way(self):
         up = self.start_up()
         launches = self.launches(60)
-        record = self.start_record("run.sonde", "-p", launches.pid)
-        time.sleep(3)
+        record = self.start_record(self.recording.name, "-p", launches.pid)
+        self.await_spooled("SELECT count(*) FROM kernels", lambda kernels: kernels > 0)
         self.stop(record, signal.SIGHUP)
         self.stop(up, signal.SIGHUP)
         self.end(launches)

@@ -127,17 +127,23 @@ class Gpu(program.TestCase):
         log, result = self.folder / "device.log", self.folder / "result"
         self.environment["SIMGPU_LOG"] = str(log)
         # All its kernels run, and its output and exit status are unchanged.
-        script = f"{sys.executable} {LAUNCHES} 50 && sleep 3 && {sys.executable} {LAUNCHES} 50; echo $? > {result}; exit 7"
+        go = self.folder / "go"
+        script = (f"{sys.executable} {LAUNCHES} 50 && while [ ! -e {go} ]; do sleep 0.1; done && {sys.executable} {LAUNCHES} 50; "
+                  f"echo $? > {result}; exit 7")
         recorder = program.subprocess.Popen([program.GPUSONDE, "record", "-o", self.recording, "--", "sh", "-c", script],
                                             env=self.environment, stderr=program.subprocess.DEVNULL)
+        self.addCleanup(recorder.wait)
+        self.addCleanup(recorder.kill)
+        self.addCleanup(go.touch)
         deadline = time.monotonic() + 60
-        while not log.exists() or len(self.device_account(log)) < 1 or not any(
-                kernels >= 153 * 50 for kernels, _ in self.device_account(log).values()):
+        while not log.exists() or not any(kernels >= 153 * 50 for kernels, _ in self.device_account(log).values()):
             self.assertLess(time.monotonic(), deadline, "the first half never ended")
             time.sleep(0.1)
-        time.sleep(1.5)  # received data reaches the disk within a second
+        self.await_spooled("SELECT count(*) FROM kernels", lambda kernels: kernels == 153 * 50)
         recorder.kill()
         recorder.wait()
+        go.touch()
+        deadline = time.monotonic() + 60
         while not result.exists() or not result.read_text().strip():
             self.assertLess(time.monotonic(), deadline, "the program never ended")
             time.sleep(0.1)

@@ -152,6 +152,23 @@ class TestCase(unittest.TestCase):
         (value,) = row.values()
         return value
 
+    def await_spooled(self, sql, holds, patience_s=60):
+        """Waits until the single value of a query over what the running recorder has written by then is as wanted."""
+        copy = self.folder / "so-far.sonde"
+        deadline = time.monotonic() + patience_s
+        while True:
+            value = None
+            if os.path.exists(f"{self.recording}.spool"):
+                shutil.copytree(f"{self.recording}.spool", f"{copy}.spool")
+            if run("record", "--recover", "-o", copy).returncode == 0:
+                value = self.value(sql, copy)
+                if holds(value):
+                    return
+            self.assertLess(time.monotonic(), deadline, f"{sql} is {value}")
+            shutil.rmtree(f"{copy}.spool", ignore_errors=True)
+            copy.unlink(missing_ok=True)
+            time.sleep(0.2)
+
     def folded(self):
         """The recording as (frames root first, samples)."""
         done = run("export", self.recording, "--format", "folded")

@@ -145,10 +145,15 @@ class Attaching(program.TestCase):
         self.assertEqual(list(self.folder.iterdir()), [])
 
     def test_a_program_outlives_the_duration(self):
-        done = self.record("sh", "-c", "sleep 2; exit 7", options=("--duration", "0.5"))
-        self.assertEqual(done.returncode, 7, done.stderr)
-        self.assertIn("keeps running", done.stderr)
+        go = self.folder / "go"
+        recorder = subprocess.Popen([GPUSONDE, "record", "-o", self.recording, "--duration", "0.5", "--", "timeout", "100", "sh", "-c",
+                                     f"while [ ! -e {go} ]; do sleep 0.1; done; exit 7"], stderr=subprocess.PIPE, text=True)
+        self.addCleanup(recorder.communicate)
+        self.addCleanup(recorder.kill)
+        self.assertTrue(any("keeps running" in line for line in recorder.stderr), "it says so before the program ends")
         self.assertTrue(self.recording.exists())
+        go.touch()
+        self.assertEqual(recorder.wait(timeout=60), 7)
 
 
 class BadDays(program.TestCase):
