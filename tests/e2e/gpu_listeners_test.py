@@ -176,7 +176,14 @@ class Listeners(program.TestCase):
         self.assertNotIn("[captured in graph]", done.stdout)
 
     def test_the_first_capture_of_a_recorded_program_is_whole(self):
-        record = self.start_record("run.sonde", "--", sys.executable, LAUNCHES, 10)
+        # It ends once the names of its functions, which are in its memory, have been read.
+        go = self.folder / "go"
+        code = (f"import os, sys, time; sys.path.insert(0, '{LAUNCHES.parent}'); import gpu_launches; sys.argv = ['', '10']\n"
+                f"gpu_launches.main()\nwhile not os.path.exists('{go}') and os.path.exists('{self.folder}'): time.sleep(0.1)")
+        record = self.start_record(self.recording.name, "--", sys.executable, "-c", code)
+        self.await_spooled(f"SELECT count(*) FILTER (functions.name = 'make_graph') {program.GRAPH_CAPTURERS}",
+                           lambda kernels: kernels == 3 * 10)
+        go.touch()
         self.end(record)
         capturers = {row["name"]: row["kernels"] for row in self.query(CAPTURERS, record.recording)}
         self.assertEqual(capturers.get("make_graph"), 3 * 10, capturers)
