@@ -54,8 +54,10 @@ Process* ProcessTable::AddFromProc(int32_t pid) {
   Result<proc::ProcessInfo> info = proc::ReadProcess(pid);
   if (!info.has_value()) return nullptr;
   Process* process = Insert(std::move(*info), now);
+  // Only a main thread is listed for long after its exit event.
   for (proc::ThreadInfo& thread : proc::ReadThreads(pid))
-    process->threads[thread.tid] = {.name = std::move(thread.name), .started_ns = {}, .exited_ns = {}};
+    if (thread.tid != pid || !proc::HasThreadEnded(pid, pid))
+      process->threads[thread.tid] = {.name = std::move(thread.name), .started_ns = {}, .exited_ns = {}};
   process->living_threads = process->threads.size();
   const auto mappings = proc::ReadExecutableMappings(pid).value_or(std::vector<proc::MappedFile>());
   for (const proc::MappedFile& file : mappings) {
@@ -86,8 +88,10 @@ Process* ProcessTable::AddByPid(int32_t pid, int32_t parent_pid, int64_t start_n
 
 Status ProcessTable::Follow(int32_t pid) {
   if (Known(pid) != nullptr) return {};
-  if (AddFromProc(pid) == nullptr) return Fail(ErrorCode::kNotFound, fmt::format("no process {}", pid));
-  return {};
+  const Process* process = AddFromProc(pid);
+  if (process != nullptr && process->living_threads > 0) return {};
+  by_pid_.erase(pid);  // its parent has yet to wait for it
+  return Fail(ErrorCode::kNotFound, fmt::format("no process {}", pid));
 }
 
 Process& ProcessTable::FindSampled(int32_t pid, int64_t time_ns) {
@@ -176,7 +180,10 @@ void ProcessTable::On(const perf::ForkEvent& event, int64_t time_ns) {
 
 void ProcessTable::On(const perf::ExitEvent& event, int64_t time_ns) {
   Process* process = Known(event.pid);
-  if (process == nullptr || time_ns < process->known_since_ns) return;
+  if (process == nullptr) return;
+  // Threads are listed for a while after their exit event. An exec gives a thread the tid of the main thread
+  // that has ended.
+  if (time_ns < process->known_since_ns && !proc::HasThreadEnded(event.pid, event.tid)) return;
   const auto thread = process->threads.find(event.tid);
   if (thread != process->threads.end() && !thread->second.exited_ns.has_value()) {
     thread->second.exited_ns = time_ns + options_.epoch_offset_ns;

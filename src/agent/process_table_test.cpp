@@ -175,6 +175,26 @@ TEST_F(ProcessTableTest, EventsFromBeforeAProcessWasReadAreIgnored) {
   EXPECT_NE(process.mappings.Find(reinterpret_cast<uint64_t>(&::getenv)), nullptr);
 }
 
+TEST_F(ProcessTableTest, AProcessThatEndsWhileItIsReadEnds) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::pause();
+    ::_exit(0);
+  }
+  ProcessTable table = Make();
+  ASSERT_TRUE(table.Follow(child).has_value());
+  table.Apply(Event(1, perf::ExitEvent{.pid = child, .tid = child}));
+  EXPECT_TRUE(table.Runs(child)) << "another thread had its tid before";
+  ::kill(child, SIGKILL);
+  siginfo_t ended;
+  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOWAIT), 0);
+  // It was listed after its exit event.
+  table.Apply(Event(1, perf::ExitEvent{.pid = child, .tid = child}));
+  EXPECT_FALSE(table.Runs(child));
+  EXPECT_EQ(Make().Follow(child).error().code, ErrorCode::kNotFound) << "a zombie";
+  ASSERT_EQ(::waitpid(child, nullptr, 0), child);
+}
+
 TEST_F(ProcessTableTest, OfTheWholeMachineOnlySampledProcessesHaveRows) {
   ProcessTable table = Make(/*every_process=*/true);
   table.Apply(Event(now_, perf::ForkEvent{.pid = kGone, .tid = kGone, .parent_pid = self_}));

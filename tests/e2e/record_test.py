@@ -138,9 +138,13 @@ class Attaching(program.TestCase):
         self.assertGreater(self.value("SELECT count(*) FROM samples"), 0)
 
     def test_to_a_process_that_is_not_there(self):
-        done = program.run("record", "-o", self.recording, "-p", 2**22 - 1)
-        self.assertEqual(done.returncode, 125)
-        self.assertIn("no process", done.stderr)
+        ended = subprocess.Popen(["true"])
+        self.addCleanup(ended.wait)
+        os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)
+        for pid in (2**22 - 1, ended.pid):
+            done = program.run("record", "-o", self.recording, "-p", pid)
+            self.assertEqual(done.returncode, 125)
+            self.assertIn("no process", done.stderr)
         self.assertFalse(self.recording.exists())
         self.assertEqual(list(self.folder.iterdir()), [])
 

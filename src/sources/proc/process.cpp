@@ -173,6 +173,17 @@ std::vector<ThreadInfo> ReadThreads(int32_t pid) {
   return threads;
 }
 
+// By its flags (proc_pid_stat(5)) rather than its state: it is a zombie only some time after its exit event.
+bool HasThreadEnded(int32_t pid, int32_t tid) {
+  constexpr uint64_t kExiting = 4;  // PF_EXITING in include/linux/sched.h
+  const Result<std::string> stat = ReadFile(fmt::format("/proc/{}/task/{}/stat", pid, tid));
+  if (!stat.has_value()) return true;
+  std::string_view rest = std::string_view(*stat).substr(std::min(stat->rfind(')'), stat->size() - 1) + 1);
+  for (int field = 3; field < 9; ++field) NextField(rest);
+  uint64_t flags = 0;
+  return !ParseNumber(NextField(rest), flags) || (flags & kExiting) != 0;
+}
+
 std::vector<int32_t> ListProcesses() { return NumberedEntries("/proc"); }
 
 std::vector<int32_t> ListDescendants(int32_t pid) {

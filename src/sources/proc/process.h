@@ -50,7 +50,10 @@ struct ThreadInfo {
   int32_t tid = 0;
   std::string name;
 };
+// Including a main thread that has ended: the kernel lists it until the parent has waited for the process.
 std::vector<ThreadInfo> ReadThreads(int32_t pid);
+// Whether a thread has ended, or has begun to.
+bool HasThreadEnded(int32_t pid, int32_t tid);
 
 // All current processes; all descendants of a process (without itself).
 std::vector<int32_t> ListProcesses();

@@ -80,6 +80,22 @@ TEST(ListDescendants, FindsChildrenOfChildren) {
   ::waitpid(child, nullptr, 0);
 }
 
+TEST(HasThreadEnded, IsTrueForAZombieWhichIsStillListed) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::pause();
+    ::_exit(0);
+  }
+  EXPECT_FALSE(HasThreadEnded(child, child));
+  ::kill(child, SIGKILL);
+  siginfo_t ended;
+  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOWAIT), 0);
+  EXPECT_EQ(ReadThreads(child).size(), 1U);
+  EXPECT_TRUE(HasThreadEnded(child, child));
+  ASSERT_EQ(::waitpid(child, nullptr, 0), child);
+  EXPECT_TRUE(HasThreadEnded(child, child)) << "gone";
+}
+
 TEST(MakeProcessId, DependsOnBootPidAndStart) {
   const Id128 id = MakeProcessId("boot", 1, 2);
   EXPECT_EQ(id, MakeProcessId("boot", 1, 2));
