@@ -38,12 +38,15 @@ bool PerfMap::Follow(const Fd& file, size_t max_bytes) {
   if (::fstat(file.get(), &status) != 0) return false;
   const auto size = static_cast<uint64_t>(std::max<off_t>(status.st_size, 0));
   bool changed = false;
-  if (status.st_dev != device_ || status.st_ino != inode_ || size < position_) {
+  const bool written = status.st_mtim.tv_sec != written_.tv_sec || status.st_mtim.tv_nsec != written_.tv_nsec;
+  if (status.st_dev != device_ || status.st_ino != inode_ || size < position_ ||
+      (size == position_ && written)) {
     changed = !entries_.empty();
     *this = {};
     device_ = status.st_dev;
     inode_ = status.st_ino;
   }
+  written_ = status.st_mtim;
   full_ = false;
   const size_t before = entries_.size();
   const uint64_t end = position_ + std::min(size - position_, kMaxBytesPerLook);

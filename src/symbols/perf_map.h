@@ -30,8 +30,9 @@ class PerfMap {
   static constexpr uint64_t kMaxBytesPerLook = uint64_t{8} << 20;
 
   // Reads the lines that `file` holds beyond what was read before, kMaxBytesPerLook at most, and returns
-  // whether the map changed. Another file than the last time, or one that shrank, is read from its begin. A
-  // last line without its end is left for the next time. Lines that don't parse are skipped.
+  // whether the map changed. Another file than the last time, one that shrank, or one that was written to and
+  // has not grown, is read from its begin. A last line without its end is left for the next time. Lines that
+  // don't parse are skipped.
   // Where entries overlap, the later line is newer and wins.
   //
   // What is kept takes at most `max_bytes`: at the first line without room it stops, and is full().
@@ -59,6 +60,7 @@ class PerfMap {
   std::vector<Entry> entries_;  // by address, then by line
   dev_t device_ = 0;            // of the file
   ino_t inode_ = 0;
+  timespec written_ = {};      // when last, as of the last Follow
   uint64_t position_ = 0;      // of the first line not read
   bool in_long_line_ = false;  // of which some was read already
   bool full_ = false;

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <string>
@@ -89,6 +90,18 @@ TEST_F(PerfMapTest, AFileThatShrankOrIsAnotherIsReadFromItsBegin) {
   Write("1000 10 d\n2000 10 e\n");
   EXPECT_TRUE(Follow());
   EXPECT_EQ(NameAt(0x1000) + NameAt(0x2000), "de");
+}
+
+TEST_F(PerfMapTest, AFileThatWasRewrittenInTheSameSizeIsReadFromItsBegin) {
+  Write("1000 10 a\n");
+  // Two writes within a tick of the kernel's clock have the same time.
+  const timespec long_ago[] = {{.tv_sec = 1, .tv_nsec = 0}, {.tv_sec = 1, .tv_nsec = 0}};
+  ASSERT_EQ(::utimensat(AT_FDCWD, path_.c_str(), long_ago, 0), 0);
+  EXPECT_TRUE(Follow());
+  EXPECT_FALSE(Follow());
+  Write("2000 10 b\n", O_TRUNC);
+  EXPECT_TRUE(Follow());
+  EXPECT_EQ(NameAt(0x1000) + NameAt(0x2000), "-b");
 }
 
 TEST_F(PerfMapTest, ALargeFileIsReadInSeveralLooks) {
