@@ -34,6 +34,11 @@ export const tests = [
       const [newest, older] = await page.raw.locator(".host-incidents tbody tr").allInnerTexts();
       assert.match(newest, /train-08[^]*hpc \(411\)[^]*2\.2×[^]*Another program took the CPU\./);
       assert.match(older, /train-07[^]*train \(7\)[^]*1\.6×/);
+      const size = page.raw.viewportSize();
+      await page.raw.setViewportSize({ width: 320, height: size.height });
+      const lines = await page.raw.locator(".host-incidents tbody a").evaluateAll((links) => links.map((link) => link.getClientRects().length));
+      assert.deepEqual(lines, [1, 1], "a host's name stays on one line");
+      await page.raw.setViewportSize(size);
       await page.raw.locator(".host-incidents").getByRole("link", { name: "train-08" }).click();
       await page.raw.getByText("No steps in this selection").waitFor();
       assert.equal(page.param("host"), "train-08");
