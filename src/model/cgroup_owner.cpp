@@ -81,7 +81,8 @@ CgroupOwner OwnerOfCgroup(std::string_view path) {
     std::string_view component = path.substr(0, end);
     path.remove_prefix(std::min(end + 1, path.size()));
     if (component.empty()) continue;
-    in_slurm = in_slurm || component.starts_with("slurm");
+    // "slurm", "slurm_NODE", "slurmstepd.scope", "NODE_slurmstepd.scope".
+    in_slurm = in_slurm || component.starts_with("slurm") || component.ends_with("_slurmstepd.scope");
     // containerd without slices of its own names the pod's slice within the container's component.
     if (std::string uid = PodUidOf(component.substr(0, component.find(':'))); !uid.empty()) {
       owner.pod_uid = std::move(uid);
@@ -97,6 +98,35 @@ CgroupOwner OwnerOfCgroup(std::string_view path) {
     parent = component;
   }
   return owner;
+}
+
+std::string_view MostTellingCgroup(std::string_view proc_cgroup) {
+  const auto says = [](std::string_view path) {
+    const CgroupOwner owner = OwnerOfCgroup(path);
+    return (owner.container.empty() ? 0 : 1) + (owner.pod_uid.empty() ? 0 : 1) +
+           (owner.slurm_job.empty() ? 0 : 1);
+  };
+  std::string_view unified, cpu, telling;
+  int most = 0;
+  while (!proc_cgroup.empty()) {
+    const size_t end = std::min(proc_cgroup.find('\n'), proc_cgroup.size());
+    const std::string_view line = proc_cgroup.substr(0, end);
+    proc_cgroup.remove_prefix(std::min(end + 1, proc_cgroup.size()));
+    // Lines are "id:controllers:path"; v2's is "0::path".
+    const size_t first = line.find(':');
+    const size_t second = first == std::string_view::npos ? first : line.find(':', first + 1);
+    if (second == std::string_view::npos) continue;
+    const std::string_view controllers = line.substr(first + 1, second - first - 1);
+    const std::string_view path = line.substr(second + 1);
+    if (controllers.empty()) unified = path;
+    if (controllers == "cpu" || controllers.starts_with("cpu,") || controllers.ends_with(",cpu")) cpu = path;
+    if (const int said = says(path); said > most) {
+      most = said;
+      telling = path;
+    }
+  }
+  const std::string_view usual = cpu.empty() ? unified : cpu;
+  return most > says(usual) ? telling : usual;
 }
 
 }  // namespace gpusonde::model

@@ -21,4 +21,10 @@ struct CgroupOwner {
 // CRI-O, Docker, Podman, SLURM (cgroup/v1 and cgroup/v2), systemd.
 CgroupOwner OwnerOfCgroup(std::string_view path);
 
+// Of the hierarchies in the text of /proc/PID/cgroup, the path that says most of the owner; where none says
+// more, the cpu controller's (v1), or else that of the unified hierarchy (v2). With cgroup v1, SLURM puts
+// processes into cgroups of the controllers that it is configured to use only, which are often freezer and
+// devices. The text is untrusted.
+std::string_view MostTellingCgroup(std::string_view proc_cgroup);
+
 }  // namespace gpusonde::model

@@ -70,7 +70,41 @@ TEST(CgroupOwner, OfSlurm) {
   EXPECT_EQ(OwnerOfCgroup("/system.slice/slurmstepd.scope/job_4711/step_batch/user/task_0").slurm_job,
             "4711");
   EXPECT_EQ(OwnerOfCgroup("/slurm_node1/uid_0/job_7/step_extern").slurm_job, "7");
+  EXPECT_EQ(OwnerOfCgroup("/slurm_vm/uid_0/job_5/step_batch").slurm_job, "5") << "a task of the array 4";
+  EXPECT_EQ(OwnerOfCgroup("/slurm/uid_1000/job_42/step_interactive/task_0").slurm_job, "42");
+  EXPECT_EQ(OwnerOfCgroup("/system.slice/slurmstepd.scope/job_42/step_extern/user/task_special").slurm_job,
+            "42");
+  EXPECT_EQ(OwnerOfCgroup("/system.slice/gpu-7_slurmstepd.scope/job_42/step_0/user/task_3").slurm_job, "42");
   EXPECT_EQ(OwnerOfCgroup("/home/job_7").slurm_job, "") << "anybody may name a cgroup so";
+  EXPECT_EQ(OwnerOfCgroup("/system.slice/slurmstepd.scope/system").slurm_job, "");
+}
+
+// What Debian's SLURM 22.05 (proctrack/cgroup, cgroup/v1) made of `srun`.
+constexpr const char* kOfSrun = R"(9:name=systemd:/
+8:pids:/
+6:freezer:/slurm_vm/uid_0/job_1/step_0
+5:devices:/
+4:memory:/process_api
+1:cpu:/
+0::/
+)";
+
+TEST(MostTellingCgroup, OfSlurmTheHierarchyThatItUses) {
+  EXPECT_EQ(MostTellingCgroup(kOfSrun), "/slurm_vm/uid_0/job_1/step_0");
+  EXPECT_EQ(MostTellingCgroup(
+                "6:freezer:/slurm/uid_1/job_2/step_0\n1:cpu,cpuacct:/system.slice/slurmd.service\n0::/x\n"),
+            "/slurm/uid_1/job_2/step_0");
+}
+
+TEST(MostTellingCgroup, IsTheCpuControllersWhereNoneSaysMore) {
+  const std::string docker = "/docker/" + kId;
+  EXPECT_EQ(MostTellingCgroup("6:freezer:" + docker + "\n1:cpu,cpuacct:" + docker + "/a\n0::/x\n"),
+            docker + "/a");
+  EXPECT_EQ(MostTellingCgroup("3:cpuset:/b\n1:cpuacct,cpu:/a\n0::/x\n"), "/a");
+  EXPECT_EQ(MostTellingCgroup("1:name=systemd:/a\n0::/user.slice\n"), "/user.slice");
+  EXPECT_EQ(MostTellingCgroup("0::/with:colon\n"), "/with:colon");
+  EXPECT_EQ(MostTellingCgroup("0::" + docker), docker);
+  for (const char* text : {"", "\n", ":", "::", "7", "7:cpu"}) EXPECT_EQ(MostTellingCgroup(text), "") << text;
 }
 
 TEST(CgroupOwner, OfSystemd) {

@@ -15,6 +15,7 @@
 
 #include "base/fd.h"
 #include "base/time.h"
+#include "model/cgroup_owner.h"
 
 namespace gpusonde::proc {
 namespace {
@@ -42,24 +43,6 @@ std::string_view StatusValue(std::string_view status, std::string_view key) {
   if (begin == std::string_view::npos) return {};
   begin += key.size();
   return status.substr(begin, status.find('\n', begin) - begin);
-}
-
-// Lines are "id:controllers:path"; v2's is "0::path".
-std::string ParseCgroup(std::string_view text) {
-  std::string_view unified, cpu;
-  while (!text.empty()) {
-    const size_t end = std::min(text.find('\n'), text.size());
-    const std::string_view line = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
-    const size_t first = line.find(':');
-    const size_t second = line.find(':', first + 1);
-    if (first == std::string_view::npos || second == std::string_view::npos) continue;
-    const std::string_view controllers = line.substr(first + 1, second - first - 1);
-    const std::string_view path = line.substr(second + 1);
-    if (controllers.empty()) unified = path;
-    if (controllers == "cpu" || controllers.starts_with("cpu,") || controllers.ends_with(",cpu")) cpu = path;
-  }
-  return std::string(cpu.empty() ? unified : cpu);
 }
 
 std::vector<int32_t> NumberedEntries(const std::string& folder) {
@@ -123,7 +106,7 @@ Result<ProcessInfo> ReadProcess(int32_t pid) {
   const ssize_t length = ::readlink((folder + "/exe").c_str(), link, sizeof link);
   if (length > 0) info.executable.assign(link, static_cast<size_t>(length));
   if (Result<std::string> cgroup = ReadFile(folder + "/cgroup"); cgroup.has_value())
-    info.cgroup = ParseCgroup(*cgroup);
+    info.cgroup = model::MostTellingCgroup(*cgroup);
   info.namespace_pid = pid;
   if (Result<std::string> status = ReadFile(folder + "/status"); status.has_value()) {
     std::string_view users = StatusValue(*status, "\nUid:");

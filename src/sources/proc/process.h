@@ -23,7 +23,7 @@ struct ProcessInfo {
   char state = 0;             // of its first thread: 'R', 'S', 'D', 'T' (stopped), 't' (traced), …
   std::string command;        // command line joined by spaces; at most 4,096 bytes; empty for kernel threads
   std::string executable;     // in its own mount namespace; empty for kernel threads
-  std::string cgroup;         // of the cpu controller (v1) or the unified hierarchy (v2)
+  std::string cgroup;         // as model::MostTellingCgroup chooses it
 };
 
 // Whether it is stopped by a signal or by a tracer.
