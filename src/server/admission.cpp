@@ -117,6 +117,11 @@ std::expected<HttpRequest, HttpResponse> Admit(const RequestHeader& header, cons
                     header.host, gate.listening.ToText()));
   Result<Target> target = ParseTarget(header.target);
   if (!target.has_value()) return std::unexpected(ErrorResponse(target.error()));
+  // Whoever gave an agent this address needs the other one, not another token.
+  if (is_post && gate.sign_in && target->path == "/api/v1/frames")
+    return Refuse(405, ErrorCode::kUnsupported,
+                  "this is the address of the pages; agents send to the one that `gpusonde serve --listen` "
+                  "names, by default port 7272");
   const std::string_view session =
       gate.sign_in ? CookieOf(header.cookie, CookieName(gate)) : std::string_view();
   auto caller = Authorise(header, target->path, session, gate, is_post);

@@ -147,6 +147,17 @@ TEST_F(AdmitSessions, ThePageAndSigningInNeedNone) {
   EXPECT_EQ(StatusOf(header, gate_), 401);
 }
 
+TEST_F(AdmitSessions, AgentsLearnThatTheySendToTheWrongAddress) {
+  RequestHeader header = WithCookie("/api/v1/frames?host=a", "");
+  header.method = "POST";
+  const std::string authorization = "Bearer " + TokensFile::Of("agent");
+  header.authorization = authorization;
+  const auto refused = Admit(header, gate_);
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().status, 405);
+  EXPECT_NE(refused.error().body->find("--listen"), std::string::npos) << *refused.error().body;
+}
+
 TEST_F(AdmitSessions, WhoTheyAreOfIsKnownToHandlers) {
   const auto request = Admit(WithCookie("/api/v1/session", CookieOf("ada")), gate_);
   ASSERT_TRUE(request.has_value());
