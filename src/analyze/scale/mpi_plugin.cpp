@@ -2,6 +2,7 @@
 #include "analyze/scale/mpi_plugin.h"
 
 #include <mpi.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -14,6 +15,29 @@ constexpr size_t kMaxMessage = size_t{1} << 30;  // MPI counts by int
 constexpr int kTag = 1;
 
 int Neighbour(int rank) { return rank < 0 ? MPI_PROC_NULL : rank; }
+
+// Like MPI_Waitall. Open MPI polls while it waits, in a loop that takes a core which this rank's threads,
+// other ranks or other programs could use: so this sleeps once a wait is longer than passing on a message
+// takes.
+int Wait(MPI_Request* requests, int count) {
+  constexpr int kPolls = 1'000;  // 0.2 to 1 ms, about as long as the next message takes to build
+  constexpr useconds_t kSleepUs = 100;
+  for (int polls = 0;; ++polls) {
+    int done = 0;
+    const int status = MPI_Testall(count, requests, &done, MPI_STATUSES_IGNORE);
+    if (status != MPI_SUCCESS || done != 0) return status;
+    if (polls >= kPolls) ::usleep(kSleepUs);
+  }
+}
+
+// Like MPI_Sendrecv, of bytes; ranks below 0 neither get nor send any.
+int SendAndReceive(const void* out, int out_size, int to, void* in, int in_size, int from) {
+  MPI_Request requests[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+  int status = MPI_Irecv(in, in_size, MPI_BYTE, Neighbour(from), kTag, MPI_COMM_WORLD, &requests[0]);
+  if (status == MPI_SUCCESS)
+    status = MPI_Isend(out, out_size, MPI_BYTE, Neighbour(to), kTag, MPI_COMM_WORLD, &requests[1]);
+  return status == MPI_SUCCESS ? Wait(requests, 2) : status;
+}
 
 int Join(int* rank, int* size) {
   int provided = 0;
@@ -28,8 +52,7 @@ int Exchange(int to, const void* bytes, size_t size, int from, void** received, 
   *received_size = 0;
   uint64_t outgoing = size;
   uint64_t incoming = 0;
-  int status = MPI_Sendrecv(&outgoing, 1, MPI_UINT64_T, Neighbour(to), kTag, &incoming, 1, MPI_UINT64_T,
-                            Neighbour(from), kTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  int status = SendAndReceive(&outgoing, sizeof outgoing, to, &incoming, sizeof incoming, from);
   if (status != MPI_SUCCESS) return status;
   if (to < 0) outgoing = 0;
   auto* into = static_cast<char*>(incoming > 0 ? std::malloc(incoming) : nullptr);
@@ -39,8 +62,7 @@ int Exchange(int to, const void* bytes, size_t size, int from, void** received, 
     const auto send = static_cast<int>(std::min<uint64_t>(outgoing - sent, kMaxMessage));
     const auto receive = static_cast<int>(std::min<uint64_t>(incoming - got, kMaxMessage));
     status =
-        MPI_Sendrecv(source + sent, send, MPI_BYTE, send > 0 ? to : MPI_PROC_NULL, kTag, into + got, receive,
-                     MPI_BYTE, receive > 0 ? from : MPI_PROC_NULL, kTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        SendAndReceive(source + sent, send, send > 0 ? to : -1, into + got, receive, receive > 0 ? from : -1);
     if (status != MPI_SUCCESS) {
       std::free(into);
       return status;
@@ -53,7 +75,13 @@ int Exchange(int to, const void* bytes, size_t size, int from, void** received, 
   return MPI_SUCCESS;
 }
 
-int Leave() { return MPI_Finalize(); }
+// Rank 0 has work to do when the others have none left: they wait for it here, as MPI_Finalize polls.
+int Leave() {
+  MPI_Request all_leave = MPI_REQUEST_NULL;
+  const int status = MPI_Ibarrier(MPI_COMM_WORLD, &all_leave);
+  if (status == MPI_SUCCESS) Wait(&all_leave, 1);
+  return MPI_Finalize();
+}
 
 void Abort(int status) { MPI_Abort(MPI_COMM_WORLD, status); }
 
