@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <optional>
 #include <utility>
 
 #include "base/printable.h"
@@ -66,7 +67,10 @@ std::string ListFailures(const std::vector<std::pair<std::string, std::string>>&
   return lines;
 }
 
-Result<std::string> AskApi(const ApiServer& server, const std::string& target) {
+namespace {
+
+Result<std::string> Ask(const ApiServer& server, const std::string& target,
+                        std::optional<std::string_view> text) {
   agent::HttpUrl url = server.url;
   const std::string address = fmt::format("{}:{}", url.host, url.port);
   url.target = "/api/v1/" + target;
@@ -77,14 +81,19 @@ Result<std::string> AskApi(const ApiServer& server, const std::string& target) {
     ASSIGN_OR_RETURN(const std::string token, ReadToken(server.client.token_file));
     authorization = "Bearer " + token;
   }
-  Result<agent::HttpReply> reply =
-      agent::HttpGet(url, authorization, server.max_reply_bytes, server.timeout_ns, {.ca = server.client.ca});
+  const agent::ClientTls tls{.ca = server.client.ca, .certificate = {}, .key = {}};
+  const Result<agent::HttpReply> reply =
+      text.has_value()
+          ? agent::HttpExchange(
+                url, {.content = *text, .type = "text/plain; charset=utf-8", .authorization = authorization},
+                server.max_reply_bytes, server.timeout_ns, tls)
+          : agent::HttpGet(url, authorization, server.max_reply_bytes, server.timeout_ns, tls);
   if (!reply.has_value())
     return Fail(ErrorCode::kUnavailable,
                 fmt::format("can't reach gpusonde at {}: {}\nIs `gpusonde up` running? Start it with `sudo "
                             "gpusonde up`, or give its address with {}.",
                             address, reply.error().message, server.url_flag));
-  if (reply->status == 200) return std::move(reply->body);
+  if (reply->status == 200) return reply->body;
   const std::string message = server::ErrorMessageOf(reply->body);
   if (reply->status == 401 && server.client.token_file.empty())
     return Fail(
@@ -95,6 +104,16 @@ Result<std::string> AskApi(const ApiServer& server, const std::string& target) {
                                             "address of `gpusonde up` with {}.",
                                             address, url.target, reply->status, server.url_flag)
                               : fmt::format("{} answers: {}", address, message));
+}
+
+}  // namespace
+
+Result<std::string> AskApi(const ApiServer& server, const std::string& target) {
+  return Ask(server, target, std::nullopt);
+}
+
+Result<std::string> PostToApi(const ApiServer& server, const std::string& target, std::string_view text) {
+  return Ask(server, target, text);
 }
 
 }  // namespace gpusonde::app

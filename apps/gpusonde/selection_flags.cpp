@@ -173,6 +173,7 @@ void AddSelectionFlags(CLI::App& command, SelectionFlags& flags) {
 
 std::string ApiTimeParameters(const SelectionFlags& flags) {
   std::string parameters;
+  std::optional<int64_t> from_ns;
   for (const auto& [option, name, text] :
        {std::tuple("--from", "from_us", flags.from), std::tuple("--to", "to_us", flags.to)}) {
     if (text.empty()) continue;
@@ -180,6 +181,9 @@ std::string ApiTimeParameters(const SelectionFlags& flags) {
     if (!utc_ns.has_value())
       throw CLI::ValidationError(
           option, fmt::format("of a server takes UTC (2026-11-21T01:32:05), not seconds ({})", text));
+    if (from_ns.has_value() && *utc_ns <= *from_ns)
+      throw CLI::ValidationError(option, fmt::format("{} is not after --from {}", text, flags.from));
+    from_ns = utc_ns;
     parameters += fmt::format("&{}={}", name, *utc_ns / kNanosPerMicro);
   }
   return parameters;

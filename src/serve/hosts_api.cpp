@@ -211,6 +211,9 @@ class AllPages {
     model::Selection& selection = question->selection;
     selection.to_ns = std::min(selection.to_ns, EpochNow());
     if (selection.from_ns < 0) selection.from_ns = selection.to_ns - kUsageNs;
+    if (selection.from_ns >= selection.to_ns)
+      return server::ErrorResponse(
+          {ErrorCode::kInvalidArgument, "parameter 'from_us' is in the future, by this server's clock"});
     return server::ContentResponse(
         form.content_type,
         form.write(usage_.Sum({selection.from_ns, selection.to_ns}, question->by), *question));

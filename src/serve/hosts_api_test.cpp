@@ -164,6 +164,10 @@ TEST_F(HostsApiTest, UsageIsOfAllHostsTogether) {
   EXPECT_EQ(Ok("usage", {{"host", "one"}})["total"]["busy_ns"], 5 * kNanosPerSecond);
   EXPECT_EQ(Ok("usage", {{"to_us", "1000"}})["groups"].size(), 0u);
   EXPECT_EQ(Get("usage", {{"by", "colour"}}).status, 400);
+  const server::HttpResponse future =
+      Get("usage", {{"from_us", std::to_string((EpochNow() + 3600 * kNanosPerSecond) / 1000)}});
+  EXPECT_EQ(future.status, 400);
+  EXPECT_THAT(*future.body, HasSubstr("in the future"));
 }
 
 TEST_F(HostsApiTest, AHostThatFallsSilentHasANotice) {

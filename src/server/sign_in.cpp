@@ -13,10 +13,16 @@
 namespace gpusonde::server {
 namespace {
 
+constexpr size_t kMaxSignInBytes = 8 << 10;
+
 HttpResponse SignIn(Access& access, const HttpRequest& request) {
   // Forms of other sites can't send this type.
   if (!request.content_type.starts_with("application/json"))
     return ErrorResponse(415, {ErrorCode::kUnsupported, "the body must be application/json"});
+  if (request.body.size() > kMaxSignInBytes)
+    return ErrorResponse(
+        413, {ErrorCode::kInvalidArgument, fmt::format("the request's body has {} bytes, the limit is {}",
+                                                       request.body.size(), kMaxSignInBytes)});
   const nlohmann::json body = nlohmann::json::parse(request.body, nullptr, false);
   if (!body.is_object() || !body.contains("token") || !body["token"].is_string())
     return ErrorResponse({ErrorCode::kInvalidArgument, R"(the body must be {"token":"TOKEN"})"});
@@ -52,9 +58,10 @@ HttpHandler AnsweringSession(HttpHandler api, bool needs_sign_in) {
   };
 }
 
-HttpHandler SignInHandler(std::shared_ptr<Access> access) {
-  return [access = std::move(access)](const HttpRequest& request) {
+HttpHandler SignInHandler(std::shared_ptr<Access> access, HttpHandler posts) {
+  return [access = std::move(access), posts = std::move(posts)](const HttpRequest& request) {
     if (request.path == kSignInPath) return SignIn(*access, request);
+    if (request.path != kSignOutPath && posts) return posts(request);
     if (request.path != kSignOutPath)
       return ErrorResponse(405, {ErrorCode::kUnsupported, fmt::format("{} takes no POST", request.path)});
     access->SignOut(request.session);

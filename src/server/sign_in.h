@@ -18,7 +18,8 @@ inline constexpr std::string_view kSignOutPath = "/api/v1/sign-out";
 // Answers GET kSessionPath, which says whether to sign in and who has; everything else goes to `api`.
 HttpHandler AnsweringSession(HttpHandler api, bool needs_sign_in);
 
-// Answers POST kSignInPath with {"token":…}, and POST kSignOutPath.
-HttpHandler SignInHandler(std::shared_ptr<Access> access);
+// Answers POST kSignInPath with {"token":…}, and POST kSignOutPath; everything else goes to `posts`, if it
+// isn't null.
+HttpHandler SignInHandler(std::shared_ptr<Access> access, HttpHandler posts);
 
 }  // namespace gpusonde::server

@@ -8,12 +8,11 @@
 
 #include "server/metrics_server.h"
 #include "server/sign_in.h"
+#include "server/sql_post.h"
 #include "server/ui_files.h"
 
 namespace gpusonde::server {
 namespace {
-
-constexpr size_t kMaxSignInBytes = 8 << 10;
 
 // The first of the default ports that is free.
 Result<std::unique_ptr<HttpServer>> CreateAtDefaultPort(HttpServerOptions options, const HttpRoutes& routes) {
@@ -56,13 +55,13 @@ Result<std::unique_ptr<UiServer>> UiServer::Start(store::Store& store, ApiFacts 
 }
 
 Result<std::unique_ptr<UiServer>> UiServer::Start(HttpHandler api, const std::optional<ListenAddress>& listen,
-                                                  const Guard& guard) {
+                                                  const Guard& guard, HttpHandler posts) {
   const bool sign_in = guard.access != nullptr;
   const HttpRoutes routes{.api = AnsweringSession(std::move(api), sign_in),
                           .files = AnsweringHealth(UiHandler(UiFolders())),
-                          .uploads = sign_in ? SignInHandler(guard.access) : HttpHandler()};
+                          .uploads = sign_in ? SignInHandler(guard.access, std::move(posts)) : HttpHandler()};
   HttpServerOptions options{
-      .guard = guard, .post_scope = Scope::kAdmin, .sign_in = sign_in, .max_body_bytes = kMaxSignInBytes};
+      .guard = guard, .post_scope = Scope::kAdmin, .sign_in = sign_in, .max_body_bytes = kMaxStatementBytes};
   if (listen.has_value()) options.listen = *listen;
   ASSIGN_OR_RETURN(std::unique_ptr<HttpServer> server, listen.has_value()
                                                            ? HttpServer::Create(options, routes)

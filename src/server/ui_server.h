@@ -28,9 +28,10 @@ class UiServer {
                                                  const std::optional<ListenAddress>& listen,
                                                  const Guard& guard = {});
 
-  // The same with another API, such as one over many stores.
+  // The same with another API, such as one over many stores. `posts` answers POST where the guard has Access,
+  // for tokens of scope admin; null: none but for signing in.
   static Result<std::unique_ptr<UiServer>> Start(HttpHandler api, const std::optional<ListenAddress>& listen,
-                                                 const Guard& guard = {});
+                                                 const Guard& guard = {}, HttpHandler posts = {});
 
   // The URL for a browser on this machine: "http://127.0.0.1:7171/".
   std::string Url() const;

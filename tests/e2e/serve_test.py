@@ -178,6 +178,18 @@ class Serve(program.TestCase):
             self.assertEqual(done.returncode, 1)
             self.assertIn(said, done.stderr)
         self.assertIn("no host 'node-z'", program.run(*server, "--hosts", "node-z", "SELECT 1").stderr)
+        long = "SELECT count(*) AS n FROM range(3) WHERE range IN (1, " + ", ".join(map(str, range(10_000, 25_000))) + ")"
+        done = program.run(*server, "--hosts", hosts[0], "--format", "csv", long[:-1] + ") -- ?&=+%")
+        self.assertEqual(done.stdout, f"host,n\n{hosts[0]},1\n", "too long for an address: " + done.stderr)
+        for size, status in ((262_144, 200), (262_145, 413)):
+            body = "SELECT 1".ljust(size).encode()
+            request = urllib.request.Request(self.pages + "api/v1/query", data=body, method="POST", headers={
+                "Authorization": "Bearer " + token.read_text(encoding="ascii").strip(), "Content-Type": "text/plain"})
+            try:
+                with urllib.request.urlopen(request, timeout=60) as answer:
+                    self.assertEqual(answer.status, status)
+            except urllib.error.HTTPError as error:
+                self.assertEqual(error.code, status, error.read())
         self.assertEqual(program.run(*server, "a.sonde", "SELECT 1").returncode, 2, "no files")
 
     def check_commands_over_hosts(self, hosts):
@@ -198,6 +210,7 @@ class Serve(program.TestCase):
         lines = ask("usage", "--by", "host", "--format", "csv", "--host", hosts[0]).splitlines()
         self.assertEqual([line.split(",")[0] for line in lines], ["host", f'"{hosts[0]}"'])
         self.assertIn("not seconds (5)", ask("usage", "--from", "5", status=2))
+        self.assertIn("2026-01-01 is not after --from 2026-01-02", ask("usage", "--from", "2026-01-02", "--to", "2026-01-01", status=2))
         self.assertIn("nobody held any", ask("usage", "--to", "2020-01-01T00:00:00", "--host", hosts[0]))
         self.assertIn("no host 'node-z'", ask("usage", "--host", "node-z", status=1))
         self.assertIn("or a server with --server", program.run("usage").stderr)

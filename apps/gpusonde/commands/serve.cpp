@@ -23,6 +23,7 @@
 #include "serve/ingest.h"
 #include "serve/metrics.h"
 #include "server/http_server.h"
+#include "server/sql_post.h"
 #include "server/ui_server.h"
 #include "stop_signal.h"
 #include "store/memory_limit.h"
@@ -96,16 +97,17 @@ Status RunServe(const ServeFlags& flags, const server::ListenAddress& listen,
                    server::HttpServer::Create({.listen = listen, .guard = agents_guard},
                                               serve::IngestRoutes(*hosts, counts)));
   serve::QueryTimes times;
-  const auto api = serve::HostsApi(*hosts, counts,
-                                   serve::MetricsHandler({.hosts = *hosts,
-                                                          .ingest = counts,
-                                                          .queries = times,
-                                                          .agents = *agents_guard.counts,
-                                                          .pages = *guard.counts,
-                                                          .tls = guard.tls.get(),
-                                                          .access = guard.access.get()}));
+  const auto api = serve::Timing(serve::HostsApi(*hosts, counts,
+                                                 serve::MetricsHandler({.hosts = *hosts,
+                                                                        .ingest = counts,
+                                                                        .queries = times,
+                                                                        .agents = *agents_guard.counts,
+                                                                        .pages = *guard.counts,
+                                                                        .tls = guard.tls.get(),
+                                                                        .access = guard.access.get()})),
+                                 times);
   ASSIGN_OR_RETURN(const std::unique_ptr<server::UiServer> ui,
-                   server::UiServer::Start(serve::Timing(api, times), pages, guard));
+                   server::UiServer::Start(api, pages, guard, server::AnsweringSqlPosts(api)));
   const Serving serving(*ingest);
   if (!ui->remark().empty()) PrintNotice("serve", ui->remark());
   fmt::print("agents send to {}, stored in {}\nthe UI is at {} (press Ctrl-C to stop)\n", ingest->Url(),

@@ -124,6 +124,7 @@ const operations = Object.entries(api.paths).flatMap(([at, item]) =>
   Object.entries(item).map(([method, operation]) => ({ at, method: method.toUpperCase(), operation, parameters: (operation.parameters ?? []).map(resolved) })));
 const BODIES = {
   '/api/v1/frames': () => ({ body: '' }),
+  '/api/v1/query': () => ({ body: 'SELECT count(*) AS samples FROM samples', headers: { 'content-type': 'text/plain' } }),
   '/api/v1/sign-in': () => ({ body: JSON.stringify({ token: server.read }), headers: { 'content-type': 'application/json' } }),
   '/api/v1/sign-out': () => ({ body: '{}' }),
 };
@@ -154,7 +155,7 @@ const tests = {
       const optional = parameters.filter((one) => !one.required && one.example !== undefined).map((one) => ({ [one.name]: one.example, ...COMPANIONS[one.name] }));
       for (const more of [{}, ...optional]) {
         const what = `${method} ${at} ${JSON.stringify(more)}`;
-        const answer = await ask(at, { method, query: { ...least, ...more }, ...BODIES[at]?.() });
+        const answer = await ask(at, { method, query: { ...least, ...more }, ...(method === 'POST' && BODIES[at]()) });
         assert.equal(answer.status, 200, `${what}: ${answer.status === 200 ? '' : await answer.clone().text()}`);
         await check(answer, operation, what);
       }
@@ -166,6 +167,21 @@ const tests = {
         }
       }
     }
+  },
+
+  async 'a statement may be posted as text or as JSON, and gets the same answer'() {
+    const sql = `SELECT count(*) AS samples FROM samples WHERE cpu NOT IN (${Array.from({ length: 20_000 }, (_, i) => i + 1000)})`;
+    const bodies = [{ body: sql, headers: { 'content-type': 'text/plain; charset=utf-8' } },
+      { body: JSON.stringify({ sql, limit: 5, hosts: 'node' }), headers: { 'content-type': 'application/json' } }];
+    for (const more of bodies) {
+      const answer = await ask('/api/v1/query', { method: 'POST', ...more });
+      const { rows } = await check(answer, api.paths['/api/v1/query'].post, more.headers['content-type']);
+      assert.equal(answer.status, 200);
+      assert.ok(rows[0][1] > 50, JSON.stringify(rows));
+    }
+    const ofAdmin = { method: 'POST', headers: { 'content-type': 'text/plain', origin: 'https://evil.example' }, body: 'SELECT 1' };
+    assert.equal((await ask('/api/v1/query', ofAdmin)).status, 403, 'of another site');
+    assert.equal((await ask('/api/v1/query', { ...ofAdmin, headers: { 'content-type': 'text/plain' }, token: server.read })).status, 403, 'of scope read');
   },
 
   async 'the answers have what they are about'() {
@@ -185,7 +201,7 @@ const tests = {
       const open = operation.security?.length === 0;
       const refused = [];
       if (!open) refused.push([401, await ask(at, { method, token: null })], [403, await ask(at, { method, token: at === OF_AGENTS ? server.read : server.ingest })]);
-      if (parameters.length > 0) refused.push([400, await ask(at, { method, query: { ...(await leastQuery(at, parameters)), nonsense: 1 } })]);
+      if (parameters.length > 0) refused.push([400, await ask(at, { method, query: { ...(await leastQuery(at, parameters)), nonsense: 1 }, ...(method === 'POST' && BODIES[at]()) })]);
       for (const [status, answer] of refused) {
         assert.equal(answer.status, status, `${method} ${at}`);
         await check(answer, operation, `${method} ${at}`);
