@@ -69,6 +69,18 @@ FullQueueLine MakeFullQueueLine(const FullQueue& queue, int64_t first_ns) {
   return {.count = queue.count, .blocked_ns = queue.blocked_ns, .longest = Since(first_ns, queue.longest)};
 }
 
+// Notes times without any event: how long they are together.
+void AddUnrecorded(size_t trace, std::string_view kind, std::span<const TimeRange> ranges,
+                   std::vector<Note>& notes) {
+  if (ranges.empty()) return;
+  const auto length = [](const TimeRange& range) { return range.to_ns - range.from_ns; };
+  Note note{.trace = trace, .kind = kind};
+  for (const TimeRange& range : ranges) note.count += length(range);
+  const TimeRange& longest = *std::ranges::max_element(ranges, {}, length);
+  note.time = {static_cast<int64_t>(ranges.size()), longest.from_ns, longest.to_ns};
+  notes.push_back(note);
+}
+
 }  // namespace
 
 int64_t CountOutliers(const model::Sketch& sketch) {
@@ -110,6 +122,8 @@ TraceLine MakeTraceLine(const std::string& path, const importers::TraceInfo& inf
 void AddNotes(size_t trace, const importers::TraceInfo& info, const TraceState& state,
               std::vector<Note>& notes) {
   if (info.truncated) notes.push_back({trace, "truncated", 1});
+  AddUnrecorded(trace, "left_out_ns", state.unrecorded().left_out, notes);
+  AddUnrecorded(trace, "no_events_ns", state.unrecorded().counted, notes);
   if (state.totals().skipped_shards > 0)
     notes.push_back({trace, "unreadable_parts", state.totals().skipped_shards});
   if (state.totals().metric_texts > 0)
@@ -251,6 +265,7 @@ RankLine MakeRankLine(const JobRank& rank) {
           .events = timeline.events(),
           .first_ns = result.extent.first_ns,
           .span_ns = timeline.span_ns(),
+          .left_out_ns = result.left_out_ns,
           .busy_ns = timeline.busy_ns(),
           .idle_ns = timeline.span_ns() - timeline.busy_ns(),
           .compute_ns = timeline.compute_ns(),

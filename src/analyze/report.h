@@ -107,8 +107,9 @@ struct RankLine {
   int64_t events = 0;
   int64_t begin_ns =
       0;  // its first start, relative to the first of all ranks, by the traces' clocks (see alignment)
-  int64_t first_ns = 0;  // its first start by its trace's own clock
-  int64_t span_ns = 0;   // from the first start to the last end
+  int64_t first_ns = 0;     // its first start by its trace's own clock
+  int64_t span_ns = 0;      // from the first start to the last end, without:
+  int64_t left_out_ns = 0;  // times without any event of the trace (recorded_time.h)
   int64_t busy_ns = 0;
   int64_t idle_ns = 0;
   int64_t compute_ns = 0;
@@ -402,10 +403,14 @@ struct Note {
   size_t trace = 0;
   std::string_view kind;  // truncated, or why events were dropped
   int64_t count = 0;
+  // What it is about, by the trace's own clock; of several times the longest.
+  struct Time {
+    int64_t times = 0;
+    int64_t begin_ns = 0;
+    int64_t end_ns = 0;
+  };
+  std::optional<Time> time = std::nullopt;
 };
-
-// As a sentence without a stop; unknown kinds are returned as they are.
-std::string SentenceOf(const Note& note);
 
 // How the clocks of several traces are aligned.
 enum class Alignment : uint8_t {
@@ -448,5 +453,8 @@ std::string ToJson(const Report& report);
 std::string ToText(const Report& report);
 // A self-contained page of at most 3 MB, for browsers and printers: no script, and nothing is loaded.
 std::string ToHtml(const Report& report);
+
+// A note of the report as a sentence without a stop; unknown kinds are returned as they are.
+std::string SentenceOf(const Note& note, const Report& report);
 
 }  // namespace gpusonde::analyze

@@ -67,6 +67,7 @@ void TraceState::Gpu(std::span<const importers::GpuEvent> events) {
       extent = &ExtentOf(*rank);
     }
     Summarize(event);
+    recorded_.Cover(event.start_ns, event.end_ns);
     extent->Cover(event.start_ns, event.end_ns);
     const bool is_kernel = event.work == importers::GpuWork::kKernel;
     const bool has_correlation = event.correlation != importers::kNoCorrelation;
@@ -96,6 +97,7 @@ void TraceState::Api(std::span<const importers::ApiCall> calls) {
   ProcessRecords* records = nullptr;
   for (const importers::ApiCall& call : calls) {
     totals_.on_host.Cover(call.start_ns, call.end_ns);
+    recorded_.Cover(call.start_ns, call.end_ns);
     At(calls_, call.name).Add(call.end_ns - call.start_ns);
     if (!keep_records_ || call.correlation == importers::kNoCorrelation) continue;
     if (records == nullptr || process != call.process) {
@@ -139,7 +141,10 @@ void TraceState::LimitMemory() {
 
 void TraceState::Ranges(std::span<const importers::Range> ranges) {
   totals_.ranges += static_cast<int64_t>(ranges.size());
-  for (const importers::Range& range : ranges) totals_.on_host.Cover(range.start_ns, range.end_ns);
+  for (const importers::Range& range : ranges) {
+    totals_.on_host.Cover(range.start_ns, range.end_ns);
+    recorded_.Cover(range.start_ns, range.end_ns);
+  }
   if (keep_records_) steps_.Add(ranges);
 }
 
@@ -175,6 +180,7 @@ std::vector<uint32_t> TraceState::MergeSums(const TraceState& other) {
 Renumbering TraceState::Adopt(const TraceState& other) {
   Renumbering change{.names = MergeSums(other), .ranks = {}};
   if (!other.status_.has_value()) status_ = other.status_;
+  recorded_.Merge(other.recorded_);
   steps_.Merge(other.steps_);
   communication_.Merge(other.communication_);
   messages_.Merge(other.messages_);

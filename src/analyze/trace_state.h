@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "analyze/communication_calls.h"
@@ -17,6 +18,7 @@
 #include "analyze/metric_table.h"
 #include "analyze/name_table.h"
 #include "analyze/rank_table.h"
+#include "analyze/recorded_time.h"
 #include "analyze/records.h"
 #include "analyze/sorted_runs.h"
 #include "analyze/steps/step_candidates.h"
@@ -180,6 +182,10 @@ class TraceState final : public importers::EventSink {
   }
   // Counts a part of the trace that could not be read.
   void SkipShard() { ++totals_.skipped_shards; }
+  // What the trace has at some time beside the events that this is given.
+  void Cover(int64_t start_ns, int64_t end_ns) { recorded_.Cover(start_ns, end_ns); }
+  // What RecordedTime of all of the trace's events says.
+  void SetUnrecorded(UnrecordedTime unrecorded) { unrecorded_ = std::move(unrecorded); }
   // The GPU's times may be by another clock than the calls' (importers::TraceInfo).
   void SeparateGpuClock() { separate_gpu_clock_ = true; }
 
@@ -202,6 +208,8 @@ class TraceState final : public importers::EventSink {
 
   const NameTable& names() const { return names_; }
   bool separate_gpu_clock() const { return separate_gpu_clock_; }
+  const RecordedTime& recorded() const { return recorded_; }
+  const UnrecordedTime& unrecorded() const { return unrecorded_; }
   const TraceTotals& totals() const { return totals_; }
   // By a name's number; those that no such event has are empty or missing at the end.
   std::span<const Durations> kernels() const { return kernels_; }
@@ -230,6 +238,8 @@ class TraceState final : public importers::EventSink {
     names_.Transfer(archive);
     archive(totals_);
     archive(separate_gpu_clock_);
+    archive(recorded_);
+    archive(unrecorded_);
     archive(kernels_);
     archive(graphs_);
     archive(calls_);
@@ -260,6 +270,8 @@ class TraceState final : public importers::EventSink {
   NameTable names_;
   TraceTotals totals_;
   bool separate_gpu_clock_ = false;
+  RecordedTime recorded_;
+  UnrecordedTime unrecorded_;
   std::vector<Durations> kernels_;
   std::vector<Durations> graphs_;
   std::vector<Durations> calls_;

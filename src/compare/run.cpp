@@ -88,10 +88,11 @@ class RunBuilder {
             transfers.durations, transfers.bytes);
     for (const analyze::RankResult& rank : part.ranks) AddRank(state, rank);
     AddStart(part.info.epoch_offset_ns, state.totals().on_gpu);
-    std::vector<analyze::Note> notes;
-    analyze::AddNotes(0, part.info, state, notes);
-    for (const analyze::Note& note : notes)
-      run_.notes.push_back(fmt::format("{}: {}", part.path, analyze::SentenceOf(note)));
+    analyze::Report report;
+    report.traces.push_back({.path = part.path, .format = importers::Name(part.info.format)});
+    analyze::AddNotes(0, part.info, state, report.notes);
+    for (const analyze::Note& note : report.notes)
+      run_.notes.push_back(fmt::format("{}: {}", part.path, analyze::SentenceOf(note, report)));
   }
 
   Run Finish() && {

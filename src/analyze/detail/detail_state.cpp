@@ -39,6 +39,8 @@ void DetailState::Detailed(const importers::EventBatch& batch) {
   if (!gpu_.empty()) state_.Gpu(gpu_);
   for (size_t i = 0; wanted_.waves && i < gpu_.size(); ++i)
     if (gpu_[i].work == importers::GpuWork::kKernel) waves_.Add(gpu_[i], batch.gpu_details[i]);
+  for (const Span& span : batch.spans) state_.Cover(span.start_ns, span.end_ns);
+  for (const importers::SyncWait& wait : batch.syncs) state_.Cover(wait.start_ns, wait.end_ns);
   for (const Span& span : batch.spans)
     if (span.kind != SpanKind::kOsCall && (span.kind != SpanKind::kPython || IsModule(span.name)))
       Add(Numbered(span));

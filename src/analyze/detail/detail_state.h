@@ -44,6 +44,8 @@ class DetailState final : public importers::EventSink {
   void Drop(importers::Dropped /*reason*/, int64_t /*count*/) override {}
   void Detailed(const importers::EventBatch& batch) override;
 
+  // Nothing was recorded where the trace has no event.
+  void LeaveOutUnrecorded() { state_.SetUnrecorded(FindUnrecorded(state_.recorded())); }
   // Sorts what was read. Errors: those of temporary files, whenever they occurred.
   Status Finish();
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "analyze/detail/confirm_unrecorded.h"
 #include "analyze/detail/detail_state.h"
 #include "importers/trace.h"
 
@@ -34,6 +35,7 @@ Result<DetailResult> ReadDetail(const std::string& path, importers::TraceFormat 
     if (!read.has_value() && !options.partial) return Fail(std::move(read).error());
   }
   TRY(state.Finish());
+  if (MayBeUnrecorded(format)) state.LeaveOutUnrecorded();
   if (options.operators) {
     ASSIGN_OR_RETURN(result.operators, SumOperators(state));
     result.without_spans = std::ranges::none_of(result.operators.rows(),

@@ -91,6 +91,7 @@ void Write(JsonWriter& json, const RankLine& line) {
   json.Field("process", line.process).Field("device", line.device).Field("events", line.events);
   json.Field("begin_ns", line.begin_ns)
       .Field("span_ns", line.span_ns)
+      .Field("left_out_ns", line.left_out_ns)
       .Field("busy_ns", line.busy_ns)
       .Field("idle_ns", line.idle_ns);
   json.Field("compute_ns", line.compute_ns).Field("comm_ns", line.comm_ns);
@@ -289,7 +290,12 @@ void Write(JsonWriter& json, const AdviceLine& line) {
 
 void Write(JsonWriter& json, const Note& note) {
   json.BeginObject().Field("trace", static_cast<int64_t>(note.trace)).Field("kind", note.kind);
-  json.Field("count", note.count).EndObject();
+  json.Field("count", note.count);
+  if (note.time.has_value())
+    json.Field("times", note.time->times)
+        .Field("begin_ns", note.time->begin_ns)
+        .Field("end_ns", note.time->end_ns);
+  json.EndObject();
 }
 
 template <class Line>

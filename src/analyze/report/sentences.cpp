@@ -205,6 +205,8 @@ class SentenceWriter {
         *std::ranges::max_element(causes, {}, [](const auto& one) { return one.first; });
     std::string text = fmt::format("Rank {} (device {}) was busy {} of {}", rank.rank, rank.device,
                                    Percent(rank.busy_ns, rank.span_ns), Time(rank.span_ns));
+    if (rank.left_out_ns > 0)
+      text += fmt::format(" (without {} for which the trace has no event)", Time(rank.left_out_ns));
     const int64_t copying_ns = rank.transfer_ns - rank.transfer_overlap_ns;
     if (copying_ns > rank.span_ns / 10)
       text += fmt::format(", {} of it with copies and sets alone", Percent(copying_ns, rank.busy_ns));
@@ -224,11 +226,8 @@ class SentenceWriter {
   ReportSentences sentences_;
 };
 
-}  // namespace
-
-std::string PlaceText(const AdviceLine::Place& place, const Report& report) {
-  const TraceLine& trace = report.traces[place.trace];
-  const std::string_view file = std::string_view(trace.path).substr(trace.path.rfind('/') + 1);
+// From one time of a trace's own clock to another, in the trace's unit.
+std::string FromTo(const TraceLine& trace, int64_t begin_ns, int64_t end_ns) {
   const bool is_kineto = trace.format == importers::Name(importers::TraceFormat::kKinetoJson);
   const auto text = [&](int64_t ns) {
     const uint64_t size = ns < 0 ? -static_cast<uint64_t>(ns) : static_cast<uint64_t>(ns);
@@ -237,8 +236,16 @@ std::string PlaceText(const AdviceLine::Place& place, const Report& report) {
     return size % 1000 == 0 ? fmt::format("{}{}", sign, size / 1000)
                             : fmt::format("{}{}.{:03}", sign, size / 1000, size % 1000);
   };
-  return fmt::format("{} from {} to {} {} ({})", Printable(file), text(place.begin_ns), text(place.end_ns),
-                     is_kineto ? "µs" : "ns", Time(place.end_ns - place.begin_ns));
+  return fmt::format("from {} to {} {}", text(begin_ns), text(end_ns), is_kineto ? "µs" : "ns");
+}
+
+}  // namespace
+
+std::string PlaceText(const AdviceLine::Place& place, const Report& report) {
+  const TraceLine& trace = report.traces[place.trace];
+  const std::string_view file = std::string_view(trace.path).substr(trace.path.rfind('/') + 1);
+  return fmt::format("{} {} ({})", Printable(file), FromTo(trace, place.begin_ns, place.end_ns),
+                     Time(place.end_ns - place.begin_ns));
 }
 
 AdviceSentences SentencesOf(const AdviceLine& advice, const Report& report, const model::ShortNames& shown) {
@@ -274,11 +281,25 @@ std::vector<std::string_view> NamesIn(const Report& report) {
   return names;
 }
 
-std::string SentenceOf(const Note& note) {
+std::string SentenceOf(const Note& note, const Report& report) {
   const std::string events = Counted(note.count, "event");
   const std::string_view are = note.count == 1 ? "is" : "are";
   if (note.kind == "truncated")
     return "it is truncated or still being written; the readable part was analysed";
+  if (note.time.has_value() && (note.kind == "left_out_ns" || note.kind == "no_events_ns")) {
+    const std::string place = FromTo(report.traces[note.trace], note.time->begin_ns, note.time->end_ns);
+    const std::string when =
+        note.time->times == 1 ? place : fmt::format("{} times, the longest {}", note.time->times, place);
+    if (note.kind == "left_out_ns")
+      return fmt::format(
+          "it has no event of any kind for {} ({}): its clock jumped, nothing was recorded or the program "
+          "did nothing at all; that time is left out of spans, idle times and steps",
+          Time(note.count), when);
+    return fmt::format(
+        "it has no event of any kind for {} ({}), which counts as idle time; if the program wasn't waiting, "
+        "its clock jumped or nothing was recorded",
+        Time(note.count), when);
+  }
   if (note.kind == "unreadable_parts")
     return fmt::format("{} of it can't be read and {} left out", Counted(note.count, "part"), are);
   if (note.kind == "not_aligned")

@@ -115,7 +115,7 @@ class TextWriter {
 
   void Notes() {
     for (const Note& note : report_.notes)
-      Line("Note: {}: {}.", Printable(report_.traces[note.trace].path), SentenceOf(note));
+      Line("Note: {}: {}.", Printable(report_.traces[note.trace].path), SentenceOf(note, report_));
   }
 
   // The metrics that vary; per kernel, those that correlate best with its duration come first.

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "analyze/archive.h"
+#include "analyze/detail/confirm_unrecorded.h"
 #include "analyze/report_builder.h"
 #include "analyze/scale/trace_part.h"
 
@@ -52,6 +53,7 @@ class SharedTraces {
     TRY(ExchangeRecords());
     for (size_t trace = 0; trace < parts_.size(); ++trace) {
       TRY(parts_[trace].state.Finish());
+      TRY(ConfirmUnrecorded(parts_[trace].path, parts_[trace].info.format, options_, parts_[trace].state));
       std::vector<size_t> mine;
       for (size_t process = 0; process < owners_[trace].size(); ++process)
         if (owners_[trace][process] == crew_.rank()) mine.push_back(process);

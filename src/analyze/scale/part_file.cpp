@@ -23,7 +23,7 @@
 namespace gpusonde::analyze {
 namespace {
 
-constexpr std::string_view kMagic = "gpusonde analyze part 9\n";
+constexpr std::string_view kMagic = "gpusonde analyze part 10\n";
 constexpr uint64_t kMaxHeader = uint64_t{4} << 30;
 constexpr uint64_t kMaxParts = 1'000'000;
 
@@ -320,6 +320,7 @@ Result<Report> MergeParts(const std::vector<std::string>& files, const Options& 
     for (size_t other = 1; other < parts.size(); ++other)
       first.state.Merge(std::move(parts[other].traces[i].state));
     TRY(first.state.Finish());
+    TRY(ConfirmUnrecorded(first.path, first.info.format, options, first.state));
     ASSIGN_OR_RETURN(std::vector<RankResult> ranks, FollowProcesses(first.state, ThreadsOf(options), follow));
     builder.Add(first.path, first.info, first.state, std::move(ranks));
     for (const Part& part : parts) builder.AddDetail(part.traces[i].detail);

@@ -11,6 +11,7 @@
 #include <regex>
 #include <utility>
 
+#include "analyze/detail/confirm_unrecorded.h"
 #include "analyze/scale/in_order.h"
 #include "analyze/temporary_file.h"
 #include "base/usable_cpus.h"
@@ -137,6 +138,7 @@ Result<TracePart> ReadPart(const std::string& path, const std::optional<Share>& 
   ASSIGN_OR_RETURN(part.info, Describe(path, trace->info(), options));
   part.whole = share->parts == 1;
   if (part.whole) {
+    TRY(ConfirmUnrecorded(path, part.info.format, options, part.state));
     ASSIGN_OR_RETURN(part.ranks, FollowProcesses(part.state, threads, FollowOptionsOf(options)));
     part.state.DropRecords();
   }

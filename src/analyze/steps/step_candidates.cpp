@@ -95,13 +95,13 @@ void StepCandidates::Finish() {
   for (auto& [process, ranges] : by_process_) Reduce(ranges);
 }
 
-Steps StepCandidates::StepsOf(int64_t process, std::string_view prefix) const {
+Steps StepCandidates::StepsOf(int64_t process, std::string_view prefix, const ClockWithout& clock) const {
   const auto found = by_process_.find(process);
   if (found == by_process_.end()) return {};
   std::map<std::string_view, std::vector<TimeRange>> by_label;
   for (const Labelled& range : found->second)
     if (labels_.Canonical(range.label) == range.label)
-      by_label[labels_[range.label]].push_back({range.start_ns, range.end_ns});
+      by_label[labels_[range.label]].push_back(clock.Without(TimeRange{range.start_ns, range.end_ns}));
   Steps best;
   std::tuple<bool, bool, size_t, int64_t> best_rank;
   for (auto& [label, ranges] : by_label) {
@@ -136,12 +136,13 @@ std::vector<int64_t> StepCandidates::Processes() const {
   return processes;
 }
 
-std::vector<TimeRange> StepCandidates::TimesOf(int64_t process, std::string_view prefix) const {
+std::vector<TimeRange> StepCandidates::TimesOf(int64_t process, std::string_view prefix,
+                                               const ClockWithout& clock) const {
   std::vector<TimeRange> times;
   if (const auto found = by_process_.find(process); found != by_process_.end())
     for (const Labelled& range : found->second)
       if (labels_[labels_.Canonical(range.label)].starts_with(prefix))
-        times.push_back({range.start_ns, range.end_ns});
+        times.push_back(clock.Without(TimeRange{range.start_ns, range.end_ns}));
   std::ranges::sort(times, {}, &TimeRange::from_ns);
   return UnionOf(std::move(times));
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "analyze/name_table.h"
+#include "analyze/recorded_time.h"
 #include "base/time_range.h"
 #include "importers/event.h"
 
@@ -38,14 +39,15 @@ class StepCandidates {
   // The steps of a process: the ranges whose label begins with `prefix`, if that isn't empty. Else those of
   // PyTorch's profiler, or the label that repeats at least three times without overlaps, isn't an operator's
   // and covers most of the time: of those that cover 80 % the one with the most ranges, else the one that
-  // covers most, but at least half.
-  Steps StepsOf(int64_t process, std::string_view prefix) const;
+  // covers most, but at least half. Times are by `clock`.
+  Steps StepsOf(int64_t process, std::string_view prefix, const ClockWithout& clock = ClockWithout({})) const;
   // All ranges of a process by label; empty if there were more than are kept.
   std::map<std::string, std::vector<TimeRange>> RangesOf(int64_t process) const;
   // The processes that have ranges.
   std::vector<int64_t> Processes() const;
-  // When any range was open whose label begins so; sorted, disjoint.
-  std::vector<TimeRange> TimesOf(int64_t process, std::string_view prefix) const;
+  // When any range was open whose label begins so, by `clock`; sorted, disjoint.
+  std::vector<TimeRange> TimesOf(int64_t process, std::string_view prefix,
+                                 const ClockWithout& clock = ClockWithout({})) const;
 
   template <class Archive>
   void Transfer(Archive& archive) {

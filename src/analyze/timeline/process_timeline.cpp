@@ -49,24 +49,77 @@ struct HostTimes {
   CommunicatorLaunches communicators;
 };
 
+// Converts times of a result to the trace's clock. Gaps around what is left out aren't listed: they are
+// shorter than their times would say.
+void ToTraces(const ClockWithout& clock, RankResult& result) {
+  for (std::vector<Gap>* const gaps :
+       {&result.host_gaps.longest, &result.loader.longest, &result.full_queue.longest}) {
+    for (Gap& gap : *gaps) gap = {clock.EndOf(gap.begin_ns), clock.StartOf(gap.end_ns)};
+    std::erase_if(*gaps, [&clock](const Gap& gap) {
+      return clock.Without(gap.end_ns) - clock.Without(gap.begin_ns) < gap.end_ns - gap.begin_ns;
+    });
+  }
+  for (auto& [name, kernels] : result.kernels.names)
+    for (SlowKernel& kernel : kernels.slowest) kernel.start_ns = clock.StartOf(kernel.start_ns);
+  for (Window& window : result.kernels.windows) {
+    window.begin_ns = clock.StartOf(window.begin_ns);
+    window.end_ns = clock.EndOf(window.end_ns);
+  }
+  for (StepTimes& step : result.steps.steps) {
+    step.start_ns = clock.StartOf(step.start_ns);
+    if (step.gpu_begin_ns != 0) step.gpu_begin_ns = clock.StartOf(step.gpu_begin_ns);
+  }
+  for (KernelSequence& sequence : result.sequences.sequences)
+    sequence.first_ns = clock.StartOf(sequence.first_ns);
+}
+
 // Builds the timeline of one rank.
 class RankFollower {
  public:
   RankFollower(const RankKey& key, const Extent& extent, const Names& names, const HostTimes& host,
                const TraceState& state, int64_t gpu_ahead_ns, bool sequences)
       : names_(names),
+        clock_(state.unrecorded().left_out),
         messages_(state.messages()),
         groups_(state.groups()),
         result_{.key = key, .extent = extent, .gpu_ahead_ns = gpu_ahead_ns},
-        busy_(extent.first_ns, extent.last_ns),
-        kernels_(names.hashes, names.durations, extent.first_ns, extent.last_ns),
+        busy_(clock_.Without(extent.first_ns), clock_.Without(extent.last_ns)),
+        kernels_(names.hashes, names.durations, clock_.Without(extent.first_ns),
+                 clock_.Without(extent.last_ns)),
         steps_(host.steps, gpu_ahead_ns),
         loader_(host.loader, gpu_ahead_ns),
         communicators_(host.communicators) {
     if (sequences) sequences_.emplace(names.hashes);
+    result_.left_out_ns =
+        extent.last_ns - extent.first_ns - (clock_.Without(extent.last_ns) - clock_.Without(extent.first_ns));
   }
 
+  // By the trace's clock.
   void Add(const LaunchedRecord& record) {
+    if (clock_.IsTraces()) return Add(record, record);
+    LaunchedRecord without = record;
+    for (int64_t* const time_ns :
+         {&without.gpu.start_ns, &without.gpu.end_ns, &without.call_start_ns, &without.call_end_ns})
+      *time_ns = clock_.Without(*time_ns);
+    Add(without, record);
+  }
+  void Join(int64_t time_ns) { result_.queue.Join(clock_.IsTraces() ? time_ns : clock_.Without(time_ns)); }
+
+  RankResult Finish() && {
+    result_.host_gaps.Finish();
+    result_.busy_windows_ns = busy_.Finish();
+    result_.kernels = kernels_.Finish();
+    result_.steps = steps_.Finish(result_.timeline);
+    result_.loader = std::move(loader_).Finish();
+    result_.full_queue = std::move(full_queue_).Finish();
+    if (sequences_.has_value()) result_.sequences = std::move(*sequences_).Finish();
+    if (!clock_.IsTraces()) ToTraces(clock_, result_);
+    return std::move(result_);
+  }
+
+ private:
+  // A record by clock_, and by the trace's.
+  void Add(const LaunchedRecord& record, const LaunchedRecord& traced) {
     const GpuRecord& event = record.gpu;
     const bool is_kernel = event.work == importers::GpuWork::kKernel;
     const bool is_communication = is_kernel && names_.is_communication[event.name];
@@ -88,22 +141,9 @@ class RankFollower {
     else
       kernels_.Other(event);
     if (is_communication && result_.collectives.size() < kMaxCollectives)
-      result_.collectives.push_back(CollectiveOf(record));
-  }
-  void Join(int64_t time_ns) { result_.queue.Join(time_ns); }
-
-  RankResult Finish() && {
-    result_.host_gaps.Finish();
-    result_.busy_windows_ns = busy_.Finish();
-    result_.kernels = kernels_.Finish();
-    result_.steps = steps_.Finish(result_.timeline);
-    result_.loader = std::move(loader_).Finish();
-    result_.full_queue = std::move(full_queue_).Finish();
-    if (sequences_.has_value()) result_.sequences = std::move(*sequences_).Finish();
-    return std::move(result_);
+      result_.collectives.push_back(CollectiveOf(traced));
   }
 
- private:
   // A communication kernel, with what its trace's events say of it, or what its thread called.
   Collective CollectiveOf(const LaunchedRecord& record) const {
     const GpuRecord& event = record.gpu;
@@ -131,6 +171,7 @@ class RankFollower {
   }
 
   const Names& names_;
+  ClockWithout clock_;
   const MessageTable& messages_;
   const KnownGroups& groups_;
   RankResult result_;
@@ -254,7 +295,9 @@ Result<std::vector<RankResult>> FollowProcess(const TraceState& state, size_t pr
                                               const FollowOptions& options) {
   const ProcessRecords& records = state.processes()[process];
   const int64_t owner = state.ranks().processes()[process];
-  const HostTimes host{state.steps().StepsOf(owner, options.steps), state.steps().TimesOf(owner, kLoaderWait),
+  const ClockWithout clock(state.unrecorded().left_out);
+  const HostTimes host{state.steps().StepsOf(owner, options.steps, clock),
+                       state.steps().TimesOf(owner, kLoaderWait, clock),
                        state.communication().LaunchesOf(owner)};
   int64_t gpu_ahead_ns = 0;
   if (state.separate_gpu_clock()) {

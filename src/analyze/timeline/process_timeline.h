@@ -48,6 +48,7 @@ struct Collective {
 struct RankResult {
   RankKey key;
   Extent extent;
+  int64_t left_out_ns = 0;   // of it, as nothing was recorded (UnrecordedTime)
   int64_t gpu_ahead_ns = 0;  // of the calls' clock, see EstimateGpuClock; all other times are the GPU's
   RankTimeline timeline;
   std::vector<int64_t> busy_windows_ns;  // BusyWindows; kWindows of them
@@ -65,6 +66,7 @@ struct RankResult {
   void Transfer(Archive& archive) {
     archive(key);
     archive(extent);
+    archive(left_out_ns);
     archive(gpu_ahead_ns);
     archive(timeline);
     archive(busy_windows_ns);

@@ -103,7 +103,7 @@ void WriteTraces(HtmlWriter& html, const Report& report) {
     for (size_t i = 0; i < notes; ++i)
       html.Raw("<li>{}: {}.</li>\n",
                Escaped(Shorten(Printable(report.traces[report.notes[i].trace].path), kMaxPath)),
-               Escaped(SentenceOf(report.notes[i])));
+               Escaped(SentenceOf(report.notes[i], report)));
     html.RawText("</ul>\n");
     if (report.notes.size() > notes)
       html.Raw("<p class=dim>… and {} more notes, in the JSON.</p>\n", report.notes.size() - notes);
