@@ -50,7 +50,7 @@ TEST(RecordedTime, GapsLieBetweenTheLastEndAndTheNextStartWhateverTheOrder) {
   for (int round = 0; round < 50; ++round) {
     std::ranges::shuffle(events, random);
     RecordedTime parts[3];
-    for (size_t i = 0; i < events.size(); ++i) parts[random() % 3].Cover(events[i].first, events[i].second);
+    for (const auto& [begin_ns, end_ns] : events) parts[random() % 3].Cover(begin_ns, end_ns);
     RecordedTime all;
     for (const size_t i : {1, 0, 2}) all.Merge(parts[i]);
     EXPECT_EQ(Of(all.Gaps(10 * kSecond)), expected);
