@@ -40,6 +40,8 @@ constexpr std::array kExtras = {
     Extra{"irq_handler_exit", "signal_irq_exit", ""},
     Extra{"softirq_entry", "signal_softirq_entry", "softirqs and waits for the network"},
     Extra{"softirq_exit", "signal_softirq_exit", ""},
+    Extra{"hrtimer_expire_entry", "signal_timer_entry", "timers that end waits"},
+    Extra{"hrtimer_expire_exit", "signal_timer_exit", ""},
     Extra{"mm_vmscan_direct_reclaim_begin", "signal_reclaim_begin", "memory reclaim"},
     Extra{"mm_vmscan_direct_reclaim_end", "signal_reclaim_end", ""},
     Extra{"mm_vmscan_memcg_reclaim_begin", "signal_memcg_reclaim_begin", "memory reclaim of cgroups"},

@@ -83,6 +83,7 @@ struct cpu {
   __u64 hard_ns; /* since when; 0: none */
   __u64 soft_ns;
   __u32 soft; /* number of the softirq in progress */
+  bool timer; /* a timer's function runs: its interrupt raises neither of their tracepoints */
 
   /* The last threads that ran on it. More than the last one is needed: if two threads wait behind a third,
    * the second to be switched in has waited for both others. */
@@ -402,13 +403,16 @@ static __always_inline bool sends(struct task_struct *task) {
 /* Looking for the name of who ends a wait takes half a microsecond: only for waits that matter. */
 #define SHORTEST_NAMED_WAIT_NS 1000000
 
-/* The pid of the process that wakes a thread, in a system call of its own: an interrupt hits any process. It
- * may also hit one within a call, which is then named in error, but a different one each time. A process that
- * exits wakes who waits for it when it has neither memory nor an entry in `threads` any more. */
+/* Whether this CPU handles an interrupt, which hits any process. */
+static __always_inline bool in_interrupt(void) {
+  const struct cpu *cpu = here();
+  return !cpu || cpu->hard_ns || cpu->soft_ns || cpu->timer;
+}
+
+/* The pid of the process that wakes a thread in a system call of its own. A process that exits wakes who
+ * waits for it when it has neither memory nor an entry in `threads` any more. */
 static __always_inline __u32 name_other_waker(void) {
   struct task_struct *task = bpf_get_current_task_btf();
-  const struct cpu *cpu = here();
-  if (!cpu || cpu->hard_ns || cpu->soft_ns) return 0;
   if (!(task->flags & PF_EXITING) && (!task->mm || system_call_of(task) < 0)) return 0;
   return name_current();
 }
@@ -427,6 +431,8 @@ int BPF_PROG(signal_waking, struct task_struct *task) {
   if (in_network()) {
     thread->signal = GPUSONDE_SIGNAL_NETWORK;
     if (!sends(bpf_get_current_task_btf())) return 0;
+  } else if (in_interrupt()) {
+    return 0;
   }
   const __u32 waker_tid = (__u32)bpf_get_current_pid_tgid();
   const struct thread *waker = bpf_map_lookup_elem(&threads, &waker_tid);
@@ -478,6 +484,20 @@ int BPF_PROG(signal_softirq_exit) {
   if (!cpu) return 0;
   interrupted(cpu->soft_ns, bpf_ktime_get_ns());
   cpu->soft_ns = 0;
+  return 0;
+}
+
+SEC("tp_btf/hrtimer_expire_entry")
+int BPF_PROG(signal_timer_entry) {
+  struct cpu *cpu = here();
+  if (cpu) cpu->timer = true;
+  return 0;
+}
+
+SEC("tp_btf/hrtimer_expire_exit")
+int BPF_PROG(signal_timer_exit) {
+  struct cpu *cpu = here();
+  if (cpu) cpu->timer = false;
   return 0;
 }
 
