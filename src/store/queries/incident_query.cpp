@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "base/time.h"
-#include "store/queries/run_ends.h"
 #include "store/sql/process_sql.h"
 #include "store/sql/time_range.h"
 #include "store/table_rows.h"
@@ -30,20 +29,6 @@ TimeRange Around(const TimeRange& time, bool has_ended) {
   return {time.from_ns - around_ns, has_ended ? time.to_ns + around_ns : time.to_ns};
 }
 
-int64_t ReportedAt(const model::Incident& incident) { return incident.seen_ns.value_or(incident.start_ns); }
-int64_t ReportedAt(const model::Warning& warning) { return warning.start_ns; }
-
-// Gives those an end that lasted when their run ended, and drops those that ended before the range.
-template <typename Row>
-Status EndWithRuns(Store& store, const TimeRange& range, std::vector<Row>& rows) {
-  if (std::ranges::all_of(rows, [](const Row& row) { return row.end_ns.has_value(); })) return {};
-  ASSIGN_OR_RETURN(const RunEnds ends, RunEnds::Read(store));
-  for (Row& row : rows)
-    if (!row.end_ns.has_value()) row.end_ns = ends.EndAfter(ReportedAt(row));
-  std::erase_if(rows, [&range](const Row& row) { return row.end_ns.value_or(range.to_ns) < range.from_ns; });
-  return {};
-}
-
 }  // namespace
 
 Result<Incidents> ReadIncidents(Store& store, const model::Selection& selection, int buckets, int64_t most) {
@@ -56,7 +41,6 @@ Result<Incidents> ReadIncidents(Store& store, const model::Selection& selection,
   ASSIGN_OR_RETURN(
       std::vector<model::Incident> incidents,
       ReadTable(store, model::kIncidents, where.text + " ORDER BY start_ns DESC", where.parameters));
-  TRY(EndWithRuns(store, range, incidents));
   read.omitted = std::max<int64_t>(std::ssize(incidents) - most, 0);
   incidents.resize(std::min(incidents.size(), static_cast<size_t>(std::max<int64_t>(most, 0))));
   for (model::Incident& incident : incidents) {
@@ -84,13 +68,11 @@ Result<Incidents> ReadIncidents(Store& store, const model::Selection& selection,
   ASSIGN_OR_RETURN(const std::unique_ptr<Rows> steps, store.Query(counting.text, counting.parameters));
   ASSIGN_OR_RETURN(const bool counted, steps->Next());
   if (counted) read.steps = steps->Int64(0);
-  const std::vector<Parameter> of_warnings = {range.to_ns, range.to_ns, range.from_ns};
-  ASSIGN_OR_RETURN(
-      read.warnings,
-      ReadTable(store, model::kWarnings,
-                "WHERE start_ns < ? AND coalesce(end_ns, ?) >= ? ORDER BY start_ns DESC", of_warnings));
-  TRY(EndWithRuns(store, range, read.warnings));
-  read.warnings.resize(std::min(read.warnings.size(), static_cast<size_t>(std::max<int64_t>(most, 0))));
+  const std::vector<Parameter> of_warnings = {range.to_ns, range.to_ns, range.from_ns, most};
+  ASSIGN_OR_RETURN(read.warnings,
+                   ReadTable(store, model::kWarnings,
+                             "WHERE start_ns < ? AND coalesce(end_ns, ?) >= ? ORDER BY start_ns DESC LIMIT ?",
+                             of_warnings));
   return read;
 }
 

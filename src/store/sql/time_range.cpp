@@ -45,6 +45,26 @@ Result<int64_t> LastSeen(Store& store, const TimeRange& range) {
 
 TimeRange Bound(const TimeRange& range) { return {BoundTime(range.from_ns), BoundTime(range.to_ns)}; }
 
+struct Run {
+  std::string host;
+  TimeRange time;
+};
+
+Result<std::vector<Run>> ReadSources(Store& store) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, store.Query(kRunsSql));
+  std::vector<Run> runs;
+  while (true) {
+    ASSIGN_OR_RETURN(const bool more, rows->Next());
+    if (!more) return runs;
+    Run run{std::string(rows->Text(3)), {rows->Int64(0), rows->Int64(1)}};
+    if (rows->IsNull(1)) {
+      ASSIGN_OR_RETURN(run.time.to_ns, LastSeen(store, {run.time.from_ns, rows->Int64(2)}));
+    }
+    run.time = Bound(run.time);
+    runs.push_back(std::move(run));
+  }
+}
+
 // The last run has no end here: its last sign of life may be older than the newest GPU work.
 std::vector<TimeRange> WithOpenEnd(std::vector<TimeRange> runs) {
   if (runs.empty()) return runs;
@@ -56,25 +76,8 @@ std::vector<TimeRange> WithOpenEnd(std::vector<TimeRange> runs) {
 
 int64_t BoundTime(int64_t time_ns) { return std::clamp(time_ns, -(int64_t{1} << 60), int64_t{1} << 62); }
 
-Result<std::vector<Run>> ReadAllRuns(Store& store) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, store.Query(kRunsSql));
-  std::vector<Run> runs;
-  while (true) {
-    ASSIGN_OR_RETURN(const bool more, rows->Next());
-    if (!more) return runs;
-    Run run{.host = std::string(rows->Text(3)),
-            .time = {rows->Int64(0), rows->Int64(1)},
-            .is_over = !rows->IsNull(1) || rows->Int64(2) != std::numeric_limits<int64_t>::max()};
-    if (rows->IsNull(1)) {
-      ASSIGN_OR_RETURN(run.time.to_ns, LastSeen(store, {run.time.from_ns, rows->Int64(2)}));
-    }
-    run.time = Bound(run.time);
-    runs.push_back(std::move(run));
-  }
-}
-
 Result<std::vector<TimeRange>> ReadObserved(Store& store) {
-  ASSIGN_OR_RETURN(const std::vector<Run> runs, ReadAllRuns(store));
+  ASSIGN_OR_RETURN(const std::vector<Run> runs, ReadSources(store));
   std::vector<TimeRange> observed;
   for (const Run& run : runs) observed.push_back(run.time);
   return observed;
@@ -86,7 +89,7 @@ Result<std::vector<TimeRange>> ReadRuns(Store& store) {
 }
 
 Result<std::map<std::string, std::vector<TimeRange>>> ReadRunsByHost(Store& store) {
-  ASSIGN_OR_RETURN(const std::vector<Run> runs, ReadAllRuns(store));
+  ASSIGN_OR_RETURN(const std::vector<Run> runs, ReadSources(store));
   std::map<std::string, std::vector<TimeRange>> by_host;
   for (const Run& run : runs) by_host[run.host].push_back(run.time);
   for (auto& [host, times] : by_host) times = WithOpenEnd(std::move(times));

@@ -16,16 +16,6 @@ namespace gpusonde::store {
 // rounded without overflow.
 int64_t BoundTime(int64_t time_ns);
 
-// A run of gpusonde on a host, or an import.
-struct Run {
-  std::string host;
-  TimeRange time;        // until its last sign of life where its end is unknown
-  bool is_over = false;  // it said so, or a later one of its host began
-};
-
-// All runs, by start; their times are those of ReadObserved.
-Result<std::vector<Run>> ReadAllRuns(Store& store);
-
 // The time range of each source, by start. A source without an end (it runs, or was killed) lasted until the
 // last sample or spool commit before the next source of its host began.
 Result<std::vector<TimeRange>> ReadObserved(Store& store);
