@@ -131,6 +131,7 @@ class Units(program.TestCase):
             (etc / f"gpusonde/{name}.env").write_text(content + "\n")
         cgroup = own_cgroup() / f"gpusonde-test-{os.getpid()}"
         cgroup.mkdir()
+        self.cgroup = cgroup
         self.addCleanup(self.remove, cgroup)
         with (self.folder / "systemd.log").open("w") as log:
             command = ["sh", "-c", 'echo $$ > "$0/cgroup.procs" && exec "$@"', cgroup, program.ROOT / "tests/e2e/systemd_root",
@@ -152,6 +153,13 @@ class Units(program.TestCase):
             except OSError:
                 self.assertLess(time.monotonic(), deadline, "the cgroup is still in use")
                 time.sleep(0.1)
+
+    def await_end(self):
+        """Waits until all processes of the pid namespace have ended, which they do after systemd."""
+        deadline = time.monotonic() + 30
+        while any(pathlib.Path(folder, "cgroup.procs").read_text() for folder, _, _ in os.walk(self.cgroup)):
+            self.assertLess(time.monotonic(), deadline, "the services have not ended")
+            time.sleep(0.1)
 
     def logs(self):
         return "\n".join(f"{log.name}:\n{log.read_text()}" for log in self.folder.glob("*.log"))
@@ -196,6 +204,7 @@ class Units(program.TestCase):
                 self.assertEqual((process["NoNewPrivs"], process["Seccomp"]), ("1", "2"), unit)
         systemd.kill()
         systemd.wait()
+        self.await_end()
         for days in ("gpusonde/days", "gpusonde-serve/hosts/node"):
             (day,) = (self.state / "private" / days).glob("*.sonde")
             self.assertEqual(self.query(NAMES_SQL, day), [{"others_functions": True, "kernel_functions": True}], days)

@@ -177,7 +177,7 @@ const tests = {
       const answer = await ask('/api/v1/query', { method: 'POST', ...more });
       const { rows } = await check(answer, api.paths['/api/v1/query'].post, more.headers['content-type']);
       assert.equal(answer.status, 200);
-      assert.ok(rows[0][1] > 50, JSON.stringify(rows));
+      assert.ok(rows.find(([host]) => host === 'node')[1] > 50, JSON.stringify(rows));
     }
     const ofAdmin = { method: 'POST', headers: { 'content-type': 'text/plain', origin: 'https://evil.example' }, body: 'SELECT 1' };
     assert.equal((await ask('/api/v1/query', ofAdmin)).status, 403, 'of another site');
