@@ -115,6 +115,13 @@ void HostTimeline::Ingest(const model::MetricValue& reading) {
   readings_[{*metric, *reading.device}].emplace(reading.time_ns, std::pair(reading.process, reading.value));
 }
 
+const HostTimeline::Buckets* HostTimeline::BucketsOf(const Id128& process, int32_t tid) const {
+  const auto threads = threads_.find(process);
+  if (threads == threads_.end()) return nullptr;
+  const auto thread = threads->second.find(tid);
+  return thread == threads->second.end() ? nullptr : &thread->second;
+}
+
 ThreadTime HostTimeline::Of(const Id128& process, int32_t tid, int64_t from_ns, int64_t to_ns) const {
   ThreadTime sum;
   ForEachBucket(process, tid, from_ns, to_ns,
@@ -167,19 +174,13 @@ ThreadTime HostTimeline::LongestStopped(const Id128& process, int64_t from_ns, i
 }
 
 std::optional<int64_t> HostTimeline::KnownSince(const Id128& process, int32_t tid) const {
-  const auto threads = threads_.find(process);
-  if (threads == threads_.end()) return std::nullopt;
-  const auto thread = threads->second.find(tid);
-  if (thread == threads->second.end() || thread->second.empty()) return std::nullopt;
-  return thread->second.begin()->first;
+  const Buckets* buckets = BucketsOf(process, tid);
+  return buckets == nullptr || buckets->empty() ? std::nullopt : std::optional(buckets->begin()->first);
 }
 
 int64_t HostTimeline::KnownUntil(const Id128& process, int32_t tid) const {
-  const auto threads = threads_.find(process);
-  if (threads == threads_.end()) return 0;
-  const auto thread = threads->second.find(tid);
-  if (thread == threads->second.end() || thread->second.empty()) return 0;
-  return thread->second.rbegin()->first;
+  const Buckets* buckets = BucketsOf(process, tid);
+  return buckets == nullptr || buckets->empty() ? 0 : buckets->rbegin()->first;
 }
 
 double HostTimeline::RunningOf(const Id128& process, int64_t from_ns, int64_t to_ns) const {

@@ -123,6 +123,7 @@ class HostTimeline {
   using Series = std::map<int64_t, Sum>;    // by start
   using ReadingKey = std::pair<model::Metric, Id128>;
 
+  const Buckets* BucketsOf(const Id128& process, int32_t tid) const;  // null: none are kept
   void AddToThread(Buckets& buckets, const model::Signal& signal, model::Metric metric, int64_t start_ns,
                    double value);
 
@@ -135,13 +136,11 @@ class HostTimeline {
 template <class Visit>
 void HostTimeline::ForEachBucket(const Id128& process, int32_t tid, int64_t from_ns, int64_t to_ns,
                                  Visit visit) const {
-  const auto threads = threads_.find(process);
-  if (threads == threads_.end()) return;
-  const auto thread = threads->second.find(tid);
-  if (thread == threads->second.end()) return;
-  auto at = thread->second.upper_bound(from_ns);
-  if (at != thread->second.begin()) --at;
-  for (; at != thread->second.end() && at->first < to_ns; ++at) {
+  const Buckets* buckets = BucketsOf(process, tid);
+  if (buckets == nullptr) return;
+  auto at = buckets->upper_bound(from_ns);
+  if (at != buckets->begin()) --at;
+  for (; at != buckets->end() && at->first < to_ns; ++at) {
     const int64_t begin_ns = std::max(at->first, from_ns);
     const int64_t end_ns = std::min(at->first + at->second.length_ns, to_ns);
     if (end_ns <= begin_ns) continue;
