@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "analyze/detail/detail_sink.h"
 #include "analyze/detail/spans.h"
 #include "analyze/detail/waves.h"
 #include "analyze/trace_state.h"
@@ -21,7 +22,7 @@ namespace gpusonde::analyze {
 
 // A trace read in detail: GPU work with the calls that launched it and their threads, and what else threads
 // did. Reads a whole trace in file order, so that results don't depend on threads or parts. Not thread-safe.
-class DetailState final : public importers::EventSink {
+class DetailState final : public DetailSink {
  public:
   struct Wanted {
     bool calls = false;  // in spans()
@@ -32,16 +33,6 @@ class DetailState final : public importers::EventSink {
       : one_process_(one_process), wanted_(wanted), spans_(std::make_shared<TemporaryFile>()) {}
 
   uint32_t Name(std::string_view name) override;
-  void Group(const importers::ProcessGroup& /*group*/) override {}
-  // Only formats without details have these: recordings and Nsight Compute's files.
-  void Gpu(std::span<const importers::GpuEvent> /*events*/) override {}
-  void Api(std::span<const importers::ApiCall> /*calls*/) override {}
-  void Ranges(std::span<const importers::Range> /*ranges*/) override {}
-  void Launch(const importers::MeasuredLaunch& /*launch*/,
-              std::span<const importers::MetricValue> /*metrics*/) override {}
-  void MetricTexts(int64_t /*count*/) override {}
-  void Other(int64_t /*count*/) override {}
-  void Drop(importers::Dropped /*reason*/, int64_t /*count*/) override {}
   void Detailed(const importers::EventBatch& batch) override;
 
   // Nothing was recorded where the trace has no event.

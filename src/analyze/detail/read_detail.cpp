@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "analyze/detail/confirm_unrecorded.h"
+#include "analyze/detail/detail_sink.h"
 #include "analyze/detail/detail_state.h"
 #include "importers/trace.h"
 
@@ -26,14 +27,7 @@ Result<DetailResult> ReadDetail(const std::string& path, importers::TraceFormat 
   if (format == TraceFormat::kSonde || format == TraceFormat::kNcuCsv) return result;
   DetailState state(/*one_process=*/format != TraceFormat::kNsysSqlite,
                     {.calls = options.critical_path, .waves = options.waves});
-  ASSIGN_OR_RETURN(const auto reader, trace->MakeReader(state));
-  importers::Shard shard;
-  while (true) {
-    ASSIGN_OR_RETURN(const bool more, trace->Next(shard));
-    if (!more) break;
-    Status read = reader->Read(shard);
-    if (!read.has_value() && !options.partial) return Fail(std::move(read).error());
-  }
+  TRY(ReadAll(*trace, options.partial, state));
   TRY(state.Finish());
   if (MayBeUnrecorded(format)) state.LeaveOutUnrecorded();
   if (options.operators) {
