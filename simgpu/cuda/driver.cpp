@@ -130,7 +130,7 @@ Placed SubmitLaunch(Stream& stream, const Launch& launch, int64_t ready_ns, cons
   const Placed placed = Submit(stream, ready_ns, graph, [&](Device& device, int64_t now_ns, int64_t ready) {
     const auto span =
         device.SubmitKernel(stream.context.slot, now_ns, ready, launch.duration_ns, blocks, threads);
-    if (span.has_value()) grid_id = ++stream.context.kernels;
+    if (span.has_value()) grid_id = graph.graph_id != 0 ? graph.grid_id : ++stream.context.kernels;
     return span;
   });
   Operation operation = MakeOperation(OperationKind::kKernel, stream, placed, graph);

@@ -7,6 +7,8 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "simgpu/cuda/objects.h"
@@ -35,9 +37,9 @@ struct Driver {
   uint32_t next_stream = 13;  // CUPTI's id of the first stream that a program creates
   uint32_t next_event = 1;
   uint32_t next_graph = 1;
-  uint64_t next_node = 1;
   uint64_t next_capture = 1;
-  uint32_t modules = 0;  // loaded
+  uint32_t modules = 0;                      // loaded
+  std::set<std::string, std::less<>> names;  // of all functions that were ever loaded
   uint32_t next_module = 1;
   int64_t default_kernel_ns = 0;
 };
@@ -55,6 +57,7 @@ Stream* StreamOf(void* handle);
 struct GraphPlace {
   uint32_t graph_id = 0;
   uint64_t node_id = 0;
+  int64_t grid_id = 0;  // of a kernel
   bool silent = false;  // part of a graph that is reported as a whole
 };
 struct Placed {

@@ -11,6 +11,30 @@
 
 namespace simgpu::cuda {
 
+namespace {
+
+void NotifyGraph(uint32_t id, Graph& graph, void* exec = nullptr) {
+  ResourceEvent event{};
+  event.id = id;
+  event.graph = &graph;
+  event.graph_exec = exec;
+  NotifyResource(event);
+}
+
+void NotifyNode(uint32_t id, Graph& graph, Node* node, uint32_t type) {
+  ResourceEvent event{};
+  event.id = id;
+  event.graph = &graph;
+  event.node = node;
+  event.node_type = type;
+  NotifyResource(event);
+}
+
+// Ids as the real driver's: the graph's, then the node's place in it. Needs the driver's mutex.
+uint64_t NextNode(const Graph& graph) { return uint64_t{graph.id} << 32 | graph.nodes.size(); }
+
+}  // namespace
+
 Graph& MakeGraph() {
   Driver& driver = TheDriver();
   Graph* graph = nullptr;
@@ -18,29 +42,19 @@ Graph& MakeGraph() {
     const std::lock_guard lock(driver.mutex);
     graph = driver.graphs.emplace_back(std::make_unique<Graph>(driver.next_graph++)).get();
   }
-  ResourceEvent event{};
-  event.id = GPUSONDE_CUPTI_RESOURCE_GRAPH_CREATED;
-  event.graph = graph;
-  NotifyResource(event);
+  NotifyGraph(GPUSONDE_CUPTI_RESOURCE_GRAPH_CREATED, *graph);
   return *graph;
 }
 
 Node& AddNode(Graph& graph, uint32_t type, std::vector<Node*> dependencies) {
-  ResourceEvent event{};
-  event.id = GPUSONDE_CUPTI_RESOURCE_GRAPHNODE_CREATE_STARTING;
-  event.graph = &graph;
-  event.node_type = type;
-  NotifyResource(event);
-  Driver& driver = TheDriver();
+  NotifyNode(GPUSONDE_CUPTI_RESOURCE_GRAPHNODE_CREATE_STARTING, graph, nullptr, type);
   Node* node = nullptr;
   {
-    const std::lock_guard lock(driver.mutex);
-    node = graph.nodes.emplace_back(std::make_unique<Node>(&graph, driver.next_node++, type)).get();
+    const std::lock_guard lock(TheDriver().mutex);
+    node = graph.nodes.emplace_back(std::make_unique<Node>(&graph, NextNode(graph), type)).get();
     node->dependencies = std::move(dependencies);
   }
-  event.id = GPUSONDE_CUPTI_RESOURCE_GRAPHNODE_CREATED;
-  event.node = node;
-  NotifyResource(event);
+  NotifyNode(GPUSONDE_CUPTI_RESOURCE_GRAPHNODE_CREATED, graph, node, type);
   return *node;
 }
 
@@ -51,19 +65,21 @@ Node& CaptureNode(Stream& stream, uint32_t type) {
   return node;
 }
 
-void CloneInto(Graph& clone, const Graph& original, void* exec) {
-  Driver& driver = TheDriver();
+void CloneInto(Graph& clone, const Graph& original) {
   std::unordered_map<const Node*, Node*> cloned;
   for (const auto& node : original.nodes) {
+    NotifyNode(GPUSONDE_CUPTI_RESOURCE_GRAPHNODE_CREATE_STARTING, clone, nullptr, node->type);
     Node* copy = nullptr;
     {
-      const std::lock_guard lock(driver.mutex);
+      const std::lock_guard lock(TheDriver().mutex);
+      const uint64_t id = NextNode(clone);
       copy = clone.nodes.emplace_back(std::make_unique<Node>(*node)).get();
       copy->graph = &clone;
-      copy->id = driver.next_node++;
+      copy->id = id;
       for (Node*& dependency : copy->dependencies) dependency = cloned.at(dependency);
     }
     cloned[node.get()] = copy;
+    NotifyNode(GPUSONDE_CUPTI_RESOURCE_GRAPHNODE_CREATED, clone, copy, copy->type);
     ResourceEvent event{};
     event.id = GPUSONDE_CUPTI_RESOURCE_GRAPHNODE_CLONED;
     event.graph = &clone;
@@ -71,16 +87,11 @@ void CloneInto(Graph& clone, const Graph& original, void* exec) {
     event.node = copy;
     event.original_node = node.get();
     event.node_type = node->type;
-    event.graph_exec = exec;
     NotifyResource(event);
   }
 }
 
-GraphExec& Instantiate(const Graph& graph) {
-  ResourceEvent event{};
-  event.id = GPUSONDE_CUPTI_RESOURCE_GRAPHEXEC_CREATE_STARTING;
-  event.graph = const_cast<Graph*>(&graph);
-  NotifyResource(event);
+GraphExec& Instantiate(Graph& graph) {
   Driver& driver = TheDriver();
   const Listener* listener = TheListener();
   uint32_t id = 0;
@@ -89,16 +100,25 @@ GraphExec& Instantiate(const Graph& graph) {
     id = driver.next_graph++;
   }
   auto* exec = new GraphExec(id, listener != nullptr && listener->graph_trace());
-  CloneInto(exec->graph, graph, exec);
-  event.id = GPUSONDE_CUPTI_RESOURCE_GRAPHEXEC_CREATED;
-  event.graph_exec = exec;
-  NotifyResource(event);
+  NotifyGraph(GPUSONDE_CUPTI_RESOURCE_GRAPH_CREATED, exec->graph);
+  CloneInto(exec->graph, graph);
+  NotifyGraph(GPUSONDE_CUPTI_RESOURCE_GRAPHEXEC_CREATE_STARTING, graph, exec);
+  {
+    const std::lock_guard lock(driver.mutex);
+    exec->internal =
+        std::make_unique<Node>(&exec->graph, NextNode(exec->graph), GPUSONDE_CU_GRAPH_NODE_KERNEL);
+    for (const auto& node : exec->graph.nodes)
+      if (node->type == GPUSONDE_CU_GRAPH_NODE_KERNEL) node->grid_id = ++CurrentContext()->kernels;
+  }
+  NotifyNode(GPUSONDE_CUPTI_RESOURCE_GRAPHNODE_CREATED, exec->graph, exec->internal.get(),
+             GPUSONDE_CU_GRAPH_NODE_KERNEL);
+  NotifyGraph(GPUSONDE_CUPTI_RESOURCE_GRAPHEXEC_CREATED, graph, exec);
   return *exec;
 }
 
 void Run(const GraphExec& exec, Stream& stream) {
   const Listener* listener = TheListener();
-  GraphPlace place{.graph_id = exec.id, .node_id = 0, .silent = false};
+  GraphPlace place{.graph_id = exec.id};
   place.silent = exec.traced_whole && listener != nullptr && listener->graph_trace();
   int64_t begin_ns = 0;
   {
@@ -112,6 +132,7 @@ void Run(const GraphExec& exec, Stream& stream) {
     int64_t ready_ns = begin_ns;
     for (const Node* dependency : node->dependencies) ready_ns = std::max(ready_ns, done_ns.at(dependency));
     place.node_id = node->id;
+    place.grid_id = node->grid_id;
     Placed placed{ready_ns, ready_ns};
     switch (node->type) {
       case GPUSONDE_CU_GRAPH_NODE_KERNEL:

@@ -121,7 +121,7 @@ Result EndCapture(void* stream_handle, void** graph) {
 Result InstantiateInto(void** exec, void* graph_handle) {
   const Result result = ReadyWithContext();
   if (result != GPUSONDE_CU_SUCCESS) return result;
-  const auto* graph = As<Graph>(graph_handle);
+  auto* graph = As<Graph>(graph_handle);
   if (graph == nullptr) return GPUSONDE_CU_ERROR_INVALID_HANDLE;
   if (exec == nullptr) return GPUSONDE_CU_ERROR_INVALID_VALUE;
   *exec = &Instantiate(*graph);
@@ -186,9 +186,7 @@ SIMGPU_EXPORT Result cuGraphCreate(void** graph, unsigned flags) {
 }
 
 SIMGPU_EXPORT Result cuGraphDestroy(void* graph) {
-  const struct {
-    void* graph;
-  } params{graph};
+  const struct { void* graph; } params{graph};
   ApiCall call(kCall_cuGraphDestroy, "cuGraphDestroy", &params);
   return call.Return(DestroyGraph(graph));
 }
@@ -203,7 +201,7 @@ SIMGPU_EXPORT Result cuGraphClone(void** clone, void* original) {
   if (result != GPUSONDE_CU_SUCCESS) return call.Return(result);
   if (clone == nullptr || As<Graph>(original) == nullptr) return call.Return(GPUSONDE_CU_ERROR_INVALID_VALUE);
   Graph& copy = MakeGraph();
-  CloneInto(copy, *As<Graph>(original), nullptr);
+  CloneInto(copy, *As<Graph>(original));
   *clone = &copy;
   return call.Return(GPUSONDE_CU_SUCCESS);
 }
@@ -354,9 +352,7 @@ SIMGPU_EXPORT Result cuGraphLaunch(void* exec, void* stream) {
 }
 
 SIMGPU_EXPORT Result cuGraphExecDestroy(void* exec) {
-  const struct {
-    void* exec;
-  } params{exec};
+  const struct { void* exec; } params{exec};
   ApiCall call(kCall_cuGraphExecDestroy, "cuGraphExecDestroy", &params);
   return call.Return(DestroyExec(exec));
 }

@@ -10,10 +10,11 @@
 namespace simgpu::cuda {
 namespace {
 
+// Names outlive their modules, as with the real driver: CUPTI's records point to them. Needs the driver's
+// mutex.
 Function* AddFunction(Module& module, std::string_view name, const KernelTiming& timing) {
-  std::unique_ptr<char[]>& text = module.names.emplace_back(std::make_unique<char[]>(name.size() + 1));
-  std::memcpy(text.get(), name.data(), name.size());
-  return module.functions.emplace(name, std::make_unique<Function>(&module, text.get(), timing))
+  const char* const text = TheDriver().names.emplace(name).first->c_str();
+  return module.functions.emplace(name, std::make_unique<Function>(&module, text, timing))
       .first->second.get();
 }
 
@@ -31,8 +32,9 @@ Result Load(Module** made, const void* image) {
   size_t image_bytes = 0;
   if (IsPtx(text)) {
     image_bytes = std::strlen(text) + 1;
-    for (const auto& [name, timing] : KernelsOfPtx(std::string_view(text, image_bytes - 1)))
-      AddFunction(*module, name, timing);
+    const auto kernels = KernelsOfPtx(std::string_view(text, image_bytes - 1));
+    const std::lock_guard lock(driver.mutex);
+    for (const auto& [name, timing] : kernels) AddFunction(*module, name, timing);
   } else {
     module->opaque = true;
   }
@@ -78,8 +80,6 @@ Result Unload(Module* module) {
     --driver.modules;
   }
   WaitUntil(tail_ns);
-  // Pointers to names (as in CUPTI's records) dangle from now on, as with the real driver.
-  for (const auto& name : module->names) std::memset(name.get(), 0xDD, std::strlen(name.get()));
   delete module;
   return GPUSONDE_CU_SUCCESS;
 }
@@ -137,9 +137,7 @@ SIMGPU_EXPORT Result cuModuleLoad(void** module, const char* path) {
 }
 
 SIMGPU_EXPORT Result cuModuleUnload(void* module) {
-  const struct {
-    void* module;
-  } params{module};
+  const struct { void* module; } params{module};
   ApiCall call(kCall_cuModuleUnload, "cuModuleUnload", &params);
   const Result result = ReadyWithContext();
   return call.Return(result != GPUSONDE_CU_SUCCESS ? result : Unload(As<Module>(module)));
@@ -177,9 +175,7 @@ SIMGPU_EXPORT Result cuLibraryLoadData(void** library, const void* image, void* 
 }
 
 SIMGPU_EXPORT Result cuLibraryUnload(void* library) {
-  const struct {
-    void* library;
-  } params{library};
+  const struct { void* library; } params{library};
   ApiCall call(kCall_cuLibraryUnload, "cuLibraryUnload", &params);
   const Result result = Ready();
   return call.Return(result != GPUSONDE_CU_SUCCESS ? result : Unload(As<Module>(library)));

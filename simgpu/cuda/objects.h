@@ -70,7 +70,7 @@ struct Function : Object {
   Function(Module* owner, const char* mangled, const KernelTiming& how_long)
       : Object(kKind), module(owner), name(mangled), timing(how_long) {}
   Module* module;
-  const char* name;  // in Module::names
+  const char* name;  // in Driver::names
   KernelTiming timing;
 };
 
@@ -80,7 +80,6 @@ struct Module : Object {
   uint32_t id = 0;
   bool opaque = false;  // not PTX: its functions are not known, so every name is assumed to exist
   std::map<std::string, std::unique_ptr<Function>, std::less<>> functions;
-  std::vector<std::unique_ptr<char[]>> names;  // passed to CUPTI's clients; overwritten and freed on unload
 };
 
 struct Context : Object {
@@ -91,7 +90,7 @@ struct Context : Object {
   uint32_t device;
   uint32_t slot;  // of this process on the device
   uint32_t primary_uses = 0;
-  int64_t kernels = 0;  // launched so far
+  int64_t kernels = 0;  // numbered so far: launched, or nodes of executable graphs
   Stream legacy;        // the null stream; CUPTI numbers it 7
   std::vector<std::unique_ptr<Stream>> streams;
 };
@@ -126,7 +125,8 @@ struct Node : Object {
   Node(Graph* owner, uint64_t number, uint32_t what) : Object(kKind), graph(owner), id(number), type(what) {}
   Graph* graph;
   uint64_t id;
-  uint32_t type;  // CUgraphNodeType
+  uint32_t type;        // CUgraphNodeType
+  int64_t grid_id = 0;  // of a kernel of an executable graph: the same in every launch
   std::vector<Node*> dependencies;
   Launch launch;
   Transfer transfer;
@@ -144,7 +144,9 @@ struct GraphExec : Object {
   static constexpr Kind kKind = Kind::kGraphExec;
   GraphExec(uint32_t number, bool whole) : Object(kKind), id(number), graph(number), traced_whole(whole) {}
   uint32_t id;
-  Graph graph;        // a clone
+  Graph graph;  // a clone
+  std::unique_ptr<Node>
+      internal;       // the driver adds a node of its own, reported as created, which runs nothing
   bool traced_whole;  // CUPTI's GRAPH_TRACE was enabled when it was instantiated
 };
 

@@ -54,7 +54,9 @@ struct Operation {
   uint32_t grid[3];
   uint32_t block[3];
   uint32_t shared_bytes;
-  int64_t grid_id;  // kernels: counts up by one in each context, whether or not anybody listens
+  // Kernels: counts up by one in each context, whether or not anybody listens. A graph's are numbered when it
+  // is instantiated.
+  int64_t grid_id;
 };
 
 // An event of an object; the members that don't apply to `id` are null.

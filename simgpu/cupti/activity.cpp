@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Activity records: which kinds are enabled, and when the client gets them.
 #include <pthread.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <condition_variable>
@@ -243,6 +244,8 @@ SIMGPU_EXPORT Result cuptiActivityRegisterCallbacks(gpusonde_cupti_buffer_reques
 SIMGPU_EXPORT Result cuptiActivityFlushAll(uint32_t flag) {
   const Result fault = EnterCupti("cuptiActivityFlushAll");
   if (fault != GPUSONDE_CUPTI_SUCCESS) return fault;
+  // As the real one (13.0, seen on an H200), which waits for its own thread, which waits for the driver.
+  while (InResourceCallback()) pause();
   if (!Buffers::Get().registered()) return GPUSONDE_CUPTI_ERROR_INVALID_OPERATION;
   const int64_t start_ns = NowNs();
   Worker::Get().Write(start_ns, false, (flag & GPUSONDE_CUPTI_FLAG_FLUSH_FORCED) != 0);

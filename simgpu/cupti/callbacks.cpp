@@ -65,11 +65,15 @@ void Spin(int64_t duration_ns) {
   }
 }
 
+thread_local bool in_resource_callback = false;
+
 void Call(uint32_t domain, uint32_t callback_id, const void* data) {
   gpusonde_cupti_callback* callback = TheSubscriber().callback;
   if (callback == nullptr) return;
   Spin(TheKnobs().callback_ns);
+  in_resource_callback = domain == GPUSONDE_CUPTI_DOMAIN_RESOURCE;
   callback(TheSubscriber().user, domain, callback_id, data);
+  in_resource_callback = false;
 }
 
 Result Subscribe(gpusonde_cupti_subscriber_handle* handle, gpusonde_cupti_callback* callback, void* user,
@@ -102,6 +106,8 @@ bool Holds(gpusonde_cupti_subscriber_handle handle) { return subscribed && handl
 }  // namespace
 
 bool AnySubscriber() { return subscribed; }
+
+bool InResourceCallback() { return in_resource_callback; }
 
 void DropSubscriber() {
   const std::lock_guard lock(the_mutex);

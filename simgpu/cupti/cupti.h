@@ -64,6 +64,8 @@ struct WantedCallbacks {
 
 // --- callbacks.cpp ---
 bool AnySubscriber();
+// Whether this thread is in a callback of the resource domain.
+bool InResourceCallback();
 void DropSubscriber();
 void OnApi(ApiEvent& event);
 void OnResource(const ResourceEvent& event);
