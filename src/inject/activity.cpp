@@ -52,8 +52,11 @@ constexpr uint64_t kSnapshotIntervalNs = 100'000'000;
 constexpr size_t kContexts = 256;
 constexpr uint32_t kMaxDevices = 64;
 
+uint32_t g_unloads = 0;  // atomic: of modules, since the process began
+
 // Guards the session's state, which is everything below.
 Mutex g_session_mutex;
+uint32_t g_unloads_known = 0;
 const Cupti* g_cupti = nullptr;
 uint32_t g_session = 0;
 constinit Batch g_state(GPUSONDE_GPU_STATE, true);
@@ -148,7 +151,8 @@ void Ingest(const gpusonde_cupti_kernel& kernel, bool own_thread) {
   NoteDevice(kernel.device_id, kernel.context_id, own_thread);
   const uint32_t name = g_names.Intern(kernel.name, g_session, g_state);
   g_totals.Add(GPUSONDE_GPU_KERNEL, kernel.device_id, name, kernel.start, kernel.end, 0);
-  g_marks.Add(kernel.context_id, name, kernel.grid_id, kernel.start);
+  // A graph's kernels are numbered when it is instantiated, so each launch of it has the same numbers.
+  if (kernel.graph_node_id == 0) g_marks.Add(kernel.context_id, name, kernel.grid_id, kernel.start);
   auto* record = Add<gpusonde_gpu_kernel>(GPUSONDE_GPU_KERNEL);
   record->correlation = kernel.correlation_id;
   record->start_ns = kernel.start;
@@ -242,6 +246,9 @@ void Ingest(const void* record, bool own_thread) {
 }
 
 void IngestBuffer(const Buffer& buffer, bool own_thread) {
+  const uint32_t unloads = __atomic_load_n(&g_unloads, __ATOMIC_ACQUIRE);
+  if (unloads != g_unloads_known) g_names.ForgetPointers();
+  g_unloads_known = unloads;
   void* record = nullptr;
   while (g_cupti->get_next_record(buffer.bytes, buffer.valid_bytes, &record) == GPUSONDE_CUPTI_SUCCESS) {
     Ingest(record, own_thread);
@@ -389,15 +396,7 @@ void SendForeignUser(const char* holder, uint64_t until_ns) {
   g_records.Flush();
 }
 
-void ModuleUnloading() {
-  if (g_cupti == nullptr) return;
-  SetNonblocking(true);  // this is the host's thread
-  g_cupti->flush_all(0);
-  DrainBuffers(false);
-  SetNonblocking(false);
-  const Locked locked(g_session_mutex);
-  g_names.ForgetPointers();
-}
+void ModuleUnloading() { __atomic_fetch_add(&g_unloads, 1, __ATOMIC_RELEASE); }
 
 Progress ActivityProgress() {
   const Locked locked(g_session_mutex);
