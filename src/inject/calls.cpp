@@ -26,6 +26,7 @@ struct ThreadState {
   ClassSampler<1> nodes;
   uint32_t tid;
   uint32_t runtime_correlation;  // of the thread's last runtime call
+  uint32_t cloning;              // the session in which it began a call that copies nodes; 0: in no such call
 };
 constinit thread_local ThreadState t_state{};
 
@@ -136,8 +137,21 @@ __attribute__((noinline)) void OnEntry(uint32_t domain, uint32_t callback_id,
     *call.correlation_data = NowNs();
 }
 
+bool IsCloning(uint32_t domain, uint32_t callback_id) {
+  if (domain != GPUSONDE_CUPTI_DOMAIN_DRIVER) return false;
+  switch (callback_id) {
+#define CASE(name, id) case id:
+    GPUSONDE_CUPTI_DRIVER_CLONING_CALLS(CASE)
+#undef CASE
+    return true;
+    default:
+      return false;
+  }
+}
+
 void OnGraphNode(const Cupti& cupti, const gpusonde_cupti_graph_data& data, bool cloned) {
   if (data.node_type > GPUSONDE_CU_GRAPH_NODE_MEMSET) return;
+  if (!cloned && Thread().cloning == CallSession()) return;  // reported as cloned next
   gpusonde_gpu_graph_node node{};
   uint64_t id = 0;
   if (cupti.get_graph_node_id(data.node, &id) != GPUSONDE_CUPTI_SUCCESS) return;
@@ -201,6 +215,10 @@ void OnCallback(void* user, uint32_t domain, uint32_t callback_id, const void* d
   if (domain != GPUSONDE_CUPTI_DOMAIN_RUNTIME && domain != GPUSONDE_CUPTI_DOMAIN_DRIVER) [[unlikely]]
     return OnOther(user, domain, callback_id, data);
   const auto& call = *static_cast<const gpusonde_cupti_callback_data*>(data);
+  if (IsCloning(domain, callback_id)) [[unlikely]] {
+    Thread().cloning = call.site == GPUSONDE_CUPTI_API_ENTER ? CallSession() : 0;
+    return;
+  }
   if (call.site == GPUSONDE_CUPTI_API_ENTER) return OnEntry(domain, callback_id, call);
   if (*call.correlation_data != 0) [[unlikely]]
     SendCall(domain, callback_id, call);
@@ -212,8 +230,12 @@ void EnableCallbacks(const Cupti& cupti, gpusonde_cupti_subscriber_handle subscr
       GPUSONDE_CUPTI_RUNTIME_CALLS(CALLBACK_ID)};
   constexpr uint16_t kDriver[] = {GPUSONDE_CUPTI_DRIVER_CALLS(CALLBACK_ID)};
 #undef CALLBACK_ID
+#define CALLBACK_ID(name, id) id,
+  constexpr uint16_t kCloning[] = {GPUSONDE_CUPTI_DRIVER_CLONING_CALLS(CALLBACK_ID)};
+#undef CALLBACK_ID
   for (const uint16_t id : kRuntime) cupti.enable_callback(1, subscriber, GPUSONDE_CUPTI_DOMAIN_RUNTIME, id);
   for (const uint16_t id : kDriver) cupti.enable_callback(1, subscriber, GPUSONDE_CUPTI_DOMAIN_DRIVER, id);
+  for (const uint16_t id : kCloning) cupti.enable_callback(1, subscriber, GPUSONDE_CUPTI_DOMAIN_DRIVER, id);
   for (const uint32_t id :
        {GPUSONDE_CUPTI_RESOURCE_MODULE_UNLOAD_STARTING, GPUSONDE_CUPTI_RESOURCE_GRAPHNODE_CREATED,
         GPUSONDE_CUPTI_RESOURCE_GRAPHNODE_CLONED})

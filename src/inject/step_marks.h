@@ -36,7 +36,7 @@ class StepMarks {
   }
 
   void Add(uint32_t context, uint32_t name, int64_t number, uint64_t start_ns) {
-    // 0: a kernel of a graph; below 0: one that another kernel launched.
+    // Below 0: a kernel that another one launched.
     if (number <= 0 || start_ns == 0) return;
     const uint64_t key = uint64_t{context} << 32 | name;
     Kernel& kernel = kernels_[(key * 0x9e3779b97f4a7c15 >> 40) % kKernels];

@@ -8,6 +8,17 @@
  * stream. */
 #pragma once
 
+/* X(name, id): the calls that copy nodes into another graph. While one runs, CUPTI reports each copy twice,
+ * as created and then as cloned, and nodes of the driver's own as created. */
+#define GPUSONDE_CUPTI_DRIVER_CLONING_CALLS(X) \
+  X(cuGraphInstantiate, 513)                   \
+  X(cuGraphClone, 523)                         \
+  X(cuGraphAddChildGraphNode, 525)             \
+  X(cuGraphInstantiate_v2, 578)                \
+  X(cuGraphInstantiateWithFlags, 643)          \
+  X(cuGraphInstantiateWithParams, 656)         \
+  X(cuGraphInstantiateWithParams_ptsz, 657)
+
 /* X(name, id, what) with what LAUNCH, GRAPH_LAUNCH or COPY (copies and sets). */
 #define GPUSONDE_CUPTI_RUNTIME_CALLS(X)                        \
   X(cudaLaunchKernel_v7000, 211, LAUNCH)                       \
