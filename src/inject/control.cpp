@@ -12,6 +12,7 @@
 #include "inject/governor.h"
 #include "inject/libc.h"
 #include "inject/probes.h"
+#include "inject/rivals.h"
 #include "inject/shared_batch.h"
 #include "inject/sink.h"
 #include "inject/step_marks.h"
@@ -95,14 +96,16 @@ gpusonde_cupti_result Subscribe(char (&holder)[GPUSONDE_CUPTI_OLD_SUBSCRIBER_NAM
   return g_cupti->subscribe_v2(&g_subscriber, OnCallback, user, &params);
 }
 
-void FallAsleep(uint32_t reason) {
+// `records_ours`: CUPTI works, and no other tool has registered its buffer callbacks. Otherwise the enabled
+// kinds and the buffers are that tool's.
+void FallAsleep(uint32_t reason, bool records_ours) {
   g_sleep = {};
   SetCallSession(0);
-  // If another tool's buffer callbacks are registered, the enabled kinds and the buffers are that tool's.
-  const bool ours = reason != GPUSONDE_GPU_END_FOREIGN && reason != GPUSONDE_GPU_END_CUPTI;
-  if (ours) {
+  StopRedirecting();
+  if (records_ours) {
     for (const uint32_t kind : kKinds) g_cupti->activity_disable(kind);
     g_cupti->flush_all(GPUSONDE_CUPTI_FLAG_FLUSH_FORCED);
+    g_cupti->register_timestamp(RealTimeNs);
   }
   if (reason != GPUSONDE_GPU_END_CUPTI) g_cupti->unsubscribe(g_subscriber);
   g_subscriber = nullptr;
@@ -111,6 +114,20 @@ void FallAsleep(uint32_t reason) {
   DrainBuffers(true);
   EndSession(reason);
   if (reason == GPUSONDE_GPU_END_NO_LISTENER) ForgetSocket();  // a later listener is a different one
+}
+
+// Another tool of this process, in the library `holder`, is about to subscribe to CUPTI, on this thread.
+void YieldTo(const char* holder) {
+  if (__atomic_load_n(&g_forked, __ATOMIC_RELAXED) != 0) return;
+  SetNonblocking(true);  // this is the host's thread
+  {
+    const Locked locked(g_control);
+    if (Awake()) {
+      FallAsleep(GPUSONDE_GPU_END_FOREIGN, true);
+      BackOff(holder);
+    }
+  }
+  SetNonblocking(false);
 }
 
 void AtExit();
@@ -166,6 +183,7 @@ void WakeUp() {
   }
   SetCallSession(g_sessions);
   EnableCallbacks(*g_cupti, g_subscriber);
+  RedirectRivals(*g_cupti, YieldTo);
   const uint64_t now = NowNs();
   g_woke_ns = now;
   if (g_sleep.from_ns != 0) {
@@ -233,7 +251,7 @@ void Govern(uint64_t now) {
   g_sleep = {};
   if (sleep_ns == 0) return BeginWindow(now);
   g_retry_at_ns = now + sleep_ns;
-  FallAsleep(GPUSONDE_GPU_END_GOVERNOR);
+  FallAsleep(GPUSONDE_GPU_END_GOVERNOR, true);
   g_sleep.before[0] = marks.middle;
   g_sleep.before[1] = marks.last;
   g_sleep.from_ns = g_asleep_since_ns;
@@ -241,6 +259,7 @@ void Govern(uint64_t now) {
 }
 
 void Poll() {
+  RedirectRivals(*g_cupti, YieldTo);
   g_cupti->flush_all(0);
   HostBatch().Flush();
   DrainBuffers(true);
@@ -251,13 +270,13 @@ void Poll() {
     SendTotals();
     NextSecond();
   }
-  if (!Wanted()) return FallAsleep(GPUSONDE_GPU_END_NO_LISTENER);
+  if (!Wanted()) return FallAsleep(GPUSONDE_GPU_END_NO_LISTENER, true);
   if (TestAndClearFatalError()) {
     g_retry_at_ns = now + kBackoffNs;
-    return FallAsleep(GPUSONDE_GPU_END_CUPTI);
+    return FallAsleep(GPUSONDE_GPU_END_CUPTI, false);
   }
   if (TestAndClearRivalSeen() || RecordsStopped(now)) {
-    FallAsleep(GPUSONDE_GPU_END_FOREIGN);
+    FallAsleep(GPUSONDE_GPU_END_FOREIGN, false);
     return BackOff("");
   }
   Govern(now);
@@ -317,7 +336,7 @@ void AtExit() {
   }
   SetSendDeadline(NowNs() + kSendTimeoutNs);
   const Locked locked(g_control);
-  if (Awake()) FallAsleep(GPUSONDE_GPU_END_EXIT);
+  if (Awake()) FallAsleep(GPUSONDE_GPU_END_EXIT, true);
 }
 
 // Waits until the listener can unwind this process's stacks. The nodes of a graph that is captured before

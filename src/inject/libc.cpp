@@ -27,17 +27,19 @@ __asm__(".symver pthread_create, pthread_create@GLIBC_2.2.5");
 
 namespace gpusonde::inject {
 
-uint64_t NowNs() {
+namespace {
+
+uint64_t ReadClock(clockid_t clock) {
   timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
+  clock_gettime(clock, &now);
   return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
 }
 
-uint64_t ThreadCpuNs() {
-  timespec now{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
-}
+}  // namespace
+
+uint64_t NowNs() { return ReadClock(CLOCK_MONOTONIC); }
+uint64_t RealTimeNs() { return ReadClock(CLOCK_REALTIME); }
+uint64_t ThreadCpuNs() { return ReadClock(CLOCK_THREAD_CPUTIME_ID); }
 
 uint32_t ThreadId() { return static_cast<uint32_t>(syscall(SYS_gettid)); }
 

@@ -11,6 +11,9 @@ namespace gpusonde::inject {
 // CLOCK_MONOTONIC. Also registered as CUPTI's timestamp callback.
 uint64_t NowNs();
 
+// CLOCK_REALTIME, which CUPTI uses unless a callback is registered; one can't be removed, only replaced.
+uint64_t RealTimeNs();
+
 // CPU time of the calling thread.
 uint64_t ThreadCpuNs();
 

@@ -10,9 +10,9 @@
 //   copies=N sets=N   of 64 KiB
 //   graph=NODES,N     a graph of kernels, captured, launched N times
 //   modules=N         N times: load a module, run its kernel gamma, unload it
-//   sync              waits for the device
-//   wait=MS exit=CODE
-//   exec              executes this program again with the remaining arguments
+//   load=K rival=K    loads the K-th kind of tests/inject/rival.cpp; it subscribes to CUPTI, and prints the
+//   result target=K          prints the library that its cuptiSubscribe is in sync              waits for the
+//   device wait=MS exit=CODE exec              executes this program again with the remaining arguments
 //   dlclose           closes CUPTI's and our libraries more often than it opened them
 #include <dlfcn.h>
 #include <sys/wait.h>
@@ -23,6 +23,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <numeric>
 #include <string>
 #include <string_view>
@@ -235,6 +236,25 @@ gpusonde_cupti_result Subscribe(gpusonde_cupti_subscriber_handle& subscriber) {
                                                                            &params);
 }
 
+template <class Function>
+Function* FindInRival(long kind, const char* name) {
+  constexpr const char* kKinds[] = {"lazy", "now", "direct"};
+  const std::string folder = std::filesystem::read_symlink("/proc/self/exe").parent_path();
+  return Find<Function>((folder + "/librival_" + kKinds[kind] + ".so").c_str(), name);
+}
+
+void SubscribeRival(long kind) {
+  std::printf("%d\n", FindInRival<int()>(kind, "SubscribeAsRival")());
+  std::fflush(stdout);
+}
+
+void PrintTargetOfRival(long kind) {
+  Dl_info info{};
+  dladdr(FindInRival<const void*()>(kind, "TargetOfRival")(), &info);
+  std::printf("%s\n", std::filesystem::path(info.dli_fname).filename().c_str());
+  std::fflush(stdout);
+}
+
 void PrintHolder() {
   gpusonde_cupti_subscriber_handle subscriber = nullptr;
   const bool free = Subscribe(subscriber) == GPUSONDE_CUPTI_SUCCESS;
@@ -298,6 +318,9 @@ void Do(std::string_view word, long first, long second) {
   if (word == "ranges") Ranges(first);
   if (word == "buffers") TakeBuffers();
   if (word == "holder") PrintHolder();
+  if (word == "load") FindInRival<int()>(first, "SubscribeAsRival");
+  if (word == "target") PrintTargetOfRival(first);
+  if (word == "rival") SubscribeRival(first);
   if (word == "fork") Fork();
   if (word == "dlclose") CloseLibraries();
   if (word == "wait") std::this_thread::sleep_for(std::chrono::milliseconds(first));

@@ -98,6 +98,7 @@ TEST(Inject, GraphNodesLinkReplayedWorkToItsCapture) {
   std::map<uint64_t, GraphNode> nodes;
   for (const GraphNode& node : outcome.received.nodes) nodes[node.node] = node;
   EXPECT_THAT(nodes, SizeIs(40));
+  EXPECT_THAT(outcome.received.nodes, SizeIs(40)) << "each is reported once";
   ASSERT_THAT(outcome.received.kernels, SizeIs(60));
   for (const Received::KernelOf& kernel : outcome.received.kernels) {
     ASSERT_TRUE(nodes.contains(kernel.graph_node));
@@ -124,6 +125,48 @@ TEST(Inject, AnotherSubscriberIsLeftAloneAndReported) {
   EXPECT_THAT(outcome.received.holders, ElementsAre("CUPTI for another tool"));
   EXPECT_EQ(outcome.printed, "held\n");
 }
+
+class InjectRival : public ::testing::TestWithParam<std::pair<const char*, const char*>> {
+ protected:
+  const std::string kind_ = GetParam().first;
+};
+
+TEST_P(InjectRival, GetsCupti) {
+  // Libraries that are loaded while we are awake are found at the next tick.
+  const Outcome outcome = RunWithSocket({"kernels=100", "load=" + kind_, "sync", "wait=600", "rival=" + kind_,
+                                         "kernels=50", "sync", "wait=300", "holder"});
+  EXPECT_EQ(outcome.printed, "0\nheld\n");
+  ASSERT_THAT(outcome.received.ends, SizeIs(1));
+  EXPECT_EQ(outcome.received.ends[0].reason, EndReason::kForeign);
+  EXPECT_THAT(outcome.received.holders, ElementsAre(GetParam().second));
+  EXPECT_EQ(outcome.received.kernels.size(), 100U) << "what it ran before";
+  EXPECT_EQ(KernelCount(outcome.received), 100U);
+  ExpectNothingLost(outcome.drops);
+}
+
+TEST_P(InjectRival, IsRedirectedWhileWeAreAwake) {
+  Result<GpuEvents> events = GpuEvents::Create(SocketsOnly(), nullptr);
+  ASSERT_TRUE(events.has_value());
+  Result<GpuEvents::Inheritance> inheritance = events->MakeSocket();
+  ASSERT_TRUE(inheritance.has_value());
+  const std::string target = "target=" + kind_;
+  Client client({"load=" + kind_, "kernels=10", "wait=600", target, "wait=2000", "kernels=10", "sync",
+                 "wait=800", target, "exit=4"},
+                {inheritance->environment});
+  inheritance->fd.Close();
+  std::this_thread::sleep_for(std::chrono::milliseconds(1300));
+  Result<GpuEvents> other = GpuEvents::Create(SocketsOnly(), nullptr);
+  ASSERT_TRUE(other.has_value());
+  events = Fail(ErrorCode::kUnavailable, "gone");
+  Received received;
+  EXPECT_EQ(client.Finish(*other, received), 4);
+  EXPECT_EQ(client.printed(), "libgpusonde-inject.so\nlibcupti.so.13\n");
+}
+
+INSTANTIATE_TEST_SUITE_P(Bound, InjectRival,
+                         ::testing::Values(std::pair("0", "librival_lazy.so"),
+                                           std::pair("1", "librival_now.so"),
+                                           std::pair("2", "librival_direct.so")));
 
 TEST(Inject, DetachesWhenAnotherToolTakesTheBuffers) {
   const Outcome outcome =
