@@ -12,8 +12,9 @@ namespace gpusonde::inject {
 // The cost of a window is the larger of two: what can be measured inside the process (the time of our
 // callbacks on the host's threads, the CPU time of our own thread, and the overhead that CUPTI reports about
 // itself), and what the program's pace awake and asleep shows (CostEstimate), which includes what CUPTI adds
-// to a launch without reporting it. Where the window is beyond the budget, so that a sleep follows, the time
-// of CUPTI's calls for falling asleep and waking is added, in which it may have stopped the program.
+// to a launch without reporting it; until that is known, kAssumedPerRecordNs for each record. Where the
+// window is beyond the budget, so that a sleep follows, the time of CUPTI's calls for falling asleep and
+// waking is added, in which it may have stopped the program.
 //
 // The second needs sleeps. Where a window is within the budget by what is measured, and CUPTI could cost so
 // much that it is not, the library falls asleep for a moment all the same, a trial: after each window until
@@ -45,6 +46,11 @@ class Governor {
   static constexpr uint64_t kTrialSettledNs = uint64_t{60'000'000'000};
   // What CUPTI may cost for each record besides what it reports; about what a launch itself takes.
   static constexpr uint64_t kWorstPerRecordNs = 5'000;
+  // What it is taken to cost until the pace shows it: 1.7 to 1.9 us a launch on an H200
+  // (docs/gpu-results.md).
+  static constexpr uint64_t kAssumedPerRecordNs = 2'000;
+  // Length of the windows until then, where the assumption exceeds the budget.
+  static constexpr uint64_t kUnknownWindowNs = uint64_t{1'000'000'000};
 
   struct Window {
     uint64_t awake_ns = 0;
@@ -67,11 +73,14 @@ class Governor {
   Decision Decide(const Window& window, const CostEstimate::Interval& estimate, double budget) {
     const auto awake = static_cast<double>(window.awake_ns);
     const double measured = static_cast<double>(window.measured_ns);
-    const double by_pace = estimate.significant() ? estimate.cost * awake : 0;
+    const double assumed = estimate.known() ? 0 : static_cast<double>(window.records * kAssumedPerRecordNs);
+    const double by_pace = estimate.significant() ? estimate.cost * awake : assumed;
     const double running = measured > by_pace ? measured : by_pace;
     const auto transition = static_cast<double>(window.transition_ns);
-    const double late = LatePrice(awake, measured, estimate);
+    const double late = LatePrice(awake, running, estimate);
     Decision decision{.next_window_ns = WindowFor(awake == 0 ? 0 : running / awake, budget)};
+    if (assumed > budget * awake && decision.next_window_ns > kUnknownWindowNs)
+      decision.next_window_ns = kUnknownWindowNs;
     if (running > budget * awake) {
       decision.sleep_ns =
           WithDebt(SleepAfter(window.awake_ns, running + transition, budget),
@@ -134,15 +143,15 @@ class Governor {
     return settled || trials_ >= kTrials ? kTrialSettledNs : kTrialUnsettledNs;
   }
 
-  // What the windows before this one have cost beyond what was measured of them, once the pace shows that.
-  double LatePrice(double awake_ns, double measured_ns, const CostEstimate::Interval& estimate) {
+  // What the windows before this one have cost beyond what was counted of them, once the pace shows that.
+  double LatePrice(double awake_ns, double counted_ns, const CostEstimate::Interval& estimate) {
     double late_ns = 0;
     if (estimate.significant()) {
-      late_ns = estimate.cost * unpriced_ns_ - unpriced_measured_ns_;
-      unpriced_ns_ = unpriced_measured_ns_ = 0;
+      late_ns = estimate.cost * unpriced_ns_ - unpriced_counted_ns_;
+      unpriced_ns_ = unpriced_counted_ns_ = 0;
     } else if (unpriced_ns_ < kLongestUnpricedNs) {
       unpriced_ns_ += awake_ns;
-      unpriced_measured_ns_ += measured_ns;
+      unpriced_counted_ns_ += counted_ns;
     }
     return late_ns > 0 ? late_ns : 0;
   }
@@ -170,7 +179,7 @@ class Governor {
   uint32_t trials_ = 0;
   double debt_ns_ = 0;      // spent beyond the budget
   double unpriced_ns_ = 0;  // awake before the pace showed a cost
-  double unpriced_measured_ns_ = 0;
+  double unpriced_counted_ns_ = 0;
   double time_ns_ = 0;
   double awake_ns_ = 0;
   double measured_ns_ = 0;
