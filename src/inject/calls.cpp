@@ -7,7 +7,6 @@
 
 #include "inject/activity.h"
 #include "inject/call_sampler.h"
-#include "inject/detach.h"
 #include "inject/libc.h"
 #include "inject/names.h"
 #include "inject/shared_batch.h"
@@ -207,19 +206,12 @@ __attribute__((noinline)) void OnOther(void* user, uint32_t domain, uint32_t cal
     OnState(callback_id, *static_cast<const gpusonde_cupti_state_data*>(data));
 }
 
-__attribute__((noinline)) void BetweenSessions(uint32_t domain, const void* data) {
-  if (domain != GPUSONDE_CUPTI_DOMAIN_RUNTIME && domain != GPUSONDE_CUPTI_DOMAIN_DRIVER) return;
-  const auto& call = *static_cast<const gpusonde_cupti_callback_data*>(data);
-  if (call.site == GPUSONDE_CUPTI_API_EXIT) FinalizeIfRequested();
-}
-
 }  // namespace
 
 SharedBatch& HostBatch() { return g_host_batch; }
 
 void OnCallback(void* user, uint32_t domain, uint32_t callback_id, const void* data) {
-  if (CallSession() == 0) [[unlikely]]
-    return BetweenSessions(domain, data);
+  if (CallSession() == 0) return;
   if (domain != GPUSONDE_CUPTI_DOMAIN_RUNTIME && domain != GPUSONDE_CUPTI_DOMAIN_DRIVER) [[unlikely]]
     return OnOther(user, domain, callback_id, data);
   const auto& call = *static_cast<const gpusonde_cupti_callback_data*>(data);

@@ -9,7 +9,6 @@
 #include "inject/collectives.h"
 #include "inject/cost_estimate.h"
 #include "inject/cupti.h"
-#include "inject/detach.h"
 #include "inject/governor.h"
 #include "inject/libc.h"
 #include "inject/probes.h"
@@ -39,8 +38,6 @@ constexpr uint64_t kExpectedNs = kSecondNs;
 // How long cuInit waits for a listener to prepare the unwind tables of the program. Most take 10 to 40 ms.
 constexpr uint64_t kReadyTimeoutNs = kSecondNs / 2;
 constexpr uint64_t kReadyPollNs = 1'000'000;
-// How long a program may make no CUDA call until we unsubscribe without finalizing CUPTI.
-constexpr uint64_t kFinalizeTimeoutNs = kSecondNs;
 // How long the host's exit waits for our thread to finish.
 constexpr uint64_t kExitTimeoutNs = 2 * kSecondNs;
 
@@ -59,8 +56,6 @@ uint32_t g_phase = 0;   // atomic: ThreadPhase
 
 const Cupti* g_cupti = nullptr;
 gpusonde_cupti_subscriber_handle g_subscriber = nullptr;
-// The subscription that is left until CUPTI is finalized, or kFinalizeTimeoutNs have passed.
-gpusonde_cupti_subscriber_handle g_left_subscriber = nullptr;
 uint32_t g_sessions = 0;
 uint64_t g_awake_since_ns = 0;
 uint64_t g_retry_at_ns = 0;  // no attempt to subscribe before
@@ -101,39 +96,19 @@ gpusonde_cupti_result Subscribe(char (&holder)[GPUSONDE_CUPTI_OLD_SUBSCRIBER_NAM
   return g_cupti->subscribe_v2(&g_subscriber, OnCallback, user, &params);
 }
 
-// What becomes of CUPTI when the library falls asleep.
-enum class Leaving : uint8_t {
-  kFinalize,     // it is removed from the process
-  kUnsubscribe,  // another tool is about to use it, or the process ends
-  kForeign,  // another tool has registered its buffer callbacks: enabled kinds and buffers are that tool's
-  kBroken,   // it has failed, and finalized itself
-};
-
-void Leave(Leaving how) {
-  if (how == Leaving::kFinalize || how == Leaving::kUnsubscribe) {
+// `records_ours`: CUPTI works, and no other tool has registered its buffer callbacks. Otherwise the enabled
+// kinds and the buffers are that tool's.
+void FallAsleep(uint32_t reason, bool records_ours) {
+  g_sleep = {};
+  SetCallSession(0);
+  StopRedirecting();
+  if (records_ours) {
     for (const uint32_t kind : kKinds) g_cupti->activity_disable(kind);
     g_cupti->flush_all(GPUSONDE_CUPTI_FLAG_FLUSH_FORCED);
     g_cupti->register_timestamp(RealTimeNs);
   }
-  if (how == Leaving::kFinalize && CanFinalize(*g_cupti)) {
-    g_left_subscriber = g_subscriber;
-    RequestFinalize(*g_cupti);
-  } else if (how != Leaving::kBroken) {
-    g_cupti->unsubscribe(g_subscriber);
-  }
-  if (!FinalizePending()) StopRedirecting();
+  if (reason != GPUSONDE_GPU_END_CUPTI) g_cupti->unsubscribe(g_subscriber);
   g_subscriber = nullptr;
-}
-
-// Ends a subscription that is left because the program has made no CUDA call since.
-void WithdrawLeft() {
-  if (WithdrawFinalize()) g_cupti->unsubscribe(g_left_subscriber);
-}
-
-void FallAsleep(uint32_t reason, Leaving how) {
-  g_sleep = {};
-  SetCallSession(0);
-  Leave(how);
   g_asleep_since_ns = NowNs();
   HostBatch().Flush();
   DrainBuffers(true);
@@ -147,9 +122,10 @@ void YieldTo(const char* holder) {
   SetNonblocking(true);  // this is the host's thread
   {
     const Locked locked(g_control);
-    WithdrawLeft();
-    if (Awake()) FallAsleep(GPUSONDE_GPU_END_FOREIGN, Leaving::kUnsubscribe);
-    BackOff(holder);
+    if (Awake()) {
+      FallAsleep(GPUSONDE_GPU_END_FOREIGN, true);
+      BackOff(holder);
+    }
   }
   SetNonblocking(false);
 }
@@ -179,7 +155,6 @@ void WakeUp() {
     return;
   }
   const uint64_t begin_ns = NowNs();
-  WithdrawLeft();
   char holder[GPUSONDE_CUPTI_OLD_SUBSCRIBER_NAME_BYTES] = {};
   const gpusonde_cupti_result subscribed = Subscribe(holder);
   if (subscribed != GPUSONDE_CUPTI_SUCCESS) {
@@ -276,7 +251,7 @@ void Govern(uint64_t now) {
   g_sleep = {};
   if (sleep_ns == 0) return BeginWindow(now);
   g_retry_at_ns = now + sleep_ns;
-  FallAsleep(GPUSONDE_GPU_END_GOVERNOR, Leaving::kFinalize);
+  FallAsleep(GPUSONDE_GPU_END_GOVERNOR, true);
   g_sleep.before[0] = marks.middle;
   g_sleep.before[1] = marks.last;
   g_sleep.from_ns = g_asleep_since_ns;
@@ -295,21 +270,16 @@ void Poll() {
     SendTotals();
     NextSecond();
   }
-  if (!Wanted()) return FallAsleep(GPUSONDE_GPU_END_NO_LISTENER, Leaving::kFinalize);
+  if (!Wanted()) return FallAsleep(GPUSONDE_GPU_END_NO_LISTENER, true);
   if (TestAndClearFatalError()) {
     g_retry_at_ns = now + kBackoffNs;
-    return FallAsleep(GPUSONDE_GPU_END_CUPTI, Leaving::kBroken);
+    return FallAsleep(GPUSONDE_GPU_END_CUPTI, false);
   }
   if (TestAndClearRivalSeen() || RecordsStopped(now)) {
-    FallAsleep(GPUSONDE_GPU_END_FOREIGN, Leaving::kForeign);
+    FallAsleep(GPUSONDE_GPU_END_FOREIGN, false);
     return BackOff("");
   }
   Govern(now);
-}
-
-void StayAsleep() {
-  if (FinalizePending() && NowNs() - g_asleep_since_ns > kFinalizeTimeoutNs) WithdrawLeft();
-  if (!FinalizePending()) StopRedirecting();
 }
 
 void Tick() {
@@ -319,8 +289,6 @@ void Tick() {
     Poll();
   else if (Wanted() && NowNs() >= g_retry_at_ns)
     WakeUp();
-  else
-    StayAsleep();
 }
 
 void SetPhase(ThreadPhase phase) {
@@ -368,8 +336,7 @@ void AtExit() {
   }
   SetSendDeadline(NowNs() + kSendTimeoutNs);
   const Locked locked(g_control);
-  WithdrawLeft();
-  if (Awake()) FallAsleep(GPUSONDE_GPU_END_EXIT, Leaving::kUnsubscribe);
+  if (Awake()) FallAsleep(GPUSONDE_GPU_END_EXIT, true);
 }
 
 // Waits until the listener can unwind this process's stacks. The nodes of a graph that is captured before
