@@ -44,7 +44,7 @@ struct MetricSums {
   }
 };
 
-// The metrics of measured launches. Memory: at most 32,768 sums, about 30 MiB; beyond that, 16,384 are kept,
+// The metrics of measured launches. Memory: at most 65,536 sums, about 60 MiB; beyond that, 32,768 are kept,
 // chosen by a rule that doesn't depend on the order of launches (BoundedTable). Names and ranks are numbered
 // as in the state that contains it.
 class MetricTable {
@@ -70,7 +70,7 @@ class MetricTable {
   bool HasOnlyKnown(size_t names, size_t ranks) const;
 
  private:
-  static constexpr size_t kMaxSums = 16'384;
+  static constexpr size_t kMaxSums = 32'768;
 
   uint64_t HashOf(uint32_t name, const NameTable& names);
 

@@ -96,8 +96,7 @@ class TextWriter {
            Counted(trace.kernels, "kernel"), Time(trace.kernel_ns), copies, Bytes(trace.memcpy_bytes),
            Time(trace.memcpy_ns), Counted(trace.memsets, "set"), Counted(trace.api_calls, "API call"),
            Counted(trace.ranges, "range"));
-      if (trace.format == importers::Name(importers::TraceFormat::kNvprofSqlite) ||
-          trace.format == importers::Name(importers::TraceFormat::kNcuCsv))
+      if (trace.format == importers::Name(importers::TraceFormat::kNvprofSqlite))
         Line(
             "  The reader of this format follows its documentation and was not tested with a real file yet.");
       if (trace.graphs > 0)

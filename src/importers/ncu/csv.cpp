@@ -55,6 +55,8 @@ const std::vector<std::string_view>& RowParser::Parse(std::string_view row) {
   }
 }
 
+bool IsDeviceAttribute(std::string_view metric) { return metric.starts_with("device__attribute_"); }
+
 std::optional<Columns> ReadColumns(const std::vector<std::string_view>& cells) {
   Columns columns;
   const std::array<std::pair<std::string_view, size_t*>, 10> known = {{
@@ -74,7 +76,8 @@ std::optional<Columns> ReadColumns(const std::vector<std::string_view>& cells) {
     const auto found = std::ranges::find(known, cells[i], &std::pair<std::string_view, size_t*>::first);
     if (found != known.end())
       *found->second = i;
-    else if (!cells[i].empty() && std::ranges::find(kOthers, cells[i]) == kOthers.end())
+    else if (!cells[i].empty() && !IsDeviceAttribute(cells[i]) &&
+             std::ranges::find(kOthers, cells[i]) == kOthers.end())
       columns.metrics.emplace_back(i, cells[i]);
   }
   if (columns.id == Columns::kNone || columns.kernel == Columns::kNone) return std::nullopt;

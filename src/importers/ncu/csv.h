@@ -38,6 +38,10 @@ struct Columns {
   bool is_long() const { return metric != kNone && value != kNone; }
 };
 
+// Metrics that are properties of the device: the raw page of Nsight Compute 2025.3 has 166 of them. They are
+// not read.
+bool IsDeviceAttribute(std::string_view metric);
+
 // Nothing if the row is not the first one of a table of kernel launches.
 std::optional<Columns> ReadColumns(const std::vector<std::string_view>& cells);
 

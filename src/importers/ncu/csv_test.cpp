@@ -36,7 +36,8 @@ TEST(ReadColumns, TellsTheLongFormFromTheWide) {
   ASSERT_TRUE(long_form.has_value());
   EXPECT_TRUE(long_form->is_long());
   EXPECT_EQ(long_form->value, 5u);
-  const auto wide = ReadColumns({"ID", "Kernel Name", "CC", "dram__bytes.sum", ""});
+  const auto wide =
+      ReadColumns({"ID", "Kernel Name", "CC", "dram__bytes.sum", "device__attribute_display_name", ""});
   ASSERT_TRUE(wide.has_value());
   EXPECT_FALSE(wide->is_long());
   EXPECT_THAT(wide->metrics, ElementsAre(std::pair<size_t, std::string>(3, "dram__bytes.sum")));

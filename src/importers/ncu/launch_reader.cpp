@@ -95,7 +95,7 @@ void LaunchReader::ReadLong(const Cells& cells) {
     launch_ = std::move(launch);
   }
   const std::string_view name = At(cells, columns_.metric);
-  if (name.empty()) return;  // a rule's row
+  if (name.empty() || IsDeviceAttribute(name)) return;  // empty: a rule's row
   AddValue(MetricOf(name, At(cells, columns_.unit)), At(cells, columns_.value));
 }
 

@@ -15,7 +15,6 @@ struct Unit {
 };
 
 // The unit of a column or row: removes decimal prefixes (n, u, m, K, M, G, T, P); times and rates are per s.
-// Written from the documentation, not tested with a real file.
 Unit NormaliseUnit(std::string_view written);
 
 // The decimals kept for values in a normalised unit: 3 for counts and rates, which are large and mostly
