@@ -219,12 +219,16 @@ def last_lines(text, count=5):
     return " | ".join(text.strip().splitlines()[-count:])
 
 
+def all_json(text):
+    """The lines of a program's output that are JSON objects; at least one."""
+    found = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+    if not found:
+        raise Failed(f"the program printed no result: {last_lines(text)}")
+    return found
+
+
 def last_json(text):
-    """The last line of a program's output that is a JSON object."""
-    for line in reversed(text.splitlines()):
-        if line.startswith("{"):
-            return json.loads(line)
-    raise Failed(f"the program printed no result: {last_lines(text)}")
+    return all_json(text)[-1]
 
 
 def median(values):

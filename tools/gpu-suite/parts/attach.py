@@ -44,6 +44,8 @@ def run(suite):
     result.fact("a running program can be profiled", kernels > 0, f"{kernels} kernels")
     result.fact("enabling kernel records after modules were loaded costs seconds", max(during) > 1000,
                 f"the longest step while attaching took {max(during):.1f} ms, before {max(before):.1f} ms")
+    middles = [sorted(values)[len(values) // 2] for values in (before, after)]
+    result.row("median step after gpusonde has left", 100 * (middles[1] / middles[0] - 1), "% longer", at_most=0.5)
     for name, values in (("before", before), ("while attached", during), ("after", after)):
         middle = sorted(values)[len(values) // 2]
         result.row(f"median step {name}", middle, "ms")

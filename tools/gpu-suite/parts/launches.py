@@ -7,7 +7,7 @@ TITLE = "Cost of a launch"
 NEEDS = "a CUDA device"
 
 ROUNDS = 3
-SECONDS = 3
+SECONDS = 2
 DEPTH = 40  # a typical stack of a C++ training program above the launch
 # Rates at which all launches, some, and hardly any are sampled (src/inject/call_sampler.h: 100 a second).
 EACH_SAMPLED = 80

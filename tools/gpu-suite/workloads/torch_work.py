@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Training steps of a small model on random data; prints their durations as JSON, and the totals of PyTorch's profiler
-with --profiler 1. The same arguments launch the same kernels."""
+"""Training steps of small models on random data, one after the other; prints the durations as a JSON line per model, and
+the totals of PyTorch's profiler with --profiler 1. The same arguments launch the same kernels."""
 
 import argparse
 import json
@@ -61,17 +61,10 @@ def totals_of(profiler):
     return totals, kernels
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--model", choices=MODELS, default="mlp")
-    parser.add_argument("--steps", type=int, default=50)
-    parser.add_argument("--profiler", type=int, default=0)
-    parser.add_argument("--graph", type=int, default=0, help="1: replays one step as a CUDA graph")
-    arguments = parser.parse_args()
+def measure(name, arguments):
+    """Trains one model; returns what is printed about it."""
     torch.manual_seed(1)
-    torch.backends.cudnn.benchmark = False
-    torch.backends.cudnn.deterministic = True
-    model, data = MODELS[arguments.model]()
+    model, data = MODELS[name]()
     model = model.cuda()
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
 
@@ -121,8 +114,20 @@ def main():
     time.sleep(0.01)
     if profiler:
         profiler.stop()
-    print(json.dumps({"device": torch.cuda.get_device_name(), "start_ns": start_ns, "end_ns": end_ns,
-                      "steps_ms": steps_ms, **seen}), flush=True)
+    return {"model": name, "start_ns": start_ns, "end_ns": end_ns, "steps_ms": steps_ms, **seen}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--model", choices=MODELS, nargs="+", default=["mlp"])
+    parser.add_argument("--steps", type=int, default=50)
+    parser.add_argument("--profiler", type=int, default=0)
+    parser.add_argument("--graph", type=int, default=0, help="1: replays one step as a CUDA graph")
+    arguments = parser.parse_args()
+    torch.backends.cudnn.benchmark = False
+    torch.backends.cudnn.deterministic = True
+    for name in arguments.model:
+        print(json.dumps(measure(name, arguments)), flush=True)
 
 
 if __name__ == "__main__":
