@@ -186,7 +186,9 @@ SIMGPU_EXPORT Result cuGraphCreate(void** graph, unsigned flags) {
 }
 
 SIMGPU_EXPORT Result cuGraphDestroy(void* graph) {
-  const struct { void* graph; } params{graph};
+  const struct {
+    void* graph;
+  } params{graph};
   ApiCall call(kCall_cuGraphDestroy, "cuGraphDestroy", &params);
   return call.Return(DestroyGraph(graph));
 }
@@ -352,7 +354,9 @@ SIMGPU_EXPORT Result cuGraphLaunch(void* exec, void* stream) {
 }
 
 SIMGPU_EXPORT Result cuGraphExecDestroy(void* exec) {
-  const struct { void* exec; } params{exec};
+  const struct {
+    void* exec;
+  } params{exec};
   ApiCall call(kCall_cuGraphExecDestroy, "cuGraphExecDestroy", &params);
   return call.Return(DestroyExec(exec));
 }

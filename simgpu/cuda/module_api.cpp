@@ -137,7 +137,9 @@ SIMGPU_EXPORT Result cuModuleLoad(void** module, const char* path) {
 }
 
 SIMGPU_EXPORT Result cuModuleUnload(void* module) {
-  const struct { void* module; } params{module};
+  const struct {
+    void* module;
+  } params{module};
   ApiCall call(kCall_cuModuleUnload, "cuModuleUnload", &params);
   const Result result = ReadyWithContext();
   return call.Return(result != GPUSONDE_CU_SUCCESS ? result : Unload(As<Module>(module)));
@@ -175,7 +177,9 @@ SIMGPU_EXPORT Result cuLibraryLoadData(void** library, const void* image, void* 
 }
 
 SIMGPU_EXPORT Result cuLibraryUnload(void* library) {
-  const struct { void* library; } params{library};
+  const struct {
+    void* library;
+  } params{library};
   ApiCall call(kCall_cuLibraryUnload, "cuLibraryUnload", &params);
   const Result result = Ready();
   return call.Return(result != GPUSONDE_CU_SUCCESS ? result : Unload(As<Module>(library)));

@@ -43,17 +43,22 @@ struct Dynamic {
   bool linked_with_cupti;
 };
 
+template <class Pointer>
+Pointer* At(ElfW(Addr) address) {
+  return reinterpret_cast<Pointer*>(address);  // NOLINT(performance-no-int-to-ptr): as the linker has it
+}
+
 // Some linkers leave addresses as in the file.
 template <class Pointer>
 Pointer* Address(const dl_phdr_info& library, ElfW(Addr) value) {
-  return reinterpret_cast<Pointer*>(value < library.dlpi_addr ? value + library.dlpi_addr : value);
+  return At<Pointer>(value < library.dlpi_addr ? value + library.dlpi_addr : value);
 }
 
 Dynamic ReadDynamic(const dl_phdr_info& library, const ElfW(Phdr) & header) {
   Dynamic found{};
   size_t relocation_bytes = 0;
   size_t relative = 0;
-  const auto* const entries = reinterpret_cast<const ElfW(Dyn)*>(library.dlpi_addr + header.p_vaddr);
+  const auto* const entries = At<const ElfW(Dyn)>(library.dlpi_addr + header.p_vaddr);
   for (const auto* entry = entries; entry->d_tag != DT_NULL; ++entry) {
     switch (entry->d_tag) {
       case DT_JMPREL:
@@ -151,7 +156,7 @@ void Write(const Slot& slot, void* value) {
   const uintptr_t page = reinterpret_cast<uintptr_t>(slot.entry) & ~(kPageBytes - 1);
   const bool read_only = reinterpret_cast<uintptr_t>(slot.entry) >= slot.read_only_begin &&
                          reinterpret_cast<uintptr_t>(slot.entry) < slot.read_only_end;
-  auto* const start = reinterpret_cast<void*>(page);  // NOLINT(performance-no-int-to-ptr)
+  auto* const start = At<void>(page);
   if (read_only && mprotect(start, kPageBytes, PROT_READ | PROT_WRITE) != 0) return;
   __atomic_store_n(slot.entry, value, __ATOMIC_RELEASE);
   if (read_only) mprotect(start, kPageBytes, PROT_READ);
@@ -171,7 +176,7 @@ void AddSlots(const dl_phdr_info& library, const Dynamic& dynamic, const ElfW(Re
     const ElfW(Sym)& symbol = dynamic.symbols[ELF64_R_SYM(relocations[i].r_info)];
     if (symbol.st_shndx != SHN_UNDEF) continue;
     void* const wrapper = WrapperOf(dynamic.strings + symbol.st_name);
-    auto** const entry = reinterpret_cast<void**>(library.dlpi_addr + relocations[i].r_offset);
+    auto** const entry = At<void*>(library.dlpi_addr + relocations[i].r_offset);
     if (wrapper == nullptr || Known(entry)) continue;
     Slot& slot = g_slots[g_slot_count++];
     slot = {.library = library.dlpi_addr,

@@ -12,6 +12,6 @@ extern "C" __attribute__((visibility("default"))) const void* TargetOfRival() {
 
 extern "C" __attribute__((visibility("default"))) int SubscribeAsRival() {
   gpusonde_cupti_subscriber_handle subscriber = nullptr;
-  return static_cast<int>(cuptiSubscribe(
-      &subscriber, [](void*, uint32_t, uint32_t, const void*) {}, nullptr));
+  return static_cast<int>(
+      cuptiSubscribe(&subscriber, [](void*, uint32_t, uint32_t, const void*) {}, nullptr));
 }
