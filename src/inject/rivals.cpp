@@ -188,7 +188,8 @@ void AddSlots(const dl_phdr_info& library, const Dynamic& dynamic, const ElfW(Re
             .redirected = false};
     if (read_only != nullptr) {
       slot.read_only_begin = library.dlpi_addr + read_only->p_vaddr;
-      slot.read_only_end = slot.read_only_begin + read_only->p_memsz;
+      // As the loader does: a page that is read-only in part stays writable.
+      slot.read_only_end = (slot.read_only_begin + read_only->p_memsz) & ~(kPageBytes - 1);
     }
   }
 }

@@ -91,7 +91,10 @@ class Nccl(program.TestCase):
         pids = self.pids()
         time.sleep(4)
         stopped_ns = self.stop(pids[2], 12)
-        self.assertEqual(recorder.wait(timeout=PATIENCE_S), 0, recorder.stderr.read())
+        status, said = recorder.wait(timeout=PATIENCE_S), recorder.stderr.read()
+        self.assertEqual(status, 0, said)
+        (slow,) = [line for line in said.splitlines() if line.startswith("slow ")]
+        self.assertNotIn("No known cause", slow, "an incident with a cause comes first")
         hangs = [one for one in self.incidents() if one["cause"] == "hang"]
         self.assertEqual(len(hangs), 1, hangs)
         self.check_hang(hangs[0], 2, pids[2], 4, stopped_ns)
