@@ -76,8 +76,9 @@ int FailRecord(const Error& error) {
 
 // The incidents' sentences: those with a cause first, then the largest slowdown.
 Result<std::vector<std::string>> ReadIncidentSentences(store::Store& store) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<store::Rows> rows,
-                   store.Query("SELECT sentence FROM incidents ORDER BY cause = 'abstain', slowdown DESC, start_ns"));
+  ASSIGN_OR_RETURN(
+      const std::unique_ptr<store::Rows> rows,
+      store.Query("SELECT sentence FROM incidents ORDER BY cause = 'abstain', slowdown DESC, start_ns"));
   std::vector<std::string> sentences;
   while (true) {
     ASSIGN_OR_RETURN(const bool more, rows->Next());
