@@ -27,11 +27,6 @@ struct Loaded {
   int runtime_major;  // of libcudart; 0: none is loaded
 };
 
-const char* FileName(const char* path) {
-  const char* slash = strrchr(path, '/');
-  return slash == nullptr ? path : slash + 1;
-}
-
 void Note(Loaded& loaded, const char* path) {
   constexpr char kCupti[] = "libcupti.so";
   constexpr char kRuntime[] = "libcudart.so.";

@@ -133,6 +133,11 @@ void* FindSymbol(void* library, const char* name) {
   return dlsym == nullptr ? nullptr : dlsym(library, name);
 }
 
+const char* FileName(const char* path) {
+  const char* slash = strrchr(path, '/');
+  return slash == nullptr ? path : slash + 1;
+}
+
 namespace {
 struct Visit {
   bool (*visit)(const char*, void*);

@@ -40,6 +40,9 @@ bool StartThread(void* (*body)(void*), const char* name);
 void* OpenLibrary(const char* path, bool only_if_loaded);
 void* FindSymbol(void* library, const char* name);
 
+// The part of a path after its last slash.
+const char* FileName(const char* path);
+
 // Calls `visit` for the path of every shared object of this process, until it returns false.
 void VisitLibraries(bool (*visit)(const char* path, void* context), void* context);
 

@@ -99,11 +99,6 @@ Dynamic ReadDynamic(const dl_phdr_info& library, const ElfW(Phdr) & header) {
   return found;
 }
 
-const char* FileName(const char* path) {
-  const char* slash = strrchr(path, '/');
-  return slash == nullptr ? path : slash + 1;
-}
-
 struct CallerSearch {
   uintptr_t address;
   char name[NAME_MAX + 1];
