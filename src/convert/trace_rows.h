@@ -7,11 +7,11 @@
 #include <memory>
 #include <optional>
 #include <set>
-#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 
+#include "analyze/detail/detail_sink.h"
 #include "base/id128.h"
 #include "base/result.h"
 #include "base/time_range.h"
@@ -25,7 +25,7 @@ namespace gpusonde::convert {
 
 // Turns one trace, read in detail, into rows: GPU work as it comes, spans in Finish, sorted by then. Not
 // thread-safe.
-class TraceRows final : public importers::EventSink {
+class TraceRows final : public analyze::DetailSink {
  public:
   struct Identity {
     Id128 source;
@@ -36,13 +36,6 @@ class TraceRows final : public importers::EventSink {
   TraceRows(Identity identity, const importers::TraceInfo& info, Rows& rows);
 
   uint32_t Name(std::string_view name) override { return names_.Add(name); }
-  void Group(const importers::ProcessGroup& /*group*/) override {}
-  void Gpu(std::span<const importers::GpuEvent> /*events*/) override {}
-  void Api(std::span<const importers::ApiCall> /*calls*/) override {}
-  void Ranges(std::span<const importers::Range> /*ranges*/) override {}
-  void Launch(const importers::MeasuredLaunch& /*launch*/,
-              std::span<const importers::MetricValue> /*metrics*/) override {}
-  void MetricTexts(int64_t /*count*/) override {}
   void Other(int64_t count) override { unused_ += count; }
   void Drop(importers::Dropped reason, int64_t count) override {
     dropped_[static_cast<size_t>(reason)] += count;
