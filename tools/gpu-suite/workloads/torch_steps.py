@@ -11,14 +11,10 @@ import torch_work
 
 
 def main():
-    model, data = torch_work.MODELS["mlp"]()
-    model = model.cuda()
-    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+    train = torch_work.training_of("mlp")
 
     def step():
-        optimizer.zero_grad(set_to_none=False)
-        model(data).square().mean().backward()
-        optimizer.step()
+        train()
         torch.cuda.synchronize()
 
     for _ in range(torch_work.WARM_UP):

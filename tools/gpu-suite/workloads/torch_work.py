@@ -61,9 +61,8 @@ def totals_of(profiler):
     return totals, kernels
 
 
-def measure(name, arguments):
-    """Trains one model; returns what is printed about it."""
-    torch.manual_seed(1)
+def training_of(name):
+    """A function that makes a training step of this model, without waiting for the GPU."""
     model, data = MODELS[name]()
     model = model.cuda()
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
@@ -73,6 +72,13 @@ def measure(name, arguments):
         model(data).square().mean().backward()
         optimizer.step()
 
+    return step
+
+
+def measure(name, arguments):
+    """Trains one model; returns what is printed about it."""
+    torch.manual_seed(1)
+    step = training_of(name)
     stream = torch.cuda.Stream()  # as capture requires
     with torch.cuda.stream(stream):
         for _ in range(WARM_UP):
