@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "simgpu/cupti/buffers.h"
 
+#include <csignal>
 #include <cstring>
 
 namespace simgpu::cupti {
@@ -22,7 +23,10 @@ bool Buffers::Request() {
   Buffer fresh;
   size_t max_records = 0;
   requested_.load()(&fresh.data, &fresh.bytes, &max_records);
-  if (fresh.data == nullptr || fresh.bytes == 0) return false;
+  if (fresh.data == nullptr || fresh.bytes == 0) {
+    if (!kIs13) std::raise(SIGSEGV);  // as the real ones before 12.9 (NVIDIA's release notes)
+    return false;
+  }
   fresh.room_for = max_records == 0 ? SIZE_MAX : max_records;
   current_ = fresh;
   return true;

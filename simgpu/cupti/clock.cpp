@@ -10,14 +10,17 @@ std::atomic<gpusonde_cupti_timestamp*> the_clock = nullptr;
 std::atomic<int64_t> the_offset_ns = 0;  // of the clock to CLOCK_MONOTONIC
 std::once_flag adjusted;
 
+uint64_t RealTimeNs() {
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
+}
+
 }  // namespace
 
 uint64_t Timestamp() {
   gpusonde_cupti_timestamp* clock = the_clock;
-  if (clock != nullptr) return clock();
-  timespec now{};
-  ::clock_gettime(CLOCK_REALTIME, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
+  return clock != nullptr ? clock() : RealTimeNs();
 }
 
 // Reads the clock between two readings of CLOCK_MONOTONIC, several times, and uses the tightest pair.
@@ -36,6 +39,10 @@ void AdjustClock() {
 void SetClock(gpusonde_cupti_timestamp* clock) {
   the_clock = clock;
   AdjustClock();
+}
+
+uint64_t ToRealTime(int64_t monotonic_ns) {
+  return RealTimeNs() - static_cast<uint64_t>(NowNs() - monotonic_ns);
 }
 
 uint64_t ToTimestamp(int64_t monotonic_ns) {

@@ -78,6 +78,7 @@ const Knobs& TheKnobs() {
       .reorder = NumberSetting("SIMGPU_CUPTI_REORDER", 0.1, 0, 1),
       .drop = NumberSetting("SIMGPU_CUPTI_DROP", 0, 0, 1),
       .zero = NumberSetting("SIMGPU_CUPTI_ZERO", 0, 0, 1),
+      .stale = NumberSetting("SIMGPU_CUPTI_STALE", 0, 0, 1),
   };
   return knobs;
 }

@@ -34,6 +34,7 @@ struct Knobs {
   double reorder;          // share of full buffers that are delivered after the next one
   double drop;             // share of records that are dropped
   double zero;             // share of records without timestamps
+  double stale;            // share of records whose times are CLOCK_REALTIME's, whichever clock is set
 };
 const Knobs& TheKnobs();
 
@@ -84,6 +85,7 @@ void StopActivity();
 // to it.
 uint64_t Timestamp();
 uint64_t ToTimestamp(int64_t monotonic_ns);
+uint64_t ToRealTime(int64_t monotonic_ns);  // the default clock
 void SetClock(gpusonde_cupti_timestamp* clock);
 void AdjustClock();
 

@@ -145,8 +145,12 @@ uint32_t KindOf(const Operation& operation) {
 }
 
 Record MakeRecord(const Operation& operation, uint32_t kind, bool timed) {
-  const uint64_t start = timed ? ToTimestamp(operation.start_ns) : 0;
-  const uint64_t end = timed ? ToTimestamp(operation.end_ns) : 0;
+  const bool stale = timed && Chance(TheKnobs().stale);
+  const auto to_timestamp = [stale](int64_t time_ns) {
+    return stale ? ToRealTime(time_ns) : ToTimestamp(time_ns);
+  };
+  const uint64_t start = timed ? to_timestamp(operation.start_ns) : 0;
+  const uint64_t end = timed ? to_timestamp(operation.end_ns) : 0;
   switch (operation.kind) {
     case OperationKind::kKernel:
       return Kernel(operation, kind, start, end);

@@ -3,8 +3,8 @@
 
 #include <string.h>
 
+#include "inject/buffer_pool.h"
 #include "inject/calls.h"
-#include "inject/control.h"
 #include "inject/devices.h"
 #include "inject/libc.h"
 #include "inject/names.h"
@@ -16,31 +16,6 @@
 namespace gpusonde::inject {
 namespace {
 
-// CUPTI's guide advises 1 to 10 MB; at 100,000 kernels a second 1 MB lasts 50 ms. Memory is only committed as
-// CUPTI writes records.
-constexpr size_t kBufferBytes = size_t{1} << 20;
-constexpr size_t kBuffers = 64;
-// With this many completed buffers our thread is woken before its next tick. Not with the first: CUPTI may
-// complete many that are nearly empty.
-constexpr size_t kWakeAtWaiting = 8;
-// With this many, sending no longer waits for a slow reader: keeping up with CUPTI matters more.
-constexpr size_t kNonblockingAtWaiting = kBuffers / 2;
-
-struct Buffer {
-  uint8_t* bytes;
-  size_t valid_bytes;
-  Buffer* next;
-};
-
-// A buffer is free, held by CUPTI, or completed and waiting to be parsed, in order of completion.
-Mutex g_pool;
-Buffer g_buffers[kBuffers];
-size_t g_buffer_count = 0;
-Buffer* g_free = nullptr;
-Buffer* g_waiting = nullptr;
-Buffer** g_last_waiting = &g_waiting;
-size_t g_waiting_count = 0;
-
 // Which device a context is on, as seen in activity records.
 struct ContextDevice {
   uint32_t context;
@@ -50,6 +25,8 @@ struct ContextDevice {
 // one delivery of records: no more than one snapshot in this time.
 constexpr uint64_t kSnapshotIntervalNs = 100'000'000;
 constexpr size_t kContexts = 256;
+// How far CUPTI's times may be off.
+constexpr uint64_t kClockErrorNs = 1'000'000'000;
 constexpr uint32_t kMaxDevices = 64;
 
 uint32_t g_unloads = 0;  // atomic: of modules, since the process began
@@ -69,35 +46,12 @@ uint64_t g_devices_sent = 0;  // bit per ordinal
 uint64_t g_drops_sent[GPUSONDE_GPU_DROP_REASONS];
 uint64_t g_session_begin_ns = 0;  // 0: between sessions
 uint64_t g_delivered_ns = 0;      // when records were last delivered
+uint64_t g_drained_ns = 0;        // when the buffer that is read now was taken
 uint64_t g_snapshot_ns = 0;       // when the last snapshot was sent
 constinit Batch g_snapshot(GPUSONDE_GPU_SNAPSHOT, false);
 
 uint64_t g_record_count = 0;
 uint64_t g_cost_ns = 0;
-
-Buffer* PopWaiting() {
-  const Locked locked(g_pool);
-  Buffer* buffer = g_waiting;
-  if (buffer != nullptr) {
-    g_waiting = buffer->next;
-    --g_waiting_count;
-    if (g_waiting_count < kWakeAtWaiting) SetNonblocking(false);
-    if (g_waiting == nullptr) g_last_waiting = &g_waiting;
-  }
-  return buffer;
-}
-
-Buffer* FindBuffer(const uint8_t* bytes) {
-  for (size_t i = 0; i < g_buffer_count; ++i)
-    if (g_buffers[i].bytes == bytes) return &g_buffers[i];
-  return nullptr;
-}
-
-void ReturnBuffer(Buffer* buffer) {
-  const Locked locked(g_pool);
-  buffer->next = g_free;
-  g_free = buffer;
-}
 
 void NoteContext(uint32_t context, uint32_t device) {
   g_contexts[context % kContexts] = {context + 1, device};
@@ -147,16 +101,30 @@ void SendSnapshot() {
   g_snapshot.Flush();
 }
 
+struct Times {
+  uint64_t start_ns;
+  uint64_t end_ns;
+};
+
+// None (0 and 0) if they can't be of this session: some versions of CUPTI return the first records after its
+// clock was set again in another clock (pytorch/pytorch#192021).
+Times InSession(uint64_t start_ns, uint64_t end_ns) {
+  const bool can_be =
+      start_ns + kClockErrorNs >= g_session_begin_ns && end_ns <= g_drained_ns + kClockErrorNs;
+  return can_be ? Times{start_ns, end_ns} : Times{0, 0};
+}
+
 void Ingest(const gpusonde_cupti_kernel& kernel, bool own_thread) {
+  const Times times = InSession(kernel.start, kernel.end);
   NoteDevice(kernel.device_id, kernel.context_id, own_thread);
   const uint32_t name = g_names.Intern(kernel.name, g_session, g_state);
-  g_totals.Add(GPUSONDE_GPU_KERNEL, kernel.device_id, name, kernel.start, kernel.end, 0);
+  g_totals.Add(GPUSONDE_GPU_KERNEL, kernel.device_id, name, times.start_ns, times.end_ns, 0);
   // A graph's kernels are numbered when it is instantiated, so each launch of it has the same numbers.
-  if (kernel.graph_node_id == 0) g_marks.Add(kernel.context_id, name, kernel.grid_id, kernel.start);
+  if (kernel.graph_node_id == 0) g_marks.Add(kernel.context_id, name, kernel.grid_id, times.start_ns);
   auto* record = Add<gpusonde_gpu_kernel>(GPUSONDE_GPU_KERNEL);
   record->correlation = kernel.correlation_id;
-  record->start_ns = kernel.start;
-  record->end_ns = kernel.end;
+  record->start_ns = times.start_ns;
+  record->end_ns = times.end_ns;
   record->name = name;
   record->device = kernel.device_id;
   record->context = kernel.context_id;
@@ -177,12 +145,13 @@ void Ingest(const gpusonde_cupti_kernel& kernel, bool own_thread) {
 // Copies within a context and between two contexts have the same fields at different offsets.
 template <class Copy>
 void IngestCopy(const Copy& copy, bool own_thread) {
+  const Times times = InSession(copy.start, copy.end);
   NoteDevice(copy.device_id, copy.context_id, own_thread);
-  g_totals.Add(GPUSONDE_GPU_MEMCPY, copy.device_id, copy.copy_kind, copy.start, copy.end, copy.bytes);
+  g_totals.Add(GPUSONDE_GPU_MEMCPY, copy.device_id, copy.copy_kind, times.start_ns, times.end_ns, copy.bytes);
   auto* record = Add<gpusonde_gpu_memcpy>(GPUSONDE_GPU_MEMCPY);
   record->correlation = copy.correlation_id;
-  record->start_ns = copy.start;
-  record->end_ns = copy.end;
+  record->start_ns = times.start_ns;
+  record->end_ns = times.end_ns;
   record->bytes = copy.bytes;
   record->device = copy.device_id;
   record->context = copy.context_id;
@@ -195,12 +164,13 @@ void IngestCopy(const Copy& copy, bool own_thread) {
 }
 
 void Ingest(const gpusonde_cupti_memset& set, bool own_thread) {
+  const Times times = InSession(set.start, set.end);
   NoteDevice(set.device_id, set.context_id, own_thread);
-  g_totals.Add(GPUSONDE_GPU_MEMSET, set.device_id, 0, set.start, set.end, set.bytes);
+  g_totals.Add(GPUSONDE_GPU_MEMSET, set.device_id, 0, times.start_ns, times.end_ns, set.bytes);
   auto* record = Add<gpusonde_gpu_memset>(GPUSONDE_GPU_MEMSET);
   record->correlation = set.correlation_id;
-  record->start_ns = set.start;
-  record->end_ns = set.end;
+  record->start_ns = times.start_ns;
+  record->end_ns = times.end_ns;
   record->bytes = set.bytes;
   record->device = set.device_id;
   record->context = set.context_id;
@@ -209,12 +179,13 @@ void Ingest(const gpusonde_cupti_memset& set, bool own_thread) {
 }
 
 void Ingest(const gpusonde_cupti_synchronization& sync) {
+  const Times times = InSession(sync.start, sync.end);
   const uint32_t device = DeviceOf(sync.context_id);
-  g_totals.Add(GPUSONDE_GPU_SYNC, device, sync.type, sync.start, sync.end, 0);
+  g_totals.Add(GPUSONDE_GPU_SYNC, device, sync.type, times.start_ns, times.end_ns, 0);
   auto* record = Add<gpusonde_gpu_sync>(GPUSONDE_GPU_SYNC);
   record->correlation = sync.correlation_id;
-  record->start_ns = sync.start;
-  record->end_ns = sync.end;
+  record->start_ns = times.start_ns;
+  record->end_ns = times.end_ns;
   record->device = device;
   record->context = sync.context_id;
   record->stream = sync.stream_id;
@@ -246,6 +217,7 @@ void Ingest(const void* record, bool own_thread) {
 }
 
 void IngestBuffer(const Buffer& buffer, bool own_thread) {
+  g_drained_ns = NowNs();
   const uint32_t unloads = __atomic_load_n(&g_unloads, __ATOMIC_ACQUIRE);
   if (unloads != g_unloads_known) g_names.ForgetPointers();
   g_unloads_known = unloads;
@@ -258,44 +230,8 @@ void IngestBuffer(const Buffer& buffer, bool own_thread) {
 
 }  // namespace
 
-void RequestBuffer(uint8_t** buffer, size_t* bytes, size_t* max_records) {
-  *buffer = nullptr;
-  *bytes = 0;
-  *max_records = 0;
-  const Locked locked(g_pool);
-  Buffer* free = g_free;
-  if (free != nullptr) {
-    g_free = free->next;
-  } else if (g_buffer_count < kBuffers) {
-    free = &g_buffers[g_buffer_count];
-    free->bytes = static_cast<uint8_t*>(Pages(kBufferBytes));
-    if (free->bytes == nullptr) return CountDrop(GPUSONDE_GPU_DROP_BUFFERS);
-    ++g_buffer_count;
-  } else {
-    return CountDrop(GPUSONDE_GPU_DROP_BUFFERS);
-  }
-  *buffer = free->bytes;
-  *bytes = kBufferBytes;
-}
-
-void CompleteBuffer(void*, uint32_t, uint8_t* bytes, size_t, size_t valid_bytes) {
-  bool wake = false;
-  {
-    const Locked locked(g_pool);
-    // A buffer that another tool registered before us is not ours to free.
-    Buffer* buffer = FindBuffer(bytes);
-    if (buffer == nullptr) return;
-    buffer->valid_bytes = valid_bytes < kBufferBytes ? valid_bytes : kBufferBytes;
-    buffer->next = nullptr;
-    *g_last_waiting = buffer;
-    g_last_waiting = &buffer->next;
-    wake = ++g_waiting_count == kWakeAtWaiting;
-    if (g_waiting_count == kNonblockingAtWaiting) SetNonblocking(true);
-  }
-  if (wake) WakeThread();
-}
-
 void BeginSession(const Cupti& cupti, uint32_t session) {
+  SetBufferUser(cupti);
   const Locked locked(g_session_mutex);
   g_cupti = &cupti;
   g_session = session;
@@ -320,7 +256,7 @@ void DrainBuffers(bool own_thread) {
     SendSnapshot();
   }
   g_delivered_ns = now;
-  while (Buffer* buffer = PopWaiting()) {
+  while (Buffer* buffer = PopWaitingBuffer()) {
     IngestBuffer(*buffer, own_thread);
     ReturnBuffer(buffer);
   }

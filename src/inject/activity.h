@@ -13,10 +13,6 @@
 // that CUPTI's threads and the host's threads only hand buffers over. Thread-safe.
 namespace gpusonde::inject {
 
-// CUPTI's buffer callbacks.
-void RequestBuffer(uint8_t** buffer, size_t* bytes, size_t* max_records);
-void CompleteBuffer(void* context, uint32_t stream_id, uint8_t* buffer, size_t bytes, size_t valid_bytes);
-
 // Resets the totals for a new session and sends its begin record.
 void BeginSession(const Cupti& cupti, uint32_t session);
 // Sends the records of all buffers that CUPTI has completed. `own_thread`: called from the library's thread,

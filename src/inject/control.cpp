@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "inject/activity.h"
+#include "inject/buffer_pool.h"
 #include "inject/calls.h"
 #include "inject/collectives.h"
 #include "inject/cost_estimate.h"

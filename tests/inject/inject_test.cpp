@@ -248,6 +248,45 @@ TEST(Inject, ASlowListenerLosesRecordsButNoTotals) {
   EXPECT_GE(drops.Of(model::DropReason::kGpuMessagesLost) * 102, missing);
 }
 
+// It crashes when it is refused a buffer. Our thread hangs while the program fills all of them.
+TEST(Inject, GivesCuptiBefore12Dot9BuffersThatItOnlyCounts) {
+  Result<GpuEvents> events = GpuEvents::Create(SocketsOnly(), nullptr);
+  ASSERT_TRUE(events.has_value());
+  Result<GpuEvents::Inheritance> inheritance = events->MakeSocket();
+  ASSERT_TRUE(inheritance.has_value());
+  Received received;
+  Client client({"kernels=500000", "sync", "wait=6000", "exit=4"},
+                {inheritance->environment, "LD_PRELOAD=" GPUSONDE_SIMGPU_FOLDER "/libcupti.so.12",
+                 "SIMGPU_CUPTI_DELAY=cuptiActivityGetNextRecord:4000@1"});
+  inheritance->fd.Close();
+  EXPECT_EQ(client.Finish(*events, received), 4);
+  events->Forget(client.pid());
+  const int64_t dropped = events->DrainDrops().Of(model::DropReason::kGpuRecordsDropped);
+  EXPECT_GT(dropped, 0);
+  const int64_t records = static_cast<int64_t>(KernelCount(received)) + dropped;
+  EXPECT_GE(records, 500'000);
+  EXPECT_LE(records, 500'050) << "besides kernels a wait, and what flushes took";
+}
+
+TEST(Inject, TimesOfAnotherClockCountAsNone) {
+  Result<GpuEvents> events = GpuEvents::Create(SocketsOnly(), nullptr);
+  ASSERT_TRUE(events.has_value());
+  Result<GpuEvents::Inheritance> inheritance = events->MakeSocket();
+  ASSERT_TRUE(inheritance.has_value());
+  Received received;
+  Client client({"kernels=10000", "sync", "wait=600"}, {inheritance->environment, "SIMGPU_CUPTI_STALE=0.1"});
+  inheritance->fd.Close();
+  EXPECT_EQ(client.Finish(*events, received), 0);
+  events->Forget(client.pid());
+  EXPECT_EQ(KernelCount(received), 10'000U);
+  for (const char* kernel : {"alpha", "beta"}) {
+    const Received::Sum sum = received.TotalOf(Total::Of::kKernel, kernel);
+    EXPECT_GT(sum.untimed, 400U);
+    EXPECT_LT(sum.untimed, 600U);
+    EXPECT_EQ(sum.total_ns, (sum.count - sum.untimed) * (kernel == std::string_view("alpha") ? 2000 : 5000));
+  }
+}
+
 TEST(Inject, AReusedSocketDescriptorIsNotWrittenTo) {
   int pair[2];
   ASSERT_EQ(::pipe(pair), 0);
