@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <csignal>
 #include <ctime>
 #include <queue>
 #include <thread>
+#include <unordered_set>
 #include <vector>
 
 #include "simgpu/cupti/buffers.h"
@@ -139,6 +141,32 @@ class Worker {
   bool writing_ = false;
 };
 
+// A graph that was launched while its work was recorded stays instrumented: later launches of it write into
+// CUPTI's memory, too (13.0, seen on an H200).
+class InstrumentedGraphs {
+ public:
+  static InstrumentedGraphs& Get() {
+    static InstrumentedGraphs& graphs = *new InstrumentedGraphs;
+    return graphs;
+  }
+
+  void Note(const Operation& operation, bool recorded) {
+    const std::lock_guard lock(mutex_);
+    if (recorded) ids_.insert(operation.graph_id);
+    if (ids_.contains(operation.graph_id)) busy_until_ns_ = std::max(busy_until_ns_, operation.end_ns);
+  }
+
+  bool Busy(int64_t now_ns) {
+    const std::lock_guard lock(mutex_);
+    return now_ns < busy_until_ns_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::unordered_set<uint32_t> ids_;
+  int64_t busy_until_ns_ = 0;
+};
+
 void Spin(int64_t duration_ns) {
   if (duration_ns <= 0) return;
   const int64_t until_ns = NowNs() + duration_ns;
@@ -192,6 +220,7 @@ void StopActivity() {
 
 void OnOperation(const Operation& operation) {
   const uint32_t kind = KindOf(operation);
+  if (operation.graph_id != 0) InstrumentedGraphs::Get().Note(operation, kind != 0);
   if (kind == 0 || !Buffers::Get().registered()) return;
   const Knobs& knobs = TheKnobs();
   Spin(knobs.activity_ns);
@@ -292,7 +321,11 @@ SIMGPU_EXPORT Result cuptiActivityGetNumDroppedRecords(void* /*context*/, uint32
 SIMGPU_EXPORT Result cuptiFinalize() {
   const Result fault = EnterCupti("cuptiFinalize");
   if (fault != GPUSONDE_CUPTI_SUCCESS) return fault;
+  // It frees that memory. With the real one the program's next synchronisation fails with error 719, if the
+  // process has not crashed by then.
+  if (InstrumentedGraphs::Get().Busy(NowNs())) std::raise(SIGSEGV);
   StopActivity();
   DropSubscriber();
+  Buffers::Get().Register(nullptr, nullptr);
   return GPUSONDE_CUPTI_SUCCESS;
 }

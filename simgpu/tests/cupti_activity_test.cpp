@@ -267,14 +267,45 @@ TEST(CuptiActivity, AfterFinalizeNothingIsRecordedAndItCanStartAgain) {
     EXPECT_EQ(Symbol<gpusonde_cupti_finalize_fn>(tool.cupti, "cuptiFinalize")(), 0);
     LaunchMany(client, 10, 1'000);
     client.cuStreamSynchronize(client.stream);
-    tool.Flush();
+    EXPECT_EQ(Symbol<gpusonde_cupti_activity_flush_all_fn>(tool.cupti, "cuptiActivityFlushAll")(0),
+              GPUSONDE_CUPTI_ERROR_INVALID_OPERATION);
     EXPECT_TRUE(tool.kernels.empty());
-    tool.EnableKind(kKernels);
+    Tool again;
+    again.EnableKind(kKernels);
     LaunchMany(client, 10, 1'000);
     client.cuStreamSynchronize(client.stream);
-    tool.Flush();
-    EXPECT_EQ(tool.kernels.size(), 10U);
+    again.Flush();
+    EXPECT_EQ(again.kernels.size(), 10U);
   });
+}
+
+// As on an H200: CUPTI's memory, which the graph writes to, is freed.
+TEST(CuptiActivity, FinalizingWhileAGraphRunsThatWasRecordedOnceEndsTheProgram) {
+  const TestMachine machine;
+  for (const bool recorded : {false, true}) {
+    const pid_t child = StartChild({}, [recorded] {
+      Client client;
+      Tool tool;
+      EXPECT_EQ(tool.Subscribe(), 0);
+      client.Load();
+      void* graph = nullptr;
+      void* exec = nullptr;
+      client.cuStreamBeginCapture_v2(client.stream, 0);
+      client.Launch(200 * kMs, client.stream);
+      client.cuStreamEndCapture(client.stream, &graph);
+      client.cuGraphInstantiateWithFlags(&exec, graph, 0);
+      if (recorded) {
+        tool.EnableKind(kKernels);
+        client.cuGraphLaunch(exec, client.stream);
+        client.cuStreamSynchronize(client.stream);
+        Symbol<gpusonde_cupti_activity_kind_fn>(tool.cupti, "cuptiActivityDisable")(kKernels);
+      }
+      client.cuGraphLaunch(exec, client.stream);  // not recorded
+      Symbol<gpusonde_cupti_finalize_fn>(tool.cupti, "cuptiFinalize")();
+      client.cuStreamSynchronize(client.stream);
+    });
+    EXPECT_EQ(ExitStatus(child), recorded ? 128 + SIGSEGV : 0);
+  }
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include "inject/buffer_pool.h"
 #include "inject/calls.h"
+#include "inject/detach.h"
 #include "inject/devices.h"
 #include "inject/libc.h"
 #include "inject/names.h"
@@ -120,7 +121,10 @@ void Ingest(const gpusonde_cupti_kernel& kernel, bool own_thread) {
   const uint32_t name = g_names.Intern(kernel.name, g_session, g_state);
   g_totals.Add(GPUSONDE_GPU_KERNEL, kernel.device_id, name, times.start_ns, times.end_ns, 0);
   // A graph's kernels are numbered when it is instantiated, so each launch of it has the same numbers.
-  if (kernel.graph_node_id == 0) g_marks.Add(kernel.context_id, name, kernel.grid_id, times.start_ns);
+  if (kernel.graph_node_id == 0)
+    g_marks.Add(kernel.context_id, name, kernel.grid_id, times.start_ns);
+  else
+    NoteGraphs();
   auto* record = Add<gpusonde_gpu_kernel>(GPUSONDE_GPU_KERNEL);
   record->correlation = kernel.correlation_id;
   record->start_ns = times.start_ns;

@@ -7,6 +7,7 @@
 
 #include "inject/activity.h"
 #include "inject/call_sampler.h"
+#include "inject/detach.h"
 #include "inject/libc.h"
 #include "inject/names.h"
 #include "inject/shared_batch.h"
@@ -118,6 +119,26 @@ ThreadState& Thread() {
   return *thread;
 }
 
+constexpr uint16_t kGraphLaunches[][2] = {
+#define LAUNCH(domain, id)
+#define COPY(domain, id)
+#define GRAPH_LAUNCH(domain, id) {domain, id},
+#define RUNTIME(name, id, what) what(GPUSONDE_CUPTI_DOMAIN_RUNTIME, id)
+#define DRIVER(name, id, what) what(GPUSONDE_CUPTI_DOMAIN_DRIVER, id)
+    GPUSONDE_CUPTI_RUNTIME_CALLS(RUNTIME) GPUSONDE_CUPTI_DRIVER_CALLS(DRIVER)
+#undef DRIVER
+#undef RUNTIME
+#undef GRAPH_LAUNCH
+#undef COPY
+#undef LAUNCH
+};
+
+bool IsGraphLaunch(uint32_t domain, uint32_t callback_id) {
+  for (const auto& [of, id] : kGraphLaunches)
+    if (of == domain && id == callback_id) return true;
+  return false;
+}
+
 // Sampling is decided on entry, so that a sampled call's start is known; the stack is taken on exit, when the
 // device is already busy. A driver call that the runtime makes within a runtime call has the correlation id
 // of that call and is skipped. Not inlined, so that the other three callbacks of a launch need not save the
@@ -126,6 +147,8 @@ __attribute__((noinline)) void OnEntry(uint32_t domain, uint32_t callback_id,
                                        const gpusonde_cupti_callback_data& call) {
   ThreadState& thread = Thread();
   *call.correlation_data = 0;
+  if (call.symbol_name == nullptr && IsGraphLaunch(domain, callback_id)) [[unlikely]]
+    NoteGraphs();
   if (domain == GPUSONDE_CUPTI_DOMAIN_RUNTIME)
     thread.runtime_correlation = call.correlation_id;
   else if (thread.runtime_correlation == call.correlation_id)
@@ -150,6 +173,7 @@ bool IsCloning(uint32_t domain, uint32_t callback_id) {
 }
 
 void OnGraphNode(const Cupti& cupti, const gpusonde_cupti_graph_data& data, bool cloned) {
+  NoteGraphs();
   if (data.node_type > GPUSONDE_CU_GRAPH_NODE_MEMSET) return;
   if (!cloned && Thread().cloning == CallSession()) return;  // reported as cloned next
   gpusonde_gpu_graph_node node{};
@@ -206,12 +230,20 @@ __attribute__((noinline)) void OnOther(void* user, uint32_t domain, uint32_t cal
     OnState(callback_id, *static_cast<const gpusonde_cupti_state_data*>(data));
 }
 
+__attribute__((noinline)) void BetweenSessions(uint32_t domain, uint32_t callback_id, const void* data) {
+  if (domain != GPUSONDE_CUPTI_DOMAIN_RUNTIME && domain != GPUSONDE_CUPTI_DOMAIN_DRIVER) return;
+  if (IsGraphLaunch(domain, callback_id)) NoteGraphs();
+  const auto& call = *static_cast<const gpusonde_cupti_callback_data*>(data);
+  if (call.site == GPUSONDE_CUPTI_API_EXIT) FinalizeIfRequested();
+}
+
 }  // namespace
 
 SharedBatch& HostBatch() { return g_host_batch; }
 
 void OnCallback(void* user, uint32_t domain, uint32_t callback_id, const void* data) {
-  if (CallSession() == 0) return;
+  if (CallSession() == 0) [[unlikely]]
+    return BetweenSessions(domain, callback_id, data);
   if (domain != GPUSONDE_CUPTI_DOMAIN_RUNTIME && domain != GPUSONDE_CUPTI_DOMAIN_DRIVER) [[unlikely]]
     return OnOther(user, domain, callback_id, data);
   const auto& call = *static_cast<const gpusonde_cupti_callback_data*>(data);
@@ -222,6 +254,10 @@ void OnCallback(void* user, uint32_t domain, uint32_t callback_id, const void* d
   if (call.site == GPUSONDE_CUPTI_API_ENTER) return OnEntry(domain, callback_id, call);
   if (*call.correlation_data != 0) [[unlikely]]
     SendCall(domain, callback_id, call);
+}
+
+void EnableGraphLaunches(const Cupti& cupti, gpusonde_cupti_subscriber_handle subscriber) {
+  for (const auto& [domain, id] : kGraphLaunches) cupti.enable_callback(1, subscriber, domain, id);
 }
 
 void EnableCallbacks(const Cupti& cupti, gpusonde_cupti_subscriber_handle subscriber) {

@@ -17,7 +17,11 @@ void OnCallback(void* user, uint32_t domain, uint32_t callback_id, const void* d
 // doesn't have.
 void EnableCallbacks(const Cupti& cupti, gpusonde_cupti_subscriber_handle subscriber);
 
-// Sets the session that calls belong to from now on; with 0, OnCallback does nothing.
+// Enables the callbacks that say that the program uses graphs (inject/detach.h): before any kind of record.
+void EnableGraphLaunches(const Cupti& cupti, gpusonde_cupti_subscriber_handle subscriber);
+
+// Sets the session that calls belong to from now on; with 0, OnCallback only sees to what inject/detach.h
+// needs.
 void SetCallSession(uint32_t session);
 uint32_t CallSession();
 

@@ -10,6 +10,7 @@
 #include "inject/collectives.h"
 #include "inject/cost_estimate.h"
 #include "inject/cupti.h"
+#include "inject/detach.h"
 #include "inject/governor.h"
 #include "inject/libc.h"
 #include "inject/probes.h"
@@ -39,6 +40,8 @@ constexpr uint64_t kExpectedNs = kSecondNs;
 // How long cuInit waits for a listener to prepare the unwind tables of the program. Most take 10 to 40 ms.
 constexpr uint64_t kReadyTimeoutNs = kSecondNs / 2;
 constexpr uint64_t kReadyPollNs = 1'000'000;
+// How long a program may make no CUDA call until we unsubscribe without finalizing CUPTI.
+constexpr uint64_t kFinalizeTimeoutNs = kSecondNs;
 // How long the host's exit waits for our thread to finish.
 constexpr uint64_t kExitTimeoutNs = 2 * kSecondNs;
 
@@ -57,6 +60,8 @@ uint32_t g_phase = 0;   // atomic: ThreadPhase
 
 const Cupti* g_cupti = nullptr;
 gpusonde_cupti_subscriber_handle g_subscriber = nullptr;
+// The subscription that is left until CUPTI is finalized, or kFinalizeTimeoutNs have passed.
+gpusonde_cupti_subscriber_handle g_left_subscriber = nullptr;
 uint32_t g_sessions = 0;
 uint64_t g_awake_since_ns = 0;
 uint64_t g_retry_at_ns = 0;  // no attempt to subscribe before
@@ -69,7 +74,7 @@ uint64_t g_cost_before_ns = 0;
 uint64_t g_records_before = 0;
 uint64_t g_woke_ns = 0;          // since when it is awake
 uint64_t g_asleep_since_ns = 0;  // when it last unsubscribed
-uint64_t g_transition_ns = 0;    // what the last sleep of the governor took of CUPTI to begin and to end
+uint64_t g_transition_ns = 0;    // what CUPTI took to begin and to end the last sleep of the governor
 Governor g_governor;
 CostEstimate g_estimate;
 CostEstimate::Sleep g_sleep;  // the governor's last, until its window after has ended; else all 0
@@ -97,24 +102,40 @@ gpusonde_cupti_result Subscribe(char (&holder)[GPUSONDE_CUPTI_OLD_SUBSCRIBER_NAM
   return g_cupti->subscribe_v2(&g_subscriber, OnCallback, user, &params);
 }
 
-// `records_ours`: CUPTI works, and no other tool has registered its buffer callbacks. Otherwise the enabled
-// kinds and the buffers are that tool's.
-void FallAsleep(uint32_t reason, bool records_ours) {
+// What becomes of CUPTI when the library falls asleep.
+enum class Leaving : uint8_t {
+  kFinalize,     // it is removed from the process
+  kUnsubscribe,  // another tool is about to use it, or the process ends
+  kForeign,  // another tool has registered its buffer callbacks: enabled kinds and buffers are that tool's
+  kBroken,   // it has failed, and finalized itself
+};
+
+// Ends a subscription that is left because CUPTI could not be finalized.
+void WithdrawLeft() {
+  if (WithdrawFinalize()) g_cupti->unsubscribe(g_left_subscriber);
+}
+
+void FallAsleep(uint32_t reason, Leaving how) {
   g_sleep = {};
   SetCallSession(0);
-  StopRedirecting();
-  if (records_ours) {
+  if (how == Leaving::kFinalize || how == Leaving::kUnsubscribe) {
     for (const uint32_t kind : kKinds) g_cupti->activity_disable(kind);
     g_cupti->flush_all(GPUSONDE_CUPTI_FLAG_FLUSH_FORCED);
     g_cupti->register_timestamp(RealTimeNs);
   }
-  if (reason != GPUSONDE_GPU_END_CUPTI) g_cupti->unsubscribe(g_subscriber);
+  const bool finalize = how == Leaving::kFinalize && CanFinalize(*g_cupti);
+  if (!finalize) {
+    StopRedirecting();
+    if (how != Leaving::kBroken) g_cupti->unsubscribe(g_subscriber);
+  }
+  g_left_subscriber = g_subscriber;
   g_subscriber = nullptr;
   g_asleep_since_ns = NowNs();
   HostBatch().Flush();
   DrainBuffers(true);
   EndSession(reason);
   if (reason == GPUSONDE_GPU_END_NO_LISTENER) ForgetSocket();  // a later listener is a different one
+  if (finalize) RequestFinalize(*g_cupti);                     // last: it ends all other use of CUPTI
 }
 
 // Another tool of this process, in the library `holder`, is about to subscribe to CUPTI, on this thread.
@@ -123,10 +144,9 @@ void YieldTo(const char* holder) {
   SetNonblocking(true);  // this is the host's thread
   {
     const Locked locked(g_control);
-    if (Awake()) {
-      FallAsleep(GPUSONDE_GPU_END_FOREIGN, true);
-      BackOff(holder);
-    }
+    WithdrawLeft();
+    if (Awake()) FallAsleep(GPUSONDE_GPU_END_FOREIGN, Leaving::kUnsubscribe);
+    BackOff(holder);
   }
   SetNonblocking(false);
 }
@@ -156,6 +176,7 @@ void WakeUp() {
     return;
   }
   const uint64_t begin_ns = NowNs();
+  WithdrawLeft();
   char holder[GPUSONDE_CUPTI_OLD_SUBSCRIBER_NAME_BYTES] = {};
   const gpusonde_cupti_result subscribed = Subscribe(holder);
   if (subscribed != GPUSONDE_CUPTI_SUCCESS) {
@@ -166,6 +187,7 @@ void WakeUp() {
     g_retry_at_ns = NowNs() + kBackoffNs;
     return;
   }
+  EnableGraphLaunches(*g_cupti, g_subscriber);  // none may be missed while kernels are recorded
   BeginSession(*g_cupti, ++g_sessions);
   // The clock comes first: a kind keeps the timestamp callback that was registered when it was enabled.
   g_cupti->register_timestamp(NowNs);
@@ -189,8 +211,9 @@ void WakeUp() {
   g_woke_ns = now;
   if (g_sleep.from_ns != 0) {
     g_sleep.until_ns = now;
-    g_transition_ns += now - begin_ns;
+    g_transition_ns += now - begin_ns + TakeFinalizeNs();
   } else {
+    TakeFinalizeNs();
     g_transition_ns = 0;
     g_cost_before_ns = CostNs();
   }
@@ -252,7 +275,7 @@ void Govern(uint64_t now) {
   g_sleep = {};
   if (sleep_ns == 0) return BeginWindow(now);
   g_retry_at_ns = now + sleep_ns;
-  FallAsleep(GPUSONDE_GPU_END_GOVERNOR, true);
+  FallAsleep(GPUSONDE_GPU_END_GOVERNOR, Leaving::kFinalize);
   g_sleep.before[0] = marks.middle;
   g_sleep.before[1] = marks.last;
   g_sleep.from_ns = g_asleep_since_ns;
@@ -271,16 +294,21 @@ void Poll() {
     SendTotals();
     NextSecond();
   }
-  if (!Wanted()) return FallAsleep(GPUSONDE_GPU_END_NO_LISTENER, true);
+  if (!Wanted()) return FallAsleep(GPUSONDE_GPU_END_NO_LISTENER, Leaving::kFinalize);
   if (TestAndClearFatalError()) {
     g_retry_at_ns = now + kBackoffNs;
-    return FallAsleep(GPUSONDE_GPU_END_CUPTI, false);
+    return FallAsleep(GPUSONDE_GPU_END_CUPTI, Leaving::kBroken);
   }
   if (TestAndClearRivalSeen() || RecordsStopped(now)) {
-    FallAsleep(GPUSONDE_GPU_END_FOREIGN, false);
+    FallAsleep(GPUSONDE_GPU_END_FOREIGN, Leaving::kForeign);
     return BackOff("");
   }
   Govern(now);
+}
+
+void StayAsleep() {
+  if (FinalizePending() && NowNs() - g_asleep_since_ns > kFinalizeTimeoutNs) WithdrawLeft();
+  if (!FinalizePending()) StopRedirecting();
 }
 
 void Tick() {
@@ -290,6 +318,8 @@ void Tick() {
     Poll();
   else if (Wanted() && NowNs() >= g_retry_at_ns)
     WakeUp();
+  else
+    StayAsleep();
 }
 
 void SetPhase(ThreadPhase phase) {
@@ -337,7 +367,8 @@ void AtExit() {
   }
   SetSendDeadline(NowNs() + kSendTimeoutNs);
   const Locked locked(g_control);
-  if (Awake()) FallAsleep(GPUSONDE_GPU_END_EXIT, true);
+  WithdrawLeft();
+  if (Awake()) FallAsleep(GPUSONDE_GPU_END_EXIT, Leaving::kUnsubscribe);
 }
 
 // Waits until the listener can unwind this process's stacks. The nodes of a graph that is captured before

@@ -89,6 +89,7 @@ bool Resolve(void* library, const char* name, Function*& function) {
 
 bool ResolveAll(void* library, Cupti& cupti) {
   (void)Resolve(library, "cuptiSubscribe_v2", cupti.subscribe_v2);
+  (void)Resolve(library, "cuptiFinalize", cupti.finalize);
   return Resolve(library, "cuptiGetVersion", cupti.get_version) &&
          Resolve(library, "cuptiSubscribe", cupti.subscribe) &&
          Resolve(library, "cuptiUnsubscribe", cupti.unsubscribe) &&

@@ -23,7 +23,8 @@ struct Cupti {
   gpusonde_cupti_get_context_id_fn* get_context_id;
   gpusonde_cupti_get_graph_id_fn* get_graph_id;
   gpusonde_cupti_get_graph_node_id_fn* get_graph_node_id;
-  uint32_t version;  // from cuptiGetVersion: 18 for CUDA 12.0, 130001 for 13.0
+  gpusonde_cupti_finalize_fn* finalize;  // may be null
+  uint32_t version;                      // from cuptiGetVersion: 18 for CUDA 12.0, 130001 for 13.0
 };
 
 // Finds libcupti: the one that is already loaded, else one of the major version of the process's CUDA

@@ -250,7 +250,9 @@ void RedirectRivals(const Cupti& cupti, YieldFunction* yield) {
 }
 
 void StopRedirecting() {
-  if (g_slot_count != 0) dl_iterate_phdr(ChangeSlotsOf<Restore>, nullptr);
+  bool any = false;
+  for (size_t i = 0; i < g_slot_count; ++i) any = any || g_slots[i].redirected;
+  if (any) dl_iterate_phdr(ChangeSlotsOf<Restore>, nullptr);
 }
 
 }  // namespace gpusonde::inject

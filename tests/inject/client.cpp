@@ -3,17 +3,19 @@
 //   kernels=N         N kernels, alternately alpha (2 us) and beta (5 us)
 //   rate=R,S          R kernels alpha a second for S seconds
 //   mix=R,S           the same, and 10 kernels delta (8 ms) a second
-//   steps=US,S        for S seconds steps of a kernel beta and 19 kernels alpha, each after US us of work of
-//   the
-//                     CPU; prints the median and the mean time of a step in ns
+//   steps=US,S        for S seconds steps of a kernel beta and 19 kernels alpha, each after US us of the
+//   CPU's
+//                     work; prints the median and the mean time of a step in ns
 //   threads=T,N       T threads with a stream and N kernels each
 //   copies=N sets=N   of 64 KiB
 //   graph=NODES,N     a graph of kernels, captured, launched N times
+//   replays=NODES,S   the same, launched again and again for S seconds
 //   modules=N         N times: load a module, run its kernel gamma, unload it
-//   load=K rival=K    loads the K-th kind of tests/inject/rival.cpp; it subscribes to CUPTI, and prints the
-//   result target=K          prints the library that its cuptiSubscribe is in sync              waits for the
-//   device wait=MS exit=CODE exec              executes this program again with the remaining arguments
-//   dlclose           closes CUPTI's and our libraries more often than it opened them
+//   load=K rival=K    loads the K-th kind of tests/inject/rival.cpp; it subscribes to CUPTI, prints the
+//   result target=K          prints the library that its cuptiSubscribe is in holder            prints
+//   whether somebody is subscribed to CUPTI cupti             prints whether CUPTI is initialized sync
+//   wait=MS      waits for the device, or so long exit=CODE exec    ends, or executes this program again with
+//   the remaining arguments dlclose           closes CUPTI's and our libraries more often than it opened them
 #include <dlfcn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -172,14 +174,30 @@ void Threads(long threads, long count) {
   for (std::thread& thread : running) thread.join();
 }
 
-void Graph(long nodes, long launches) {
+Handle MakeGraph(long nodes) {
   Handle graph = nullptr;
   Handle executable = nullptr;
   Call("cuStreamBeginCapture_v2", g.stream, 0);
   Kernels(nodes);
   Call("cuStreamEndCapture", g.stream, &graph);
   Call("cuGraphInstantiateWithFlags", &executable, graph, uint64_t{0});
+  return executable;
+}
+
+void Graph(long nodes, long launches) {
+  const Handle executable = MakeGraph(nodes);
   for (long i = 0; i < launches; ++i) Call("cuGraphLaunch", executable, g.stream);
+}
+
+// For so long, launches of a graph of kernels, some always in flight.
+void Replays(long nodes, long seconds) {
+  const Handle executable = MakeGraph(nodes);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(seconds);
+  while (std::chrono::steady_clock::now() < end) {
+    for (long i = 0; i < 10; ++i) Call("cuGraphLaunch", executable, g.stream);
+    std::this_thread::sleep_for(std::chrono::microseconds(200));
+  }
+  Call("cuCtxSynchronize");
 }
 
 void Modules(long count) {
@@ -227,7 +245,9 @@ void Ranges(long count) {
   }
 }
 
-constexpr const char* kCupti = "libcupti.so.13";
+// The one that was loaded with the program, if any.
+const char* const kCupti =
+    dlopen("libcupti.so.12", RTLD_NOW | RTLD_NOLOAD) != nullptr ? "libcupti.so.12" : "libcupti.so.13";
 
 gpusonde_cupti_result Subscribe(gpusonde_cupti_subscriber_handle& subscriber) {
   gpusonde_cupti_subscriber_params params{sizeof params, "another tool", nullptr, 0};
@@ -260,6 +280,13 @@ void PrintHolder() {
   const bool free = Subscribe(subscriber) == GPUSONDE_CUPTI_SUCCESS;
   if (free) Find<gpusonde_cupti_unsubscribe_fn>(kCupti, "cuptiUnsubscribe")(subscriber);
   std::printf("%s\n", free ? "free" : "held");
+  std::fflush(stdout);
+}
+
+// simgpu's CUPTI knows no buffers to flush once it was finalized.
+void PrintInitialized() {
+  const auto result = Find<gpusonde_cupti_activity_flush_all_fn>(kCupti, "cuptiActivityFlushAll")(0);
+  std::printf("%s\n", result == GPUSONDE_CUPTI_SUCCESS ? "initialized" : "finalized");
   std::fflush(stdout);
 }
 
@@ -313,11 +340,13 @@ void Do(std::string_view word, long first, long second) {
       Call("cuMemsetD8Async", g.memory, static_cast<unsigned char>(0), g.host.size(), g.stream);
   if (word == "runtime") RuntimeCopies(first);
   if (word == "graph") Graph(first, second);
+  if (word == "replays") Replays(first, second);
   if (word == "modules") Modules(first);
   if (word == "sync") Call("cuCtxSynchronize");
   if (word == "ranges") Ranges(first);
   if (word == "buffers") TakeBuffers();
   if (word == "holder") PrintHolder();
+  if (word == "cupti") PrintInitialized();
   if (word == "load") FindInRival<int()>(first, "SubscribeAsRival");
   if (word == "target") PrintTargetOfRival(first);
   if (word == "rival") SubscribeRival(first);

@@ -126,6 +126,25 @@ TEST(Inject, AnotherSubscriberIsLeftAloneAndReported) {
   EXPECT_EQ(outcome.printed, "held\n");
 }
 
+// What a program prints whose listener disappears 1.3 s after its start, and that exits with status 4.
+std::string PrintedWithoutListener(const std::vector<std::string>& steps,
+                                   std::vector<std::string> variables = {}) {
+  Result<GpuEvents> events = GpuEvents::Create(SocketsOnly(), nullptr);
+  EXPECT_TRUE(events.has_value());
+  Result<GpuEvents::Inheritance> inheritance = events->MakeSocket();
+  EXPECT_TRUE(inheritance.has_value());
+  variables.push_back(inheritance->environment);
+  Client client(steps, std::move(variables));
+  inheritance->fd.Close();
+  std::this_thread::sleep_for(std::chrono::milliseconds(1300));
+  Result<GpuEvents> other = GpuEvents::Create(SocketsOnly(), nullptr);
+  EXPECT_TRUE(other.has_value());
+  events = Fail(ErrorCode::kUnavailable, "gone");
+  Received received;
+  EXPECT_EQ(client.Finish(*other, received), 4);
+  return client.printed();
+}
+
 class InjectRival : public ::testing::TestWithParam<std::pair<const char*, const char*>> {
  protected:
   const std::string kind_ = GetParam().first;
@@ -145,22 +164,17 @@ TEST_P(InjectRival, GetsCupti) {
 }
 
 TEST_P(InjectRival, IsRedirectedWhileWeAreAwake) {
-  Result<GpuEvents> events = GpuEvents::Create(SocketsOnly(), nullptr);
-  ASSERT_TRUE(events.has_value());
-  Result<GpuEvents::Inheritance> inheritance = events->MakeSocket();
-  ASSERT_TRUE(inheritance.has_value());
   const std::string target = "target=" + kind_;
-  Client client({"load=" + kind_, "kernels=10", "wait=600", target, "wait=2000", "kernels=10", "sync",
-                 "wait=800", target, "exit=4"},
-                {inheritance->environment});
-  inheritance->fd.Close();
-  std::this_thread::sleep_for(std::chrono::milliseconds(1300));
-  Result<GpuEvents> other = GpuEvents::Create(SocketsOnly(), nullptr);
-  ASSERT_TRUE(other.has_value());
-  events = Fail(ErrorCode::kUnavailable, "gone");
-  Received received;
-  EXPECT_EQ(client.Finish(*other, received), 4);
-  EXPECT_EQ(client.printed(), "libgpusonde-inject.so\nlibcupti.so.13\n");
+  EXPECT_EQ(PrintedWithoutListener({"load=" + kind_, "kernels=10", "wait=600", target, "wait=2000",
+                                    "kernels=10", "sync", "wait=2000", target, "exit=4"}),
+            "libgpusonde-inject.so\nlibcupti.so.13\n");
+}
+
+// The program makes no call at which CUPTI could be finalized.
+TEST_P(InjectRival, GetsCuptiThatIsStillToBeFinalized) {
+  EXPECT_EQ(PrintedWithoutListener(
+                {"load=" + kind_, "kernels=10", "sync", "wait=2000", "rival=" + kind_, "holder", "exit=4"}),
+            "0\nheld\n");
 }
 
 INSTANTIATE_TEST_SUITE_P(Bound, InjectRival,
@@ -206,6 +220,27 @@ TEST(Inject, WithoutListenersNothingSubscribesToCupti) {
   Client client({"kernels=1000", "sync", "wait=600", "holder", "exit=4"}, {});
   EXPECT_EQ(client.Finish(*events, received), 4);
   EXPECT_EQ(client.printed(), "free\n");
+}
+
+// A program that makes calls has CUPTI removed by the next one; others wait for the timeout, below.
+TEST(Inject, FinalizesCuptiAtTheProgramsNextCall) {
+  EXPECT_EQ(PrintedWithoutListener({"rate=500,3", "holder", "cupti", "exit=4"}), "free\nfinalized\n");
+}
+
+TEST(Inject, LeavesCuptiToProgramsWithGraphs) {
+  EXPECT_EQ(PrintedWithoutListener({"replays=20,4", "holder", "cupti", "exit=4"}), "free\ninitialized\n");
+}
+
+// Its graphs were not launched while kernels were recorded, but might have been.
+TEST(Inject, LeavesCuptiToProgramsThatBeginWithGraphsThen) {
+  EXPECT_EQ(PrintedWithoutListener({"graph=20,1", "sync", "rate=500,3", "holder", "cupti", "exit=4"}),
+            "free\ninitialized\n");
+}
+
+TEST(Inject, LeavesCuptiBefore13) {
+  EXPECT_EQ(PrintedWithoutListener({"rate=500,3", "holder", "cupti", "exit=4"},
+                                   {"LD_PRELOAD=" GPUSONDE_SIMGPU_FOLDER "/libcupti.so.12"}),
+            "free\ninitialized\n");
 }
 
 // The program sees no difference between a reader that closes its end and one that is killed.
@@ -293,7 +328,7 @@ TEST(Inject, AReusedSocketDescriptorIsNotWrittenTo) {
   Result<GpuEvents> events = GpuEvents::Create(SocketsOnly(), nullptr);
   ASSERT_TRUE(events.has_value());
   Received received;
-  Client client({"kernels=1000", "holder", "wait=2000", "holder"},
+  Client client({"kernels=1000", "holder", "wait=3500", "holder"},
                 {"GPUSONDE_INJECT_SOCKET=" + std::to_string(pair[1]) + ":1"});
   ::close(pair[1]);
   EXPECT_EQ(client.Finish(*events, received), 0);

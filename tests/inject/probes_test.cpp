@@ -89,7 +89,7 @@ TEST_F(Probes, BesideASocketReportEachCallOnceWithItsStack) {
 
 TEST_F(Probes, WakeARunningProgramAndLetItSleepAgain) {
   Client client(
-      {"kernels=10", "sync", "holder", "wait=1000", "kernels=100", "sync", "wait=2500", "holder", "exit=5"},
+      {"kernels=10", "sync", "holder", "wait=1000", "kernels=100", "sync", "wait=3500", "holder", "exit=5"},
       {});
   std::this_thread::sleep_for(std::chrono::milliseconds(200));
   const Result<bool> ours = events_->Consider(client.pid(), GPUSONDE_INJECT_LIBRARY);
