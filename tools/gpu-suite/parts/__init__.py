@@ -2,8 +2,8 @@
 """The parts in the order in which they run, quick ones first. A part is a module with TITLE, NEEDS (a phrase) and
 run(suite) -> Result, which raises Skip with the reason if it can't run."""
 
-from . import (attach, doctor, examples, frameworks, graphs, launches, machine, modules, ncu, nvml, other_tool, ranks, steps,
-               streams, torch_graphs, torch_totals, watched)
+from . import (attach, cycles, doctor, examples, frameworks, graphs, launches, machine, modules, ncu, nvml, other_tool,
+               ranks, steps, streams, torch_graphs, torch_totals, watched)
 
 ALL = {
     "machine": machine,
@@ -14,6 +14,7 @@ ALL = {
     "modules": modules,
     "other-tool": other_tool,
     "attach": attach,
+    "cycles": cycles,
     "steps": steps,
     "totals": torch_totals,
     "torch-graphs": torch_graphs,
