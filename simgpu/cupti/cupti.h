@@ -79,6 +79,8 @@ void OnOperation(const Operation& operation);
 void OnApiExit(const ApiEvent& event, int32_t result);
 bool WantsGraphTrace();
 void StopActivity();
+// How often cuptiFinalize succeeded in this process, for tests.
+extern "C" uint32_t simgpuCuptiFinalizations();
 
 // --- clock.cpp ---
 // The current time of CUPTI's clock (the client's, else CLOCK_REALTIME), and a CLOCK_MONOTONIC time converted

@@ -3,19 +3,21 @@
 //   kernels=N         N kernels, alternately alpha (2 us) and beta (5 us)
 //   rate=R,S          R kernels alpha a second for S seconds
 //   mix=R,S           the same, and 10 kernels delta (8 ms) a second
-//   steps=US,S        for S seconds steps of a kernel beta and 19 kernels alpha, each after US us of the
-//   CPU's
-//                     work; prints the median and the mean time of a step in ns
+//   steps=US,S        for S seconds steps of a kernel beta and 19 kernels alpha, each after US us of work;
+//                     prints the median and the mean time of a step in ns
 //   threads=T,N       T threads with a stream and N kernels each
 //   copies=N sets=N   of 64 KiB
 //   graph=NODES,N     a graph of kernels, captured, launched N times
 //   replays=NODES,S   the same, launched again and again for S seconds
 //   modules=N         N times: load a module, run its kernel gamma, unload it
-//   load=K rival=K    loads the K-th kind of tests/inject/rival.cpp; it subscribes to CUPTI, prints the
-//   result target=K          prints the library that its cuptiSubscribe is in holder            prints
-//   whether somebody is subscribed to CUPTI cupti             prints whether CUPTI is initialized sync
-//   wait=MS      waits for the device, or so long exit=CODE exec    ends, or executes this program again with
-//   the remaining arguments dlclose           closes CUPTI's and our libraries more often than it opened them
+//   load=K            loads the K-th kind of tests/inject/rival.cpp
+//   rival=K           subscribes it to CUPTI, and prints the result
+//   target=K          prints the library that its cuptiSubscribe is in
+//   holder            prints whether somebody is subscribed to CUPTI
+//   cupti             prints whether CUPTI was finalized
+//   sync wait=MS      waits for the device, or so long
+//   exit=CODE exec    ends, or executes this program again with the remaining arguments
+//   dlclose           closes CUPTI's and our libraries more often than it opened them
 #include <dlfcn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -283,10 +285,9 @@ void PrintHolder() {
   std::fflush(stdout);
 }
 
-// simgpu's CUPTI knows no buffers to flush once it was finalized.
-void PrintInitialized() {
-  const auto result = Find<gpusonde_cupti_activity_flush_all_fn>(kCupti, "cuptiActivityFlushAll")(0);
-  std::printf("%s\n", result == GPUSONDE_CUPTI_SUCCESS ? "initialized" : "finalized");
+void PrintFinalized() {
+  const bool finalized = Find<uint32_t()>(kCupti, "simgpuCuptiFinalizations")() > 0;
+  std::printf("%s\n", finalized ? "finalized" : "initialized");
   std::fflush(stdout);
 }
 
@@ -346,7 +347,7 @@ void Do(std::string_view word, long first, long second) {
   if (word == "ranges") Ranges(first);
   if (word == "buffers") TakeBuffers();
   if (word == "holder") PrintHolder();
-  if (word == "cupti") PrintInitialized();
+  if (word == "cupti") PrintFinalized();
   if (word == "load") FindInRival<int()>(first, "SubscribeAsRival");
   if (word == "target") PrintTargetOfRival(first);
   if (word == "rival") SubscribeRival(first);
