@@ -147,7 +147,7 @@ __attribute__((noinline)) void OnEntry(uint32_t domain, uint32_t callback_id,
                                        const gpusonde_cupti_callback_data& call) {
   ThreadState& thread = Thread();
   *call.correlation_data = 0;
-  if (call.symbol_name == nullptr && IsGraphLaunch(domain, callback_id)) [[unlikely]]
+  if (IsGraphLaunch(domain, callback_id)) [[unlikely]]
     NoteGraphs();
   if (domain == GPUSONDE_CUPTI_DOMAIN_RUNTIME)
     thread.runtime_correlation = call.correlation_id;
