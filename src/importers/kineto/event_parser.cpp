@@ -350,7 +350,8 @@ void EventParser::State::AddCall(const Event& event, int64_t start_ns, int64_t e
                          .end_ns = end_ns,
                          .process = 0,
                          .correlation = CorrelationOf(event.correlation),
-                         .name = NameOf(event.name)});
+                         .name = NameOf(event.name),
+                         .thread = static_cast<uint32_t>(ParseWhole(event.tid).value_or(0))});
 }
 
 void EventParser::State::Add(const Event& event) {
