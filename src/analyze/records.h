@@ -48,6 +48,15 @@ struct CallRecord {
 };
 static_assert(sizeof(CallRecord) == 24);
 
+// A call that waits for the GPU (sync_calls.h).
+struct SyncRecord {
+  int64_t start_ns = 0;
+  int64_t end_ns = 0;
+  uint32_t name = 0;  // in the state's NameTable
+  uint32_t thread = 0;
+};
+static_assert(sizeof(SyncRecord) == 24);
+
 // Maps numbers of names and ranks to those of another table.
 struct Renumbering {
   std::vector<uint32_t> names;
@@ -57,6 +66,7 @@ struct Renumbering {
     if (importers::IsNamed(record.work)) record.name = names[record.name];
     record.rank = ranks[record.rank];
   }
+  void operator()(SyncRecord& record) const { record.name = names[record.name]; }
   // Calls have neither.
   void operator()(CallRecord& /*record*/) const {}
   // This mapping, followed by another.
@@ -67,6 +77,11 @@ struct Renumbering {
     return both;
   }
 };
+
+// A time as an unsigned number that sorts equally.
+constexpr uint64_t RadixOf(int64_t time_ns) {
+  return static_cast<uint64_t>(time_ns) ^ uint64_t { 1 } << 63;
+}
 
 // Sort key independent of which thread saw the event first, as numbers of names and ranks differ between
 // threads. Records with equal keys are interchangeable for every analysis.
@@ -89,10 +104,12 @@ struct ByCorrelation {
   }
 };
 
-// A time as an unsigned number that sorts equally.
-constexpr uint64_t RadixOf(int64_t time_ns) {
-  return static_cast<uint64_t>(time_ns) ^ uint64_t { 1 } << 63;
-}
+// An outer call comes before those within it. Of equal keys only the names differ, which SyncFollower orders.
+struct BySyncStart {
+  static auto Key(const SyncRecord& r) { return std::tuple(r.start_ns, -r.end_ns, r.thread); }
+  static uint64_t Radix(const SyncRecord& r) { return RadixOf(r.start_ns); }
+  bool operator()(const SyncRecord& a, const SyncRecord& b) const { return Key(a) < Key(b); }
+};
 
 // A GPU event with the call that launched it.
 struct LaunchedRecord {

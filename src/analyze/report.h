@@ -194,6 +194,31 @@ struct SlowRankLine {
   double high = 1;
 };
 
+// Calls that waited for the GPU (sync_calls.h), beside one rank's device.
+struct SyncsLine {
+  struct Sum {
+    int64_t count = 0;
+    int64_t total_ns = 0;
+    int64_t busy_ns = 0;  // of the device meanwhile
+
+    int64_t idle_ns() const { return total_ns - busy_ns; }
+  };
+  struct Call {
+    std::string name;
+    Sum sum;
+  };
+  struct Thread {
+    int64_t thread = 0;  // 0 if the trace doesn't say
+    Sum sum;
+  };
+  int64_t rank = 0;
+  size_t trace = 0;
+  Sum all;
+  std::vector<Call> calls;          // at most 20, by descending total_ns
+  std::vector<Thread> threads;      // at most 20, by descending total_ns
+  std::optional<Sum> typical_step;  // the one with the median total, if the rank has steps
+};
+
 // The kernels that take most time on a rank.
 struct RankKernelsLine {
   struct Kernel {
@@ -438,6 +463,7 @@ struct Report {
   std::vector<KernelMetricLine> kernel_metrics;
   std::vector<RankKernelsLine> rank_kernels;
   std::vector<StepsLine> steps;
+  std::vector<SyncsLine> syncs;
   std::vector<ClockLine> clocks;
   std::vector<OperatorLine> operators;           // with Options::operators
   std::vector<CriticalPathLine> critical_paths;  // with Options::critical_path

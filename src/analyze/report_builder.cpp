@@ -31,6 +31,8 @@ void ReportBuilder::Add(const std::string& path, const importers::TraceInfo& inf
       if (!found.durations.empty()) MergeCounts(fine_[name], std::exchange(found.durations, {}));
     if (result.sequences.beyond_bound > 0)
       report_.notes.push_back({trace, "sequences_beyond_bound", result.sequences.beyond_bound});
+    if (result.syncs.beyond_bound > 0)
+      report_.notes.push_back({trace, "syncs_beyond_bound", result.syncs.beyond_bound});
     // The trace's rank applies only if the trace holds one rank; ranks of other traces have no numbers of
     // their own.
     const bool numbered = info.rank.has_value() && ranks.size() == 1;
@@ -238,6 +240,7 @@ Result<Report> ReportBuilder::Finish() && {
   report_.rank_kernels = SumKernelsByRank(job);
   report_.sequences = ListSequences(job);
   report_.steps = SumSteps(job);
+  report_.syncs = SumSyncs(job);
   report_.clocks = CompareClocks(job, report_.windows);
   operators_.Finish();
   report_.operators = MakeOperatorLines(operators_);

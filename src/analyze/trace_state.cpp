@@ -8,6 +8,8 @@
 #include <optional>
 #include <utility>
 
+#include "analyze/sync_calls.h"
+
 namespace gpusonde::analyze {
 namespace {
 
@@ -99,19 +101,32 @@ void TraceState::Api(std::span<const importers::ApiCall> calls) {
     totals_.on_host.Cover(call.start_ns, call.end_ns);
     recorded_.Cover(call.start_ns, call.end_ns);
     At(calls_, call.name).Add(call.end_ns - call.start_ns);
-    if (!keep_records_ || call.correlation == importers::kNoCorrelation) continue;
+    const bool is_sync = IsSync(call.name);
+    const bool has_correlation = call.correlation != importers::kNoCorrelation;
+    if (!keep_records_ || (!has_correlation && !is_sync)) continue;
     if (records == nullptr || process != call.process) {
       process = call.process;
       const std::optional<uint16_t> number = ranks_.AddProcess(process);
       if (!number.has_value()) return RefuseRanks();
       records = &RecordsOf(*number);
     }
+    if (is_sync)
+      records->syncs.Add(
+          {.start_ns = call.start_ns, .end_ns = call.end_ns, .name = call.name, .thread = call.thread});
+    if (!has_correlation) continue;
     records->calls.Add({.start_ns = call.start_ns,
                         .end_ns = call.end_ns,
                         .correlation = static_cast<uint32_t>(call.correlation),
                         .thread = call.thread});
   }
   LimitMemory();
+}
+
+bool TraceState::ClassifySync(uint32_t name) {
+  if (name >= sync_names_.size()) sync_names_.resize(std::max<size_t>(name + 1, sync_names_.size() * 2));
+  const bool is_sync = IsSyncCall(names_[name]);
+  sync_names_[name] = is_sync ? NameClass::kSync : NameClass::kOther;
+  return is_sync;
 }
 
 Extent& TraceState::ExtentOf(uint16_t rank) {
@@ -129,13 +144,14 @@ void TraceState::LimitMemory() {
   while (true) {
     size_t all = 0;
     const auto size = [](const ProcessRecords& one) {
-      return one.gpu.buffered_bytes() + one.calls.buffered_bytes();
+      return one.gpu.buffered_bytes() + one.calls.buffered_bytes() + one.syncs.buffered_bytes();
     };
     for (const ProcessRecords& one : processes_) all += size(one);
     if (all <= kMaxBufferedBytes) return;
     ProcessRecords& largest = *std::ranges::max_element(processes_, {}, size);
     largest.gpu.Spill();
     largest.calls.Spill();
+    largest.syncs.Spill();
   }
 }
 
@@ -205,6 +221,7 @@ void TraceState::TakeRecords(TraceState&& other, Renumbering change) {
     ProcessRecords& records = RecordsOf(ranks_.AddProcess(other.ranks_.processes()[i]).value_or(0));
     records.gpu.Take(std::move(other.processes_[i].gpu), shared);
     records.calls.Take(std::move(other.processes_[i].calls), shared);
+    records.syncs.Take(std::move(other.processes_[i].syncs), shared);
   }
 }
 
@@ -238,6 +255,7 @@ Status TraceState::Finish() {
   for (ProcessRecords& one : processes_) {
     TRY(one.gpu.Finish());
     TRY(one.calls.Finish());
+    TRY(one.syncs.Finish());
   }
   return {};
 }

@@ -141,13 +141,15 @@ struct TraceTotals {
 
 using GpuRuns = SortedRuns<GpuRecord, ByCorrelation, Renumbering>;
 using CallRuns = SortedRuns<CallRecord, ByCorrelation, Renumbering>;
+using SyncRuns = SortedRuns<SyncRecord, BySyncStart, Renumbering>;
 
 // A process's GPU work and calls. Calls are joined to launches within a process, so processes can be analysed
 // in parallel.
 struct ProcessRecords {
-  explicit ProcessRecords(const std::shared_ptr<TemporaryFile>& file) : gpu(file), calls(file) {}
+  explicit ProcessRecords(const std::shared_ptr<TemporaryFile>& file) : gpu(file), calls(file), syncs(file) {}
   GpuRuns gpu;
   CallRuns calls;
+  SyncRuns syncs;
 };
 
 // The part of a trace that one thread read: everything that doesn't depend on event order as sums, and
@@ -264,6 +266,15 @@ class TraceState final : public importers::EventSink {
   void JoinDropped();
   Extent& ExtentOf(uint16_t rank);
   void RefuseRanks();
+  // Whether a name is that of a call which waits for the GPU.
+  bool IsSync(uint32_t name) {
+    if (name < sync_names_.size() && sync_names_[name] != NameClass::kUnknown)
+      return sync_names_[name] == NameClass::kSync;
+    return ClassifySync(name);
+  }
+  bool ClassifySync(uint32_t name);
+
+  enum class NameClass : uint8_t { kUnknown, kOther, kSync };
 
   static constexpr size_t kMaxBufferedBytes = size_t{24} << 20;
 
@@ -287,6 +298,7 @@ class TraceState final : public importers::EventSink {
   std::shared_ptr<TemporaryFile> file_;
   bool keep_records_ = true;
   std::vector<ProcessRecords> processes_;
+  std::vector<NameClass> sync_names_;  // by name, as far as calls had them
   Status status_;
 };
 

@@ -2,40 +2,22 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <string_view>
 
 #include "analyze/advice/rules.h"
 #include "analyze/advice/thresholds.h"
 #include "analyze/report/quantities.h"
+#include "analyze/sync_calls.h"
 #include "base/counted.h"
 
 namespace gpusonde::analyze {
-
-namespace {
-
-// Calls that return once the copy has ended (CUDA's and HIP's reference, "API synchronization behavior").
-// Copies within a device are not among them.
-constexpr std::array<std::string_view, 14> kBlocking = {
-    "cudaMemcpy",          "cudaMemcpy2D",  "cudaMemcpy3D",  "cudaMemcpyFromSymbol",
-    "cudaMemcpyToSymbol",  "cuMemcpy",      "cuMemcpyHtoD",  "cuMemcpyDtoH",
-    "hipMemcpy",           "hipMemcpyHtoD", "hipMemcpyDtoH", "hipMemcpy2D",
-    "hipMemcpyWithStream", "hipMemcpy3D"};
-
-// Without what a version or a per-thread default stream adds: cuMemcpyHtoD_v2_ptds, cudaMemcpy_v3020.
-bool IsBlocking(std::string_view name) {
-  return std::ranges::find(kBlocking, name.substr(0, name.find('_'))) != kBlocking.end();
-}
-
-}  // namespace
 
 // Calls of copies that block the host, which so launches nothing meanwhile.
 std::optional<AdviceLine> AdviseSynchronousCopies(const Report& report) {
   AdviceLine advice{.rule = "synchronous_copies", .ranks = static_cast<int64_t>(report.ranks.size())};
   int64_t count = 0, total_ns = 0;
   for (const DurationLine& call : report.api_calls) {
-    if (!IsBlocking(call.name)) continue;
+    if (!IsBlockingCopy(call.name)) continue;
     count += call.count;
     total_ns += call.total_ns;
     if (advice.names.size() < kMaxEvidence) advice.names.push_back(call.name);

@@ -11,6 +11,7 @@ void Renumber(RankResult& result, std::span<const uint32_t> ids) {
   for (Collective& collective : result.collectives) collective.name = ids[collective.name];
   for (SlowStep& slow : result.steps.slow)
     for (StepKernel& kernel : slow.kernels) kernel.name = ids[kernel.name];
+  for (SyncRow& row : result.syncs.rows) row.name = ids[row.name];
   for (KernelSequence& sequence : result.sequences.sequences)
     for (uint32_t& name : sequence.names) name = ids[name];
   std::map<uint32_t, NameResult> names;

@@ -220,6 +220,37 @@ void Write(JsonWriter& json, const StepsLine& line) {
   json.EndArray().EndObject();
 }
 
+void Write(JsonWriter& json, const SyncsLine::Sum& sum) {
+  json.Field("count", sum.count).Field("total_ns", sum.total_ns).Field("busy_ns", sum.busy_ns);
+  json.Field("idle_ns", sum.idle_ns());
+}
+
+void Write(JsonWriter& json, const SyncsLine& line) {
+  json.BeginObject().Field("rank", line.rank).Field("trace", static_cast<int64_t>(line.trace));
+  Write(json, line.all);
+  json.Key("calls").BeginArray();
+  for (const SyncsLine::Call& call : line.calls) {
+    json.BeginObject().Field("name", call.name);
+    Write(json, call.sum);
+    json.EndObject();
+  }
+  json.EndArray().Key("threads").BeginArray();
+  for (const SyncsLine::Thread& thread : line.threads) {
+    json.BeginObject().Field("thread", thread.thread);
+    Write(json, thread.sum);
+    json.EndObject();
+  }
+  json.EndArray();
+  if (line.typical_step.has_value()) {
+    json.Key("typical_step").BeginObject();
+    Write(json, *line.typical_step);
+    json.EndObject();
+  } else {
+    json.Field("typical_step", std::optional<int64_t>());
+  }
+  json.EndObject();
+}
+
 void Write(JsonWriter& json, const OperatorLine& line) {
   json.BeginObject().Field("kind", line.kind).Field("name", line.name).Field("calls", line.calls);
   json.Field("host_ns", line.host_ns).Field("launches", line.launches).Field("self_ns", line.self_ns);
@@ -328,6 +359,7 @@ std::string ToJson(const Report& report) {
   WriteLines(json, "distributions", report.distributions);
   WriteLines(json, "rank_kernels", report.rank_kernels);
   WriteLines(json, "steps", report.steps);
+  WriteLines(json, "syncs", report.syncs);
   WriteLines(json, "clocks", report.clocks);
   WriteLines(json, "operators", report.operators);
   WriteLines(json, "critical_paths", report.critical_paths);

@@ -314,6 +314,9 @@ std::string SentenceOf(const Note& note, const Report& report) {
   if (note.kind == "sequences_beyond_bound")
     return fmt::format("{} of sequences of kernels {} left out, as there are too many different ones",
                        Counted(note.count, "occurrence"), are);
+  if (note.kind == "syncs_beyond_bound")
+    return fmt::format("{} that wait for the GPU {} left out, as 256 threads waited at the same time",
+                       Counted(note.count, "call"), are);
   if (note.kind == "communicators_unknown")
     return fmt::format(
         "it doesn't have the communicators of {} of NCCL, so their collectives are matched by name; it has "

@@ -47,6 +47,7 @@ class TextWriter {
     Transfers("Copies", report_.memcpys);
     Transfers("Sets", report_.memsets);
     Durations("API calls", report_.api_calls);
+    Syncs();
     Operators("Operators", "operator");
     Operators("Modules", "module");
     Operators("Ranges", "range");
@@ -221,6 +222,35 @@ class TextWriter {
            Time(line.p99_ns), Time(line.max_ns), line.outliers, shown_(line.name));
     }
     if (lines.size() > kLinesShown) Line("… and {} more", lines.size() - kLinesShown);
+  }
+
+  // What waiting for the GPU costs each rank's process, and which calls and threads wait most.
+  void Syncs() {
+    if (report_.syncs.empty()) return;
+    Line("\nCalls that wait for the GPU\n{:>5} {:>9} {:>12} {:>12} {:>12} {:>14} {:>14}  longest in total",
+         "rank", "count", "total", "GPU busy", "GPU idle", "typical step", "of it idle");
+    for (size_t i = 0; i < std::min(report_.syncs.size(), kLinesShown); ++i) {
+      const SyncsLine& line = report_.syncs[i];
+      Line("{:>5} {:>9} {:>12} {:>12} {:>12} {:>14} {:>14}  {}", line.rank, line.all.count,
+           Time(line.all.total_ns), Time(line.all.busy_ns), Time(line.all.idle_ns()),
+           line.typical_step.has_value() ? Time(line.typical_step->total_ns) : "–",
+           line.typical_step.has_value() ? Time(line.typical_step->idle_ns()) : "–",
+           line.calls.empty() ? "" : Printable(line.calls.front().name));
+    }
+    if (report_.syncs.size() > kLinesShown) Line("… and {} more", report_.syncs.size() - kLinesShown);
+    const SyncsLine& most =
+        *std::ranges::max_element(report_.syncs, {}, [](const SyncsLine& line) { return line.all.total_ns; });
+    Line("\nThose of rank {}, by call and by thread\n{:>9} {:>12} {:>12} {:>12}", most.rank, "count", "total",
+         "GPU busy", "GPU idle");
+    const auto row = [this](const SyncsLine::Sum& sum, const std::string& what) {
+      Line("{:>9} {:>12} {:>12} {:>12}  {}", sum.count, Time(sum.total_ns), Time(sum.busy_ns),
+           Time(sum.idle_ns()), what);
+    };
+    constexpr size_t kShown = kLinesShown / 2;
+    for (size_t i = 0; i < std::min(most.calls.size(), kShown); ++i)
+      row(most.calls[i].sum, Printable(most.calls[i].name));
+    for (size_t i = 0; i < std::min(most.threads.size(), kShown); ++i)
+      row(most.threads[i].sum, fmt::format("thread {}", most.threads[i].thread));
   }
 
   // GPU time by what launched it.

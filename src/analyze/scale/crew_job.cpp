@@ -19,19 +19,22 @@ namespace {
 // Messages are built, sent and parsed in the second-level cache.
 constexpr size_t kMessageBytes = size_t{1} << 20;
 
+enum class RecordKind : uint8_t { kGpu, kCall, kSync };
+
 // The head of a message, followed by records of one process of one trace; a special `trace` means that no
 // more follow.
 struct Heading {
   static constexpr uint64_t kEnd = ~uint64_t{0};
   uint64_t trace = kEnd;
   uint64_t process = 0;
-  bool calls = false;
+  RecordKind kind = RecordKind::kGpu;
 
   template <class Archive>
   void Transfer(Archive& archive) {
     archive(trace);
     archive(process);
-    archive(calls);
+    archive(kind);
+    archive.Require(kind <= RecordKind::kSync);
   }
 };
 
@@ -100,7 +103,8 @@ class SharedTraces {
   static std::vector<uint64_t> SizesOf(const TraceState& state) {
     std::vector<uint64_t> sizes;
     for (const ProcessRecords& process : state.processes())
-      sizes.push_back(process.gpu.count() * sizeof(GpuRecord) + process.calls.count() * sizeof(CallRecord));
+      sizes.push_back(process.gpu.count() * sizeof(GpuRecord) + process.calls.count() * sizeof(CallRecord) +
+                      process.syncs.count() * sizeof(SyncRecord));
     return sizes;
   }
   static void AddSizes(const TraceState& sums, const std::vector<uint64_t>& sizes, const TraceState& together,
@@ -155,10 +159,12 @@ class SharedTraces {
       for (size_t process = 0; process < state.processes().size(); ++process) {
         if (owners_[trace][process] != to) continue;
         const ProcessRecords& records = state.processes()[process];
-        Heading heading{.trace = trace, .process = process, .calls = false};
-        TRY((SendRuns<GpuRecord>(records.gpu.runs(), heading, pass)));
-        heading.calls = true;
-        TRY((SendRuns<CallRecord>(records.calls.runs(), heading, pass)));
+        Heading heading{.trace = trace, .process = process, .kind = RecordKind::kGpu};
+        TRY((SendRuns<GpuRecord, ByCorrelation>(records.gpu.runs(), heading, pass)));
+        heading.kind = RecordKind::kCall;
+        TRY((SendRuns<CallRecord, ByCorrelation>(records.calls.runs(), heading, pass)));
+        heading.kind = RecordKind::kSync;
+        TRY((SendRuns<SyncRecord, BySyncStart>(records.syncs.runs(), heading, pass)));
       }
     }
     TRY(pass(MessageOf({.trace = Heading::kEnd})));
@@ -166,9 +172,9 @@ class SharedTraces {
     return {};
   }
 
-  template <class Record, class Pass>
+  template <class Record, class Less, class Pass>
   static Status SendRuns(std::span<const Run<Record, Renumbering>> runs, const Heading& heading, Pass pass) {
-    Merged<Record, ByCorrelation, Renumbering> merged(runs);
+    Merged<Record, Less, Renumbering> merged(runs);
     const std::string begin = MessageOf(heading);
     std::string message = begin;
     while (const Record* record = merged.Next()) {
@@ -184,8 +190,10 @@ class SharedTraces {
   void Keep(const Heading& heading, std::string_view records) {
     TraceState& state = parts_[heading.trace].state;
     ProcessRecords& process = state.RecordsOf(static_cast<uint16_t>(heading.process));
-    if (heading.calls)
+    if (heading.kind == RecordKind::kCall)
       AddAll<CallRecord>(records, process.calls);
+    else if (heading.kind == RecordKind::kSync)
+      AddAll<SyncRecord>(records, process.syncs);
     else
       AddAll<GpuRecord>(records, process.gpu);
     state.LimitMemory();

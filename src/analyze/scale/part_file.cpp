@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "analyze/archive.h"
+#include "analyze/detail/confirm_unrecorded.h"
 #include "analyze/scale/trace_part.h"
 #include "base/fd.h"
 #include "base/id128.h"
@@ -23,7 +24,7 @@
 namespace gpusonde::analyze {
 namespace {
 
-constexpr std::string_view kMagic = "gpusonde analyze part 10\n";
+constexpr std::string_view kMagic = "gpusonde analyze part 11\n";
 constexpr uint64_t kMaxHeader = uint64_t{4} << 30;
 constexpr uint64_t kMaxParts = 1'000'000;
 
@@ -31,18 +32,20 @@ constexpr uint64_t kMaxParts = 1'000'000;
 struct Counts {
   uint64_t gpu = 0;
   uint64_t calls = 0;
+  uint64_t syncs = 0;
 
   template <class Archive>
   void Transfer(Archive& archive) {
     archive(gpu);
     archive(calls);
+    archive(syncs);
   }
 };
 
 Id128 ChecksumOf(std::string_view header) { return IdHasher("analyze part").Add(header).Finish(); }
 
 // A file has kMagic, the size of the header in 8 bytes, its checksum, and the header; then the records of
-// each trace and process: events, then calls, both sorted.
+// each trace and process: events, then calls, then those that wait, all sorted.
 struct Part {
   uint64_t part = 0;
   uint64_t parts = 1;
@@ -122,6 +125,7 @@ Status WriteTo(int fd, Part& part) {
     for (const ProcessRecords& process : trace.state.processes()) {
       TRY((records.Write<GpuRecord, ByCorrelation>(process.gpu.runs())));
       TRY((records.Write<CallRecord, ByCorrelation>(process.calls.runs())));
+      TRY((records.Write<SyncRecord, BySyncStart>(process.syncs.runs())));
     }
   TRY(records.Flush());
   if (::fsync(fd) != 0) return Fail(ErrnoError(errno, "fsync"));
@@ -161,6 +165,11 @@ bool IsValid(const CallRecord& record, const TraceState& /*state*/, size_t /*pro
          record.end_ns <= importers::kMaxTimeNs;
 }
 
+bool IsValid(const SyncRecord& record, const TraceState& state, size_t /*process*/) {
+  return record.name < state.names().size() && record.start_ns <= record.end_ns &&
+         record.start_ns >= -importers::kMaxTimeNs && record.end_ns <= importers::kMaxTimeNs;
+}
+
 class PartReader {
  public:
   explicit PartReader(std::string path) : path_(std::move(path)) {}
@@ -187,8 +196,10 @@ class PartReader {
       for (size_t process = 0; process < part.counts[i].size(); ++process) {
         TraceState& state = part.traces[i].state;
         ProcessRecords& records = state.RecordsOf(static_cast<uint16_t>(process));
-        TRY((Records<GpuRecord>(part.counts[i][process].gpu, state, process, records.gpu)));
-        TRY((Records<CallRecord>(part.counts[i][process].calls, state, process, records.calls)));
+        const Counts& counts = part.counts[i][process];
+        TRY((Records<GpuRecord, ByCorrelation>(counts.gpu, state, process, records.gpu)));
+        TRY((Records<CallRecord, ByCorrelation>(counts.calls, state, process, records.calls)));
+        TRY((Records<SyncRecord, BySyncStart>(counts.syncs, state, process, records.syncs)));
       }
     if (at_ != size_) return Corrupt(fmt::format("{} extra bytes at the end", size_ - at_));
     return part;
@@ -215,7 +226,7 @@ class PartReader {
     return value;
   }
 
-  template <class Record, class Runs>
+  template <class Record, class Less, class Runs>
   Status Records(uint64_t count, const TraceState& state, size_t process, Runs& runs) {
     if (count > (size_ - at_) / sizeof(Record)) return Corrupt("truncated");
     runs.AddRun(file_, at_, count);
@@ -225,7 +236,7 @@ class PartReader {
       buffer.resize(std::min<uint64_t>(left, 16'384));
       TRY(file_->Read(at_, std::as_writable_bytes(std::span(buffer))));
       for (const Record& record : buffer) {
-        if (!IsValid(record, state, process) || (last.has_value() && ByCorrelation()(record, *last)))
+        if (!IsValid(record, state, process) || (last.has_value() && Less()(record, *last)))
           return Corrupt("a damaged record");
         last = record;
       }
@@ -286,7 +297,8 @@ Status AnalyzePart(const std::vector<std::string>& paths, const Options& options
   for (const TracePart& trace : made.traces) {
     std::vector<Counts>& counts = made.counts.emplace_back();
     for (const ProcessRecords& process : trace.state.processes())
-      counts.push_back({.gpu = process.gpu.count(), .calls = process.calls.count()});
+      counts.push_back(
+          {.gpu = process.gpu.count(), .calls = process.calls.count(), .syncs = process.syncs.count()});
   }
   return WritePart(output, made);
 }

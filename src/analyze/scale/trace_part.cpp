@@ -53,6 +53,7 @@ bool TracePart::HasOnlyKnownNames(const RankResult& rank, size_t names) {
          std::ranges::all_of(
              rank.steps.slow,
              [&](const SlowStep& slow) { return std::ranges::all_of(slow.kernels, known); }) &&
+         std::ranges::all_of(rank.syncs.rows, known) &&
          std::ranges::all_of(rank.sequences.sequences,
                              [names](const KernelSequence& sequence) {
                                return std::ranges::all_of(sequence.names,

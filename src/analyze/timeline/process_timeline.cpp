@@ -36,6 +36,8 @@ struct Names {
     for (uint32_t i = 0; i < names.size() && names.has_dropped(); ++i)
       canonical.push_back(names.Canonical(i));
   }
+  SyncNames Syncs() const { return {hashes, canonical}; }
+
   std::vector<uint64_t> hashes;
   std::span<const Durations> durations;
   std::vector<bool> is_communication;
@@ -77,7 +79,8 @@ void ToTraces(const ClockWithout& clock, RankResult& result) {
 class RankFollower {
  public:
   RankFollower(const RankKey& key, const Extent& extent, const Names& names, const HostTimes& host,
-               const TraceState& state, int64_t gpu_ahead_ns, bool sequences)
+               const TraceState& state, std::span<const Run<SyncRecord, Renumbering>> syncs,
+               int64_t gpu_ahead_ns, bool sequences)
       : names_(names),
         clock_(state.unrecorded().left_out),
         messages_(state.messages()),
@@ -88,6 +91,7 @@ class RankFollower {
                  clock_.Without(extent.last_ns)),
         steps_(host.steps, gpu_ahead_ns),
         loader_(host.loader, gpu_ahead_ns),
+        syncs_(syncs, names.Syncs(), clock_, host.steps, gpu_ahead_ns),
         communicators_(host.communicators) {
     if (sequences) sequences_.emplace(names.hashes);
     result_.left_out_ns =
@@ -105,13 +109,15 @@ class RankFollower {
   }
   void Join(int64_t time_ns) { result_.queue.Join(clock_.IsTraces() ? time_ns : clock_.Without(time_ns)); }
 
-  RankResult Finish() && {
+  // Errors: those of temporary files.
+  Result<RankResult> Finish() && {
     result_.host_gaps.Finish();
     result_.busy_windows_ns = busy_.Finish();
     result_.kernels = kernels_.Finish();
     result_.steps = steps_.Finish(result_.timeline);
     result_.loader = std::move(loader_).Finish();
     result_.full_queue = std::move(full_queue_).Finish();
+    ASSIGN_OR_RETURN(result_.syncs, std::move(syncs_).Finish(result_.timeline));
     if (sequences_.has_value()) result_.sequences = std::move(*sequences_).Finish();
     if (!clock_.IsTraces()) ToTraces(clock_, result_);
     return std::move(result_);
@@ -128,6 +134,7 @@ class RankFollower {
       result_.host_gaps.Add(record, timeline.covered_to());
       loader_.Add(record, timeline.covered_to());
     }
+    syncs_.Advance(event.start_ns, timeline);
     busy_.Add(event.start_ns, event.end_ns);
     steps_.Add(record, timeline);
     full_queue_.Add(record);
@@ -180,6 +187,7 @@ class RankFollower {
   StepFollower steps_;
   LoaderFollower loader_;
   FullQueueFollower full_queue_;
+  SyncFollower syncs_;
   std::optional<SequenceFollower> sequences_;
   const CommunicatorLaunches& communicators_;
 };
@@ -187,12 +195,12 @@ class RankFollower {
 // The ranks of one process, by number.
 class ProcessFollower {
  public:
-  ProcessFollower(const TraceState& state, std::span<const uint16_t> ranks, const Names& names,
-                  const HostTimes& host, int64_t gpu_ahead_ns, bool sequences)
+  ProcessFollower(const TraceState& state, const ProcessRecords& records, std::span<const uint16_t> ranks,
+                  const Names& names, const HostTimes& host, int64_t gpu_ahead_ns, bool sequences)
       : names_(names) {
     for (const uint16_t rank : ranks)
       followers_.try_emplace(rank, state.ranks().ranks()[rank], state.extents()[rank], names, host, state,
-                             gpu_ahead_ns, sequences);
+                             records.syncs.runs(), gpu_ahead_ns, sequences);
   }
 
   // Add events by start time, and queue changes by time, before events of the same time.
@@ -204,9 +212,13 @@ class ProcessFollower {
     (*this)[event.gpu.rank].Add(kept);
   }
   void Join(const QueueEntry& entry) { (*this)[static_cast<uint16_t>(entry.rank)].Join(entry.time_ns); }
-  std::vector<RankResult> Finish() && {
+  // Errors: those of temporary files.
+  Result<std::vector<RankResult>> Finish() && {
     std::vector<RankResult> results;
-    for (auto& [rank, follower] : followers_) results.push_back(std::move(follower).Finish());
+    for (auto& [rank, follower] : followers_) {
+      ASSIGN_OR_RETURN(RankResult result, std::move(follower).Finish());
+      results.push_back(std::move(result));
+    }
     return results;
   }
 
@@ -303,10 +315,10 @@ Result<std::vector<RankResult>> FollowProcess(const TraceState& state, size_t pr
   if (state.separate_gpu_clock()) {
     ASSIGN_OR_RETURN(gpu_ahead_ns, EstimateGpuClock(records));
   }
-  ProcessFollower follower(state, ranks, names, host, gpu_ahead_ns, options.sequences);
+  ProcessFollower follower(state, records, ranks, names, host, gpu_ahead_ns, options.sequences);
   ASSIGN_OR_RETURN(const bool followed, FollowWhileJoining(records, gpu_ahead_ns, follower));
   if (followed) return std::move(follower).Finish();
-  ProcessFollower again(state, ranks, names, host, gpu_ahead_ns, options.sequences);
+  ProcessFollower again(state, records, ranks, names, host, gpu_ahead_ns, options.sequences);
   TRY(FollowSorted(records, gpu_ahead_ns, again));
   return std::move(again).Finish();
 }

@@ -16,6 +16,7 @@
 #include "analyze/timeline/kernel_strata.h"
 #include "analyze/timeline/loader_waits.h"
 #include "analyze/timeline/rank_timeline.h"
+#include "analyze/timeline/sync_times.h"
 #include "analyze/trace_state.h"
 #include "base/result.h"
 
@@ -60,6 +61,7 @@ struct RankResult {
   // By their starts, the first kMaxCollectives.
   std::vector<Collective> collectives;
   RankSteps steps;
+  RankSyncs syncs;
   RankSequences sequences;  // if asked for
 
   template <class Archive>
@@ -78,6 +80,7 @@ struct RankResult {
     archive(kernels);
     archive(collectives);
     archive(steps);
+    archive(syncs);
     archive(sequences);
   }
 };

@@ -93,6 +93,9 @@ class RankTimeline {
     return {all_.LengthUntil(time_ns), kernels_.LengthUntil(time_ns), compute_.LengthUntil(time_ns)};
   }
 
+  // Like busy_ns, until such a time.
+  int64_t busy_until_ns(int64_t time_ns) const { return all_.LengthUntil(time_ns); }
+
   // Times in which no stream had work. Sums to span − busy.
   const IdleTime& idle() const { return idle_; }
   // For each stream alone, summed: between the latest end on it and its next start.

@@ -35,6 +35,8 @@ void WriteVariability(HtmlWriter& html, const Report& report, const model::Short
 void WriteCopyEffects(HtmlWriter& html, const Report& report, const model::ShortNames& shown);
 // Slow ranks, unusual windows, collectives.
 void WriteJob(HtmlWriter& html, const Report& report);
+// Calls that wait for the GPU.
+void WriteSyncs(HtmlWriter& html, const Report& report);
 // Graphs, communication, copies, sets, calls, metrics.
 void WriteOthers(HtmlWriter& html, const Report& report, const model::ShortNames& shown);
 
