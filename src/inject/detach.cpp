@@ -22,7 +22,10 @@ bool Change(uint32_t from, uint32_t to) {
 
 }  // namespace
 
-void NoteGraphs() { __atomic_store_n(&g_graphs, 1, __ATOMIC_SEQ_CST); }
+// Written once: it is called for every record of a graph.
+void NoteGraphs() {
+  if (__atomic_load_n(&g_graphs, __ATOMIC_RELAXED) == 0) __atomic_store_n(&g_graphs, 1, __ATOMIC_SEQ_CST);
+}
 
 bool CanFinalize(const Cupti& cupti) {
   return cupti.finalize != nullptr && cupti.version >= kMinVersion &&
