@@ -171,6 +171,12 @@ class Suite:
             raise Skip(f"{name} is not on the PATH")
         return path
 
+    def kernels_in(self, path):
+        """The number of kernels in the recording at `path`; 0 if it can't be read."""
+        done = subprocess.run([str(self.gpusonde), "query", str(path), "SELECT count(*) AS n FROM kernels"],
+                              capture_output=True, text=True, check=False)
+        return int(done.stdout.split()[-1]) if done.returncode == 0 else 0
+
     def simulated(self):
         return "imulated" in device_name()
 

@@ -44,9 +44,7 @@ def run(suite):
             path = suite.work / f"attach-{after_s}.sonde"
             attached_s.append(time.monotonic())
             suite.run(suite.gpusonde, "record", "-o", path, "-p", programs[0].pid, "--duration", LISTEN_S)
-            done = subprocess.run([str(suite.gpusonde), "query", str(path), "SELECT count(*) AS n FROM kernels"],
-                                  capture_output=True, text=True, check=False)
-            kernels += int(done.stdout.split()[-1]) if done.returncode == 0 else 0
+            kernels += suite.kernels_in(path)
         steps = [last_json(program.communicate(timeout=suite.timeout(60))[0])["steps"] for program in programs]
     finally:
         for program in programs:

@@ -42,9 +42,7 @@ def attach_until_it_ends(suite, name, command):
                                    str(LISTEN_S)], capture_output=True, text=True, check=False)
             if done.returncode != 0 or not path.exists():
                 break  # it has ended meanwhile
-            seen = subprocess.run([str(suite.gpusonde), "query", str(path), "SELECT count(*) AS n FROM kernels"],
-                                  capture_output=True, text=True, check=False)
-            kernels += int(seen.stdout.split()[-1]) if seen.returncode == 0 else 0
+            kernels += suite.kernels_in(path)
             cycles += 1
             path.unlink()
         output, _ = child.communicate(timeout=suite.timeout(60))
