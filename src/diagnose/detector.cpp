@@ -124,6 +124,7 @@ int64_t Detector::slow_until_ns() const {
 Detector::Verdict Detector::Ingest(const Step& step) {
   ++seen_;
   if (seen_ <= kDetector.baseline.warm_up_steps || step.end_ns <= step.start_ns) return Verdict::kLearning;
+  if (overruns_) CountOverrun(step);
   if (!Knows(step.type) || !HasBaseline()) return IngestUnknownType(step);
   unknown_steps_ = 0;
   const UsualLength& usual = types_[step.type];
@@ -169,6 +170,17 @@ Detector::Verdict Detector::Ingest(const Step& step) {
   return Verdict::kClean;
 }
 
+// The step that overran has ended: what was counted of it is replaced by its whole length, which tells later
+// how much slower steps were, even where its type has no baseline.
+void Detector::CountOverrun(const Step& step) {
+  overruns_ = false;
+  slow_ns_ = 0;
+  const double usual_ns = std::exchange(usual_ns_, 0);
+  if (Knows(step.type)) return;
+  slow_ns_ = static_cast<double>(step.end_ns - step.start_ns);
+  usual_ns_ = usual_ns;
+}
+
 // Handles a step of a type without a baseline, which can't be judged.
 Detector::Verdict Detector::IngestUnknownType(const Step& step) {
   if (!open_) {
@@ -185,7 +197,7 @@ Detector::Verdict Detector::IngestUnknownType(const Step& step) {
 }
 
 void Detector::Close() {
-  open_ = false;
+  open_ = overruns_ = false;
   small_ = large_ = tail_ = 0;
   worse_since_ns_ = 0;
   unknown_steps_ = 0;
@@ -433,7 +445,7 @@ Detector::Verdict Detector::Overrun(int64_t start_ns, int64_t now_ns) {
   if (usual_ns == 0 || age_ns < static_cast<double>(kDetector.overrun.min_ns.value) ||
       age_ns < kDetector.overrun.factor * clean_ratios_.back() * usual_ns)
     return Verdict::kClean;
-  open_ = true;
+  open_ = overruns_ = true;
   onset_ns_ = evident_ns_ = start_ns;
   slow_ns_ = age_ns;
   usual_ns_ = usual_ns;

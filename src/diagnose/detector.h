@@ -77,6 +77,7 @@ class Detector {
     double z;
   };
 
+  void CountOverrun(const Step& step);
   Verdict IngestUnknownType(const Step& step);
   void Close();
   void Learn(const Step& step);
@@ -121,6 +122,7 @@ class Detector {
   std::deque<Recent> recent_;
 
   bool open_ = false;
+  bool overruns_ = false;  // a step that hasn't ended began the incident
   int64_t onset_ns_ = 0, recovered_ns_ = 0;
   int64_t evident_ns_ = 0;             // end of the steps by which it was detected
   int64_t worse_since_ns_ = 0;         // 0: it isn't

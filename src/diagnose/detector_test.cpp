@@ -238,6 +238,20 @@ TEST_F(DetectorTest, AnUnfinishedStepIsSlowOnceItIsMuchLongerThanAllOthers) {
   EXPECT_EQ(detector_.onset_ns(), now_ns_);
 }
 
+// It compiled, say, and its kernels make it a type of its own. What follows varies, and is 4 % slower.
+TEST_F(DetectorTest, AStepThatOverranEndsTheIncidentEvenIfItIsOfATypeOfItsOwn) {
+  const Id128 other{1, 2};
+  Slow(400, 8);
+  ASSERT_EQ(detector_.Overrun(now_ns_, now_ns_ + 300 * kMs), Detector::Verdict::kSlow);
+  const int64_t end_ns = now_ns_ + 9000 * kMs;
+  detector_.Ingest({other, now_ns_, end_ns});
+  now_ns_ = end_ns;
+  Slow(450, 8.3);
+  EXPECT_FALSE(detector_.open());
+  EXPECT_EQ(detector_.recovered_ns(), end_ns);
+  EXPECT_NEAR(detector_.slowdown(), 12 / 2.9, 0.2) << "9 s for 8 ms, then three seconds of calm";
+}
+
 TEST_F(DetectorTest, AMuchLargerSlowdownWithinAnIncidentIsAnotherIncident) {
   Slow(200, 20);
   Slow(300, 24);
