@@ -32,6 +32,13 @@ double ExcessOf(const Situation& situation, std::span<const State> states) {
   return std::max(sum, 0.0);
 }
 
+bool WorksWithoutGpu(const Situation& situation) {
+  const Change utilization = situation.Of(model::Metric::kGpuUtilization);
+  if (!utilization.known() || *utilization.during > kWeights.hang.busy_gpu) return false;
+  constexpr std::array kWork = {State::kCpu, State::kLoader};
+  return ExcessOf(situation, kWork) > kWeights.hang.worked * situation.excess_ns();
+}
+
 bool IsUniformlySlower(const Situation& situation) {
   // The growth of next to nothing says nothing.
   if (situation.excess(State::kCpu) < kWeights.slow_cpu.min_share * situation.lost_ns()) return false;

@@ -241,6 +241,48 @@ TEST_F(HungLoaderTest, ALoaderThatEndedLongAgoIsNot) {
   EXPECT_THAT(sentence, Not(HasSubstr("loader")));
 }
 
+// A step that takes seconds of a program whose GPU has nothing to do, as compilers make them.
+class CompilingTest : public CausesTest {
+ protected:
+  // The incident after the given utilization of the GPU during 9 s.
+  Report Compile(std::optional<double> utilization, bool in_loader) {
+    if (utilization.has_value()) world.Gauge("gpu.utilization", 60);
+    world.Run({.loader_runs_ns = kMs}, 150);
+    for (int second = 0; second < 9; ++second) {
+      world.Compute(kNanosPerSecond, in_loader);
+      if (utilization.has_value()) world.Gauge("gpu.utilization", *utilization);
+    }
+    const std::vector<Report> reports = diagnosis.Reports();
+    EXPECT_EQ(reports.size(), 1u) << FormatText(diagnosis);
+    return reports.empty() ? Report{} : reports.front();
+  }
+};
+
+TEST_F(CompilingTest, AStepThatOnlyComputesIsNoHang) {
+  const Report report = Compile(0, false);
+  EXPECT_EQ(report.incident.cause, "more_cpu_work") << FormatText(diagnosis);
+  EXPECT_THAT(report.incident.sentence, HasSubstr("has computed for 7 s, while the GPU had nothing to do"));
+  EXPECT_LT(Confidence(report, "hang"), 0.5);
+}
+
+TEST_F(CompilingTest, AStepThatWaitsForAProcessThatComputesIsNoHang) {
+  const Report report = Compile(0, true);
+  EXPECT_EQ(report.incident.cause, "slow_data_loading") << FormatText(diagnosis);
+  EXPECT_THAT(report.incident.sentence, HasSubstr("own processes (loader), which were running"));
+}
+
+// A thread that waits for a kernel which never ends may run all the time.
+TEST_F(CompilingTest, AStepThatRunsWhileTheGpuIsBusyIsAHang) {
+  const Report report = Compile(100, false);
+  EXPECT_EQ(report.incident.cause, "hang") << FormatText(diagnosis);
+  EXPECT_THAT(report.incident.sentence, HasSubstr("; the launch thread ran: it spins in a wait for the GPU"));
+  EXPECT_LT(Confidence(report, "more_cpu_work"), 0.5);
+}
+
+TEST_F(CompilingTest, WithoutTheUtilizationOfTheGpuItIsAHang) {
+  EXPECT_EQ(Compile(std::nullopt, false).incident.cause, "hang") << FormatText(diagnosis);
+}
+
 TEST_F(CausesTest, AProgramThatIsStoppedNowAndThenNamesWhoContinuesIt) {
   const Report report = Slow({}, {.stopped_ns = 30 * kMs});
   EXPECT_EQ(report.incident.cause, "stopped") << FormatText(diagnosis);

@@ -130,14 +130,14 @@ std::string NextStep(const Situation& situation) {
   }
 }
 
-// "Steps slowed 2.2×". For an unfinished step with a large ratio, which only says how long it has lasted, the
+// "Steps slowed 2.2×". For a single step with a large ratio, which only says how long it has lasted, the
 // time.
 std::string HowSlow(const Situation& situation) {
   const double slowdown = situation.slowdown;
   constexpr double kHugeRatio = 10;
-  if (situation.unfinished && slowdown >= kHugeRatio && situation.before.total() > 0)
-    return fmt::format("A step has taken {:.1f} s (usually {})", situation.during.total() / 1e9,
-                       Millis(situation.before.total()));
+  if (situation.steps == 1 && slowdown >= kHugeRatio && situation.before.total() > 0)
+    return fmt::format("A step {} {:.1f} s (usually {})", situation.unfinished ? "has taken" : "took",
+                       situation.during.total() / 1e9, Millis(situation.before.total()));
   if (!situation.unfinished && slowdown < 1.005) return "Steps were slow";  // recovered on average
   return fmt::format("{} {:.{}f}×{}", situation.unfinished ? "A step has taken" : "Steps slowed", slowdown,
                      slowdown < 1.1 ? 2 : 1, situation.unfinished ? " its usual time" : "");

@@ -80,10 +80,15 @@ TEST(Explain, SharesAreOfTheLostTimeAndTinyOrHugeRatiosAreNotPrinted) {
   EXPECT_THAT(sentence, Not(HasSubstr("×")));
 
   situation.unfinished = true;
+  situation.steps = 1;
   situation.during[State::kUnexplained] = 4e9;
   situation.slowdown = 133;
   EXPECT_THAT(Explain(situation, {}, kBegin).sentence,
               HasSubstr("A step has taken 4.0 s (usually 30 ms) from"));
+  situation.unfinished = false;
+  EXPECT_THAT(Explain(situation, {}, kBegin).sentence, HasSubstr("A step took 4.0 s (usually 30 ms) from"));
+  situation.steps = 2;
+  EXPECT_THAT(Explain(situation, {}, kBegin).sentence, HasSubstr("Steps slowed 133.0× from"));
 }
 
 }  // namespace

@@ -104,6 +104,10 @@ void DescribeDevice(const SignalScope& scope, const Id128& device, Situation& si
     if (const Change change = mean(metric, 0); change.known()) situation.signals[metric] = change;
   if (const Change reasons = mean(Metric::kGpuThrottleReasons, model::kSlowingThrottleBits); reasons.known())
     situation.signals[Metric::kGpuThrottleReasons] = reasons;
+  if (const Change busy = mean(Metric::kGpuUtilization, 0); busy.known()) {
+    Change& busiest = situation.signals[Metric::kGpuUtilization];
+    if (busiest.during.value_or(0) <= *busy.during) busiest = busy;
+  }
   for (const double code :
        scope.host.EventsOf(Metric::kGpuXid, device, scope.incident.from_ns, scope.incident.to_ns))
     situation.xids.push_back(std::llround(std::clamp(code, 0.0, 1e9)));

@@ -52,6 +52,7 @@ struct HelperPart {
 struct Situation {
   int64_t onset_ns = 0;
   double slowdown = 1;
+  int64_t steps = 0;  // since the onset, with the unfinished one
   // Means per step, ns: of clean steps of the same types, and of the steps since the onset.
   Account before, during;
   // The longest time within one step in which its critical path was stopped, or waited for something that was

@@ -126,9 +126,8 @@ Situation BuildSituation(const IncidentView& incident, const SituationContext& c
   situation.signals_known = incident.signals_known;
   situation.idle_ns = incident.slow.max_idle_ns;
   PathAccount before, during = incident.slow.path;
-  int64_t steps = 0;
   const auto add_step = [&](const Id128& type, int64_t count) {
-    steps += count;
+    situation.steps += count;
     context.baseline.AddUsual(type, count, before);
   };
   for (const auto& [type, count] : incident.slow.types) add_step(type, count);
@@ -137,7 +136,7 @@ Situation BuildSituation(const IncidentView& incident, const SituationContext& c
     situation.idle_ns = std::max(situation.idle_ns, IdleNs(incident.unfinished->path));
     add_step(incident.unfinished->type, 1);
   }
-  const double per_step = 1 / static_cast<double>(std::max<int64_t>(steps, 1));
+  const double per_step = 1 / static_cast<double>(std::max<int64_t>(situation.steps, 1));
   situation.loader_cpu_before = per_step * before.loaders[State::kLoader];
   situation.loader_cpu_during = per_step * during.loaders[State::kLoader];
   BlameLoaders(before, during);

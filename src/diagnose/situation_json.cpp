@@ -177,7 +177,7 @@ class Reader {
 std::string WriteSituation(const Situation& situation) {
   JsonWriter json;
   json.BeginObject().Field("version", kVersion).Field("onset_ns", situation.onset_ns);
-  json.Field("slowdown", situation.slowdown);
+  json.Field("slowdown", situation.slowdown).Field("steps", situation.steps);
   WriteAccount(json, "before", situation.before);
   WriteAccount(json, "during", situation.during);
   json.Field("idle_ns", situation.idle_ns).Field("unfinished", situation.unfinished);
@@ -236,6 +236,7 @@ Result<Situation> ReadSituation(std::string_view line) {
   Situation situation;
   reader.Read(json, "onset_ns", situation.onset_ns);
   reader.Read(json, "slowdown", situation.slowdown);
+  reader.ReadIfPresent(json, "steps", situation.steps);
   reader.Read(json, "before", situation.before);
   reader.Read(json, "during", situation.during);
   reader.Read(json, "idle_ns", situation.idle_ns);

@@ -70,13 +70,16 @@ std::string WaitedFor(const Situation& situation) {
 
 std::optional<Finding> EvaluateHang(const Situation& situation) {
   if (HungForAWhile(situation)) return DescribeWait(situation);
-  if (!situation.unfinished || situation.silent_ns < kHungNs) return std::nullopt;
+  if (!situation.unfinished || situation.silent_ns < kHungNs || WorksWithoutGpu(situation))
+    return std::nullopt;
   Finding finding{.explained_ns = situation.excess_ns()};
   finding.sentence =
       fmt::format("no step has ended for {:.0f} s, and there was no GPU work for {:.0f} s",
                   situation.during.total() / 1e9, static_cast<double>(situation.silent_ns) / 1e9);
   if (situation.Of(model::Metric::kProcessStopped).during.value_or(0) > kWeights.stopped.hung)
     finding.sentence += "; the process is stopped by a signal or a tracer";
+  else if (situation.excess(State::kCpu) > kWeights.hang.worked * situation.excess_ns())
+    finding.sentence += "; the launch thread ran: it spins in a wait for the GPU, or computes";
   else
     finding.sentence += WaitedFor(situation);
   return finding;

@@ -114,6 +114,11 @@ struct CauseWeights {
   } more_cpu_work;
 
   struct {
+    Tuned<double> busy_gpu{20, "%", "a kernel that never ends keeps it at 100"};
+    Tuned<double> worked{0.5, "of the excess", "most of what the program did"};
+  } hang;
+
+  struct {
     Tuned<double> noticeable_bytes{1e6, "bytes/s", "a link carries a hundred times as much"};
     Tuned<double> sender_known{1, "nats", "another process sends more through the device than before"};
     Tuned<double> sender_unknown{0.5, "nats against", "nobody is known to send more than before"};

@@ -17,7 +17,11 @@ namespace gpusonde::diagnose {
 // What stops a thread, as the kernel doesn't tell these apart.
 inline constexpr std::string_view kStoppers = "by a signal, a tracer or a frozen cgroup";
 
-inline std::string Millis(double ns) { return fmt::format("{:.{}f} ms", ns / 1e6, ns < 1e7 ? 1 : 0); }
+// "9.1 ms", "38 ms", "8.8 s".
+inline std::string Millis(double ns) {
+  if (ns >= 1e9) return fmt::format("{:.1f} s", ns / 1e9);
+  return fmt::format("{:.{}f} ms", ns / 1e6, ns < 1e7 ? 1 : 0);
+}
 
 inline std::string Percent(double part, double whole) {
   return fmt::format("{:.0f} %", whole > 0 ? 100 * part / whole : 0);

@@ -155,6 +155,15 @@ class World {
       now_ns_ += 100 * kMs;
   }
 
+  // The launch thread computes, or waits for the loader that does, and launches nothing.
+  void Compute(int64_t ns, bool in_loader = false) {
+    for (const int64_t until_ns = now_ns_ + ns; now_ns_ < until_ns; diagnosis_.Advance(now_ns_)) {
+      if (in_loader) AddSignal("thread.running", now_ns_, 100 * kMs, loader, 12, std::nullopt);
+      Spend(in_loader ? "thread.waiting" : "thread.running", 100 * kMs,
+            in_loader ? std::optional(loader) : std::nullopt);
+    }
+  }
+
   // From here on kernels come in packs, as from an always-on agent.
   void PackKernels() { packs_kernels_ = true; }
 
