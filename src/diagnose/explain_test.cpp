@@ -71,6 +71,14 @@ TEST(KeepFirst, ANamedCauseStaysFirstUntilAnotherIsClearlyLikelier) {
   EXPECT_EQ(ranked(3e6), std::pair(CauseId::kBlockIo, CauseId::kBlockIo));
 }
 
+TEST(Explain, WhereTheGpuRunsNothingThatIsQueuedSaysWhereToLook) {
+  Situation situation{.onset_ns = kBegin, .slowdown = 3, .signals_known = true};
+  situation.before[State::kGpuRun] = situation.during[State::kGpuRun] = 10e6;
+  situation.during[State::kGpuQueue] = 20e6;
+  EXPECT_THAT(Explain(situation, {}, kBegin).sentence,
+              HasSubstr("look for other programs on it (gpusonde top)"));
+}
+
 TEST(Explain, SharesAreOfTheLostTimeAndTinyOrHugeRatiosAreNotPrinted) {
   Situation situation{.onset_ns = kBegin, .slowdown = 1.002, .signals_known = true};
   situation.before[State::kCpu] = 30e6;
