@@ -30,7 +30,7 @@ std::string_view FileName(std::string_view path) { return path.substr(path.rfind
 
 struct Seen {
   int cuda = 0, unreadable = 0;
-  std::vector<std::string> older, tools;
+  std::vector<std::string> older, tools, unseen;
 };
 
 // `ours` is the content of our library; empty if there is none.
@@ -58,6 +58,7 @@ void Look(int32_t pid, const std::string& ours, Seen& seen) {
     seen.older.push_back(who);
     break;
   }
+  if (cupti::UsesCudaUnseen(pid)) seen.unseen.push_back(who);
 }
 
 std::string Join(const std::vector<std::string>& all) {
@@ -86,8 +87,13 @@ Finding ProbeGpuProcesses(const Settings&) {
   if (!seen.tools.empty())
     return Fails(fmt::format("CUPTI serves one tool at a time: {}{}", Join(seen.tools), unreadable),
                  "stop the other tool; its program's GPU work is not profiled until then");
-  return Works(
-      fmt::format("CUDA programs that run now: {}, none with another tool in it{}", seen.cuda, unreadable));
+  const std::string unseen =
+      seen.unseen.empty()
+          ? ""
+          : fmt::format("; started without CUDA_INJECTION64_PATH, so that their GPU work isn't profiled: {}",
+                        Join(seen.unseen));
+  return Works(fmt::format("CUDA programs that run now: {}, none with another tool in it{}{}", seen.cuda,
+                           unseen, unreadable));
 }
 
 }  // namespace gpusonde::doctor

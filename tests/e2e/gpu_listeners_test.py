@@ -38,7 +38,6 @@ class Listeners(program.TestCase):
         # Like a rank of a recorded program, so that no governor ends its sessions and all of its work is counted.
         self.injected = dict(self.environment, CUDA_INJECTION64_PATH=str(LIBRARY), GPUSONDE_INJECT_SOCKET="99:1")
 
-
     def start(self, *command, environment=None):
         process = subprocess.Popen([str(part) for part in command], env=environment or self.injected,
                                    stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -113,6 +112,21 @@ class Listeners(program.TestCase):
         self.assertGreater(joined, 20 * KERNELS_A_ROUND)
         self.assertEqual(self.value("SELECT count(*) FROM kernel_windows WHERE part = 'lost'", record.recording), 0,
                          "work before it joined doesn't belong to it")
+
+    def test_a_program_that_was_started_without_the_library_is_named(self):
+        """Its GPU work can't be seen any more: who attaches to it would only see that it has none."""
+        unseen = self.start(sys.executable, LAUNCHES, 60, 0, PAUSE_S, environment=self.environment)
+        seen = self.launches(60)
+        for process in (unseen, seen):
+            self.await_kernels(process, KERNELS_A_ROUND)
+        errors = self.end(self.start_record("unseen.sonde", "-p", unseen.pid, "--duration", "1"))
+        self.assertIn(f"process {unseen.pid} uses CUDA, but was started without CUDA_INJECTION64_PATH", errors)
+        self.assertIn(str(LIBRARY), errors)
+        errors = self.end(self.start_record("seen.sonde", "-p", seen.pid, "--duration", "1"))
+        self.assertNotIn("uses CUDA", errors)
+        report = json.loads(program.run("doctor", "--format", "json").stdout)
+        (found,) = (each for each in report["capabilities"] if each["name"] == "gpu_processes")
+        self.assertRegex(found["why"], rf"isn.t profiled: {unseen.pid} \(python3[^,]*\)( \(|$)")
 
     def test_up_joins_a_program_that_is_recorded(self):
         record = self.start_record("run.sonde", "--", sys.executable, LAUNCHES, 60, 0, PAUSE_S)

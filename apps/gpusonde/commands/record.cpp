@@ -3,6 +3,7 @@
 #include <signal.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cctype>
 #include <cerrno>
 #include <cstdio>
@@ -21,6 +22,8 @@
 #include "messages.h"
 #include "server/api.h"
 #include "server/gpu_facts.h"
+#include "sources/cupti/inject_library.h"
+#include "sources/proc/process.h"
 #include "spool/segment.h"
 #include "spool/spool.h"
 #include "store/queries/profile_query.h"
@@ -201,6 +204,20 @@ void RemoveEmptySpool(const RecordOptions& options) {
   if (any.has_value() && !*any) std::filesystem::remove_all(options.spool_folder(), ignored);
 }
 
+// The CUDA driver reads its environment once, so nothing can be changed for a program that runs.
+void SayWhatIsUnseen(int32_t pid) {
+  std::vector<int32_t> pids = proc::ListDescendants(pid);
+  pids.insert(pids.begin(), pid);
+  const auto unseen = std::ranges::find_if(pids, cupti::UsesCudaUnseen);
+  if (unseen == pids.end()) return;
+  PrintNotice(
+      "record",
+      fmt::format("process {} uses CUDA, but was started without CUDA_INJECTION64_PATH: its GPU work isn't "
+                  "recorded, only its CPU time. Start it with CUDA_INJECTION64_PATH={}, or with "
+                  "`gpusonde record -- COMMAND`",
+                  *unseen, cupti::FindInjectLibrary().value_or("…/libgpusonde-inject.so")));
+}
+
 int Record(const RecordOptions& options) {
   ReturnMemoryEarly();
   CatchSignals(SA_RESTART);  // before creating anything that a signal could leave behind
@@ -223,6 +240,7 @@ int Record(const RecordOptions& options) {
   if (!recorder->refusal().empty())
     PrintNotice("record", fmt::format("recording GPU work only, without the stacks that launched it: {}",
                                       recorder->refusal()));
+  if (options.pid != 0) SayWhatIsUnseen(options.pid);
   CatchSignals(0);
   const auto outcome = recorder->Run(signals);
   CatchSignals(SA_RESTART);

@@ -19,14 +19,13 @@
 #include "base/log.h"
 #include "base/time.h"
 #include "sources/cupti/decoder.h"
+#include "sources/cupti/inject_library.h"
 #include "sources/cupti/probe_reader.h"
 #include "sources/cupti/socket_reader.h"
 #include "wire/gpu_event.h"
 
 namespace gpusonde::cupti {
 namespace {
-
-constexpr std::string_view kLibraryName = "libgpusonde-inject.so";
 
 // The library checks every 250 ms whether a snapshot is requested, and sends it before its next records. A
 // request stays open for the minimum, and up to the maximum while records are held for which no snapshot

@@ -3,20 +3,24 @@
 
 #include <dlfcn.h>
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <string_view>
 #include <system_error>
 
+#include "base/fd.h"
 #include "base/log.h"
 #include "base/program_file.h"
+#include "sources/proc/process.h"
 
 namespace gpusonde::cupti {
-
 std::optional<std::string> FindInjectLibrary() {
   const Result<std::string> installed = InstallFolder();
   if (!installed.has_value()) return std::nullopt;
-  std::string library = *installed + "/lib/libgpusonde-inject.so";
+  std::string library = fmt::format("{}/lib/{}", *installed, kLibraryName);
   std::error_code failed;
   if (!std::filesystem::is_regular_file(library, failed)) return std::nullopt;
   return library;
@@ -41,6 +45,18 @@ std::vector<std::string> InjectEnvironment(const std::string& library) {
               std::string_view(name).starts_with("NCCL") ? " (docs/nccl.md says how both can)" : "");
   }
   return environment;
+}
+
+bool UsesCudaUnseen(int32_t pid) {
+  const Result<std::vector<proc::MappedFile>> files = proc::ReadExecutableMappings(pid);
+  const Result<std::string> environment = ReadFile(fmt::format("/proc/{}/environ", pid));
+  if (!files.has_value() || !environment.has_value()) return false;
+  const auto has = [&](std::string_view beginning) {
+    return std::ranges::any_of(*files, [&](const proc::MappedFile& file) {
+      return std::string_view(file.path).substr(file.path.rfind('/') + 1).starts_with(beginning);
+    });
+  };
+  return has("libcuda.so") && !has(kLibraryName) && !environment->contains(kLibraryName);
 }
 
 }  // namespace gpusonde::cupti
