@@ -136,6 +136,7 @@ Placed SubmitLaunch(Stream& stream, const Launch& launch, int64_t ready_ns, cons
   Operation operation = MakeOperation(OperationKind::kKernel, stream, placed, graph);
   operation.grid_id = grid_id;
   operation.name = launch.function->name;
+  operation.function = launch.function;
   std::copy_n(launch.grid, 3, operation.grid);
   std::copy_n(launch.block, 3, operation.block);
   operation.shared_bytes = launch.shared_bytes;

@@ -50,7 +50,8 @@ struct Operation {
   uint32_t value;     // memsets
   uint32_t graph_id;  // 0 outside graphs
   uint64_t graph_node_id;
-  const char* name;  // kernels: mangled; freed with the module
+  const char* name;      // kernels: mangled
+  const void* function;  // kernels; another one may be at its address when its module was unloaded
   uint32_t grid[3];
   uint32_t block[3];
   uint32_t shared_bytes;

@@ -9,6 +9,7 @@
 #include <ctime>
 #include <queue>
 #include <thread>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -168,6 +169,29 @@ class InstrumentedGraphs {
   int64_t busy_until_ns_ = 0;
 };
 
+// A name stays with a function's address, whatever is loaded there later (13.0, seen on an H200).
+class Names {
+ public:
+  static Names& Get() {
+    static Names& names = *new Names;
+    return names;
+  }
+
+  const char* NameOf(const Operation& kernel) {
+    const std::lock_guard lock(mutex_);
+    return names_.try_emplace(kernel.function, kernel.name).first->second;
+  }
+
+  void Clear() {
+    const std::lock_guard lock(mutex_);
+    names_.clear();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::unordered_map<const void*, const char*> names_;
+};
+
 void Spin(int64_t duration_ns) {
   if (duration_ns <= 0) return;
   const int64_t until_ns = NowNs() + duration_ns;
@@ -219,8 +243,11 @@ void StopActivity() {
   Worker::Get().Stop();
 }
 
-void OnOperation(const Operation& operation) {
-  const uint32_t kind = KindOf(operation);
+void OnOperation(const Operation& submitted) {
+  const uint32_t kind = KindOf(submitted);
+  Operation operation = submitted;
+  if (kIs13 && kind != 0 && operation.kind == OperationKind::kKernel)
+    operation.name = Names::Get().NameOf(submitted);
   if (operation.graph_id != 0) InstrumentedGraphs::Get().Note(operation, kind != 0);
   if (kind == 0 || !Buffers::Get().registered()) return;
   const Knobs& knobs = TheKnobs();
@@ -327,6 +354,7 @@ SIMGPU_EXPORT Result cuptiFinalize() {
   // process has not crashed by then.
   if (InstrumentedGraphs::Get().Busy(NowNs())) std::raise(SIGSEGV);
   StopActivity();
+  Names::Get().Clear();
   DropSubscriber();
   Buffers::Get().Register(nullptr, nullptr);
   ++finalizations;

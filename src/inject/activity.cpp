@@ -7,6 +7,7 @@
 #include "inject/calls.h"
 #include "inject/detach.h"
 #include "inject/devices.h"
+#include "inject/launch_names.h"
 #include "inject/libc.h"
 #include "inject/names.h"
 #include "inject/probes.h"
@@ -29,8 +30,6 @@ constexpr size_t kContexts = 256;
 // How far CUPTI's times may be off.
 constexpr uint64_t kClockErrorNs = 1'000'000'000;
 constexpr uint32_t kMaxDevices = 64;
-
-uint32_t g_unloads = 0;  // atomic: of modules, since the process began
 
 // Guards the session's state, which is everything below.
 Mutex g_session_mutex;
@@ -115,10 +114,17 @@ Times InSession(uint64_t start_ns, uint64_t end_ns) {
   return can_be ? Times{start_ns, end_ns} : Times{0, 0};
 }
 
+uint32_t NameOf(const gpusonde_cupti_kernel& kernel) {
+  if (g_unloads_known != 0)
+    if (const auto launched = InternLaunch(kernel.correlation_id, g_names, g_session, g_state))
+      return *launched;
+  return g_names.Intern(kernel.name, g_session, g_state);
+}
+
 void Ingest(const gpusonde_cupti_kernel& kernel, bool own_thread) {
   const Times times = InSession(kernel.start, kernel.end);
   NoteDevice(kernel.device_id, kernel.context_id, own_thread);
-  const uint32_t name = g_names.Intern(kernel.name, g_session, g_state);
+  const uint32_t name = NameOf(kernel);
   g_totals.Add(GPUSONDE_GPU_KERNEL, kernel.device_id, name, times.start_ns, times.end_ns, 0);
   // A graph's kernels are numbered when it is instantiated, so each launch of it has the same numbers.
   if (kernel.graph_node_id == 0)
@@ -222,7 +228,7 @@ void Ingest(const void* record, bool own_thread) {
 
 void IngestBuffer(const Buffer& buffer, bool own_thread) {
   g_drained_ns = NowNs();
-  const uint32_t unloads = __atomic_load_n(&g_unloads, __ATOMIC_ACQUIRE);
+  const uint32_t unloads = Unloads();
   if (unloads != g_unloads_known) g_names.ForgetPointers();
   g_unloads_known = unloads;
   void* record = nullptr;
@@ -240,6 +246,7 @@ void BeginSession(const Cupti& cupti, uint32_t session) {
   g_cupti = &cupti;
   g_session = session;
   g_totals.Clear();
+  g_names.ForgetPointers();  // modules may have been unloaded since the last session
   g_devices_sent = 0;
   memset(g_contexts, 0, sizeof g_contexts);
   auto* begin = static_cast<gpusonde_gpu_session_begin*>(
@@ -335,8 +342,6 @@ void SendForeignUser(const char* holder, uint64_t until_ns) {
   strncpy(record->holder, holder, sizeof record->holder - 1);
   g_records.Flush();
 }
-
-void ModuleUnloading() { __atomic_fetch_add(&g_unloads, 1, __ATOMIC_RELEASE); }
 
 Progress ActivityProgress() {
   const Locked locked(g_session_mutex);

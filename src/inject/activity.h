@@ -33,11 +33,6 @@ void SendListening(double budget, const Governor::Use& use, const CostEstimate::
 // Reports that `holder`, another tool, is subscribed to CUPTI; the library retries at `until_ns`.
 void SendForeignUser(const char* holder, uint64_t until_ns);
 
-// A module is about to be unloaded: other names may soon be where its kernels' are. Makes no call and takes
-// no lock, as the program's thread is within the driver: cuptiActivityFlushAll waits there for a thread of
-// CUPTI's that waits for the driver (CUDA 13.0, docs/gpu-results.md).
-void ModuleUnloading();
-
 // Since the process began: the number of records, and the time that they cost (our CPU time plus the overhead
 // that CUPTI reports about itself).
 struct Progress {

@@ -8,6 +8,7 @@
 #include "inject/activity.h"
 #include "inject/call_sampler.h"
 #include "inject/detach.h"
+#include "inject/launch_names.h"
 #include "inject/libc.h"
 #include "inject/names.h"
 #include "inject/shared_batch.h"
@@ -153,6 +154,8 @@ __attribute__((noinline)) void OnEntry(uint32_t domain, uint32_t callback_id,
     thread.runtime_correlation = call.correlation_id;
   else if (thread.runtime_correlation == call.correlation_id)
     return;
+  if (Unloads() != 0 && call.symbol_name != nullptr) [[unlikely]]
+    NoteLaunch(call.correlation_id, call.symbol_name);
   const uint32_t second = __atomic_load_n(&g_second, __ATOMIC_RELAXED);
   if (!thread.calls.seeded()) [[unlikely]]
     Seed(thread, second);
@@ -202,7 +205,7 @@ void OnGraphNode(const Cupti& cupti, const gpusonde_cupti_graph_data& data, bool
 void OnResource(const Cupti& cupti, uint32_t callback_id, const gpusonde_cupti_resource_data& resource) {
   switch (callback_id) {
     case GPUSONDE_CUPTI_RESOURCE_MODULE_UNLOAD_STARTING:
-      return ModuleUnloading();
+      return NoteUnload();
     case GPUSONDE_CUPTI_RESOURCE_GRAPHNODE_CREATED:
     case GPUSONDE_CUPTI_RESOURCE_GRAPHNODE_CLONED:
       if (resource.descriptor != nullptr)

@@ -12,6 +12,7 @@
 #include "inject/cupti.h"
 #include "inject/detach.h"
 #include "inject/governor.h"
+#include "inject/launch_names.h"
 #include "inject/libc.h"
 #include "inject/probes.h"
 #include "inject/rivals.h"
@@ -187,6 +188,9 @@ void WakeUp() {
     g_retry_at_ns = NowNs() + kBackoffNs;
     return;
   }
+  const uint64_t finalize_ns = TakeFinalizeNs();
+  // The same CUPTI as before, and nobody saw which modules were unloaded meanwhile.
+  if (g_sessions != 0 && finalize_ns == 0) NoteUnload();
   EnableGraphLaunches(*g_cupti, g_subscriber);  // none may be missed while kernels are recorded
   BeginSession(*g_cupti, ++g_sessions);
   // The clock comes first: a kind keeps the timestamp callback that was registered when it was enabled.
@@ -211,9 +215,8 @@ void WakeUp() {
   g_woke_ns = now;
   if (g_sleep.from_ns != 0) {
     g_sleep.until_ns = now;
-    g_transition_ns += now - begin_ns + TakeFinalizeNs();
+    g_transition_ns += now - begin_ns + finalize_ns;
   } else {
-    TakeFinalizeNs();
     g_transition_ns = 0;
     g_cost_before_ns = CostNs();
   }

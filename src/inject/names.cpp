@@ -22,37 +22,52 @@ uint64_t Names::Hash(const char* text, size_t length) {
   return (hash ^ hash >> 32) * 0x9e3779b97f4a7c15;
 }
 
-uint32_t Names::Intern(const char* text, uint32_t session, Batch& out) {
+uint32_t Names::Identify(const char* text) {
   if (tables_ == nullptr) tables_ = static_cast<Tables*>(Pages(sizeof(Tables)));
   if (tables_ == nullptr || text == nullptr) {
     CountDrop(GPUSONDE_GPU_DROP_UNREADABLE);
     return GPUSONDE_GPU_OTHER_NAME;
   }
   Pointer& shortcut = tables_->pointers[PointerSlot(text, kPointers)];
-  if (shortcut.text != text) {
-    size_t length = 0;
-    bool cut = false;
-    if (!ReadText(text, tables_->scratch, sizeof tables_->scratch, length, cut)) {
-      CountDrop(GPUSONDE_GPU_DROP_UNREADABLE);
-      return GPUSONDE_GPU_OTHER_NAME;
-    }
-    const uint32_t id = Find(tables_->scratch, length, cut);
-    if (id == GPUSONDE_GPU_OTHER_NAME) {
-      CountDrop(GPUSONDE_GPU_DROP_NAMES);
-      return id;
-    }
-    shortcut = {text, id};
+  if (shortcut.text == text) return shortcut.id;
+  size_t length = 0;
+  bool cut = false;
+  if (!ReadText(text, tables_->scratch, sizeof tables_->scratch, length, cut)) {
+    CountDrop(GPUSONDE_GPU_DROP_UNREADABLE);
+    return GPUSONDE_GPU_OTHER_NAME;
   }
-  if (tables_->names[shortcut.id].sent != session) Send(shortcut.id, session, out);
-  return shortcut.id;
+  const uint32_t id = Find(tables_->scratch, length, cut, Hash(tables_->scratch, length));
+  if (id == GPUSONDE_GPU_OTHER_NAME)
+    CountDrop(GPUSONDE_GPU_DROP_NAMES);
+  else
+    shortcut = {text, id};
+  return id;
+}
+
+uint32_t Names::Intern(const char* text, uint32_t session, Batch& out) {
+  const uint32_t id = Identify(text);
+  SendOnce(id, session, out);
+  return id;
+}
+
+uint32_t Names::InternFrom(const Names& other, uint32_t id, uint32_t session, Batch& out) {
+  if (tables_ == nullptr) tables_ = static_cast<Tables*>(Pages(sizeof(Tables)));
+  if (tables_ == nullptr) {
+    CountDrop(GPUSONDE_GPU_DROP_UNREADABLE);
+    return GPUSONDE_GPU_OTHER_NAME;
+  }
+  const Name& name = other.tables_->names[id];
+  const uint32_t here = Find(other.tables_->arena + name.offset, name.length, name.cut != 0, name.hash);
+  if (here == GPUSONDE_GPU_OTHER_NAME) CountDrop(GPUSONDE_GPU_DROP_NAMES);
+  SendOnce(here, session, out);
+  return here;
 }
 
 void Names::ForgetPointers() {
   if (tables_ != nullptr) memset(tables_->pointers, 0, sizeof tables_->pointers);
 }
 
-uint32_t Names::Find(const char* text, size_t length, bool cut) {
-  const uint64_t hash = Hash(text, length);
+uint32_t Names::Find(const char* text, size_t length, bool cut, uint64_t hash) {
   for (size_t slot = hash % kSlots;; slot = (slot + 1) % kSlots) {
     uint32_t& id = tables_->slots[slot];
     if (id == 0) {
@@ -72,6 +87,10 @@ uint32_t Names::Find(const char* text, size_t length, bool cut) {
 void Names::Resend(uint32_t session, Batch& out) {
   for (uint32_t id = 1; id < count_; ++id)
     if (tables_->names[id].sent == session) Send(id, session, out);
+}
+
+void Names::SendOnce(uint32_t id, uint32_t session, Batch& out) {
+  if (id != GPUSONDE_GPU_OTHER_NAME && tables_->names[id].sent != session) Send(id, session, out);
 }
 
 void Names::Send(uint32_t id, uint32_t session, Batch& out) {

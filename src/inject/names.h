@@ -20,6 +20,12 @@ class Names {
   // GPUSONDE_GPU_OTHER_NAME, counted as a drop, when the table is full or the name can't be read.
   uint32_t Intern(const char* text, uint32_t session, Batch& out);
 
+  // The same, of a name that another table has identified.
+  uint32_t InternFrom(const Names& other, uint32_t id, uint32_t session, Batch& out);
+
+  // The id of the name at `text`, without sending it anywhere.
+  uint32_t Identify(const char* text);
+
   // Adds all names that were sent in this session to `out` again.
   void Resend(uint32_t session, Batch& out);
 
@@ -57,7 +63,8 @@ class Names {
     char scratch[GPUSONDE_GPU_NAME_BYTES];
   };
 
-  uint32_t Find(const char* text, size_t length, bool cut);
+  uint32_t Find(const char* text, size_t length, bool cut, uint64_t hash);
+  void SendOnce(uint32_t id, uint32_t session, Batch& out);
   void Send(uint32_t id, uint32_t session, Batch& out);
 
   Tables* tables_ = nullptr;  // allocated when first needed; untouched pages cost nothing

@@ -9,7 +9,9 @@
 //   copies=N sets=N   of 64 KiB
 //   graph=NODES,N     a graph of kernels, captured, launched N times
 //   replays=NODES,S   the same, launched again and again for S seconds
-//   modules=N         N times: load a module, run its kernel gamma, unload it
+//   modules=N         N times: load a module, run its only kernel (gamma0, gamma1), unload it
+//   swap=MS           load a module and run its kernel older; MS later unload it and load another
+//                     one, and run that one's kernel newer MS later
 //   load=K            loads the K-th kind of tests/inject/rival.cpp
 //   rival=K           subscribes it to CUPTI, and prints the result
 //   target=K          prints the library that its cuptiSubscribe is in
@@ -47,8 +49,6 @@ constexpr const char* kModule = R"(
 .visible .entry alpha() { ret; }
 // simgpu: duration_ns=5000
 .visible .entry beta() { ret; }
-// simgpu: duration_ns=1000
-.visible .entry gamma() { ret; }
 // simgpu: duration_ns=8000000
 .visible .entry delta() { ret; }
 )";
@@ -202,13 +202,30 @@ void Replays(long nodes, long seconds) {
   Call("cuCtxSynchronize");
 }
 
+// A module with one kernel of this name, which is launched.
+Handle LaunchOfNewModule(const std::string& name, std::chrono::milliseconds before) {
+  const std::string ptx =
+      ".version 8.0\n.target sm_70\n.address_size 64\n// simgpu: duration_ns=1000\n"
+      ".visible .entry " +
+      name + "() { ret; }\n";
+  Handle module = nullptr;
+  Call("cuModuleLoadData", &module, static_cast<const void*>(ptx.c_str()));
+  std::this_thread::sleep_for(before);
+  Launch(Load(&module, name.c_str()), g.stream);
+  Call("cuCtxSynchronize");
+  return module;
+}
+
 void Modules(long count) {
-  for (long i = 0; i < count; ++i) {
-    Handle module = nullptr;
-    Launch(Load(&module, "gamma"), g.stream);
-    Call("cuCtxSynchronize");
-    Call("cuModuleUnload", module);
-  }
+  for (long i = 0; i < count; ++i) Call("cuModuleUnload", LaunchOfNewModule("gamma" + std::to_string(i), {}));
+}
+
+void Swap(long pause_ms) {
+  const std::chrono::milliseconds pause(pause_ms);
+  const Handle old = LaunchOfNewModule("older", {});
+  std::this_thread::sleep_for(pause);
+  Call("cuModuleUnload", old);
+  LaunchOfNewModule("newer", pause);
 }
 
 void RuntimeCopies(long count) {
@@ -343,6 +360,7 @@ void Do(std::string_view word, long first, long second) {
   if (word == "graph") Graph(first, second);
   if (word == "replays") Replays(first, second);
   if (word == "modules") Modules(first);
+  if (word == "swap") Swap(first);
   if (word == "sync") Call("cuCtxSynchronize");
   if (word == "ranges") Ranges(first);
   if (word == "buffers") TakeBuffers();

@@ -146,6 +146,22 @@ TEST_F(Listeners, ThatReturnJoinAgain) {
   second->ExpectWhole("the one that came back");
 }
 
+// Nobody saw which modules were unloaded meanwhile, and CUPTI, which is not finalized in a program with
+// graphs, gives the functions that are loaded next the names of earlier ones.
+TEST_F(Listeners, ThatReturnReceiveTheNamesOfWhatWasLoadedMeanwhile) {
+  auto first = Create();
+  Client client({"graph=2,1", "wait=700", "swap=3000", "wait=300"}, kUngoverned,
+                [&](int32_t pid) { Attach(*first, pid); });
+  Listen(client, {first.get()}, 2000);
+  EXPECT_EQ(first->received.TotalOf(Total::Of::kKernel, "older").count, 1U);
+  first.reset();
+  std::this_thread::sleep_for(std::chrono::milliseconds(2200));
+  const auto second = Create(true);
+  Join(*second, client.pid());
+  Finish(client, {second.get()}, 3500);
+  EXPECT_EQ(second->received.TotalOf(Total::Of::kKernel, "newer").count, 1U);
+}
+
 // Detaching takes 0.1 s per probe: totals may be sent when the probe of the records is detached, theirs not
 // yet.
 TEST_F(Listeners, ThatStopReceiveNothingOfWhatIsReportedWhileTheyDetach) {
