@@ -37,13 +37,6 @@ int64_t CountBeyondBound(const TraceState& state) {
   return count;
 }
 
-IdleLine MakeIdleLine(const IdleTime& idle) {
-  return {.host_ns = idle.host_ns,
-          .back_to_back_ns = idle.back_to_back_ns,
-          .device_ns = idle.device_ns,
-          .unknown_ns = idle.unknown_ns};
-}
-
 std::vector<HostGapsLine::Gap> Since(int64_t first_ns, std::span<const Gap> gaps) {
   std::vector<HostGapsLine::Gap> since;
   for (const Gap& gap : gaps) since.push_back({gap.begin_ns - first_ns, gap.end_ns - first_ns});
@@ -253,6 +246,13 @@ CriticalPathLine MakeCriticalPathLine(const JobRank& rank, const CriticalPath& p
   for (const CriticalPath::Part& part : path.parts)
     line.parts.push_back({kKinds[static_cast<size_t>(part.kind)], part.name, part.count, part.total_ns});
   return line;
+}
+
+IdleLine MakeIdleLine(const IdleTime& idle) {
+  return {.host_ns = idle.host_ns,
+          .back_to_back_ns = idle.back_to_back_ns,
+          .device_ns = idle.device_ns,
+          .unknown_ns = idle.unknown_ns};
 }
 
 RankLine MakeRankLine(const JobRank& rank) {

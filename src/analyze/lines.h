@@ -29,6 +29,8 @@ void AddNotes(size_t trace, const importers::TraceInfo& info, const TraceState& 
 // apart.
 int64_t CountOutliers(const model::Sketch& durations);
 
+IdleLine MakeIdleLine(const IdleTime& idle);
+
 DurationLine MakeDurationLine(std::string name, const Durations& durations);
 
 // One line per name that has durations, largest total first, ties by the names' bytes.

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "base/saturated.h"
 
 // The result of an analysis, as docs/analyze-json.md describes it. Times are ns.
 namespace gpusonde::analyze {
@@ -68,6 +71,10 @@ struct IdleLine {
   int64_t back_to_back_ns = 0;
   int64_t device_ns = 0;
   int64_t unknown_ns = 0;
+
+  int64_t sum_ns() const {
+    return AddSaturated(AddSaturated(host_ns, back_to_back_ns), AddSaturated(device_ns, unknown_ns));
+  }
 };
 
 // Idle time because the host had launched nothing, by the length of the gaps (timeline/host_gaps.h).
@@ -217,6 +224,37 @@ struct SyncsLine {
   std::vector<Call> calls;          // at most 20, by descending total_ns
   std::vector<Thread> threads;      // at most 20, by descending total_ns
   std::optional<Sum> typical_step;  // the one with the median total, if the rank has steps
+};
+
+// What a rank's device did at the same time (timeline/concurrency.h).
+struct ConcurrencyLine {
+  using StreamNumber = std::optional<int64_t>;  // empty: all beyond the first 64
+  struct Stream {
+    StreamNumber stream;
+    int64_t events = 0;
+    int64_t busy_ns = 0;
+    IdleLine gaps;  // of each stream alone
+  };
+  struct Pair {
+    StreamNumber first;
+    StreamNumber second;
+    int64_t shared_ns = 0;  // in which both have work
+  };
+  struct Kinds {
+    std::string_view first;
+    std::string_view second;
+    int64_t shared_ns = 0;
+  };
+  int64_t rank = 0;
+  size_t trace = 0;
+  std::array<int64_t, 4> running_ns = {};  // with 1, 2, 3, and 4 or more events at the same time
+  double mean = 0;                         // while busy
+  std::vector<Kinds> kinds;                // that share time
+  std::vector<Stream> streams;             // at most 65, by descending busy_ns
+  std::vector<Pair> pairs;                 // of streams that share time, at most 100, by descending shared_ns
+
+  int64_t several_ns() const { return running_ns[1] + running_ns[2] + running_ns[3]; }
+  int64_t busy_ns() const { return running_ns[0] + several_ns(); }
 };
 
 // The kernels that take most time on a rank.
@@ -464,6 +502,7 @@ struct Report {
   std::vector<RankKernelsLine> rank_kernels;
   std::vector<StepsLine> steps;
   std::vector<SyncsLine> syncs;
+  std::vector<ConcurrencyLine> concurrency;
   std::vector<ClockLine> clocks;
   std::vector<OperatorLine> operators;           // with Options::operators
   std::vector<CriticalPathLine> critical_paths;  // with Options::critical_path

@@ -66,6 +66,8 @@ std::vector<SequencesLine> ListSequences(const Job& job);
 std::vector<StepsLine> SumSteps(const Job& job);
 // Of each rank whose process has calls that wait, in the order of ranks.
 std::vector<SyncsLine> SumSyncs(const Job& job);
+// Of each rank with GPU work, in the order of ranks.
+std::vector<ConcurrencyLine> ListConcurrency(const Job& job);
 // Of each rank with samples of its clock within its span, in the order of ranks; with the unusual windows of
 // all.
 std::vector<ClockLine> CompareClocks(const Job& job, std::span<const WindowLine> windows);

@@ -251,6 +251,28 @@ void Write(JsonWriter& json, const SyncsLine& line) {
   json.EndObject();
 }
 
+void Write(JsonWriter& json, const ConcurrencyLine& line) {
+  json.BeginObject().Field("rank", line.rank).Field("trace", static_cast<int64_t>(line.trace));
+  json.Column("running_ns", line.running_ns).Field("mean", line.mean).Key("kinds").BeginArray();
+  for (const ConcurrencyLine::Kinds& kinds : line.kinds) {
+    json.BeginObject().Field("first", kinds.first).Field("second", kinds.second);
+    json.Field("shared_ns", kinds.shared_ns).EndObject();
+  }
+  json.EndArray().Key("streams").BeginArray();
+  for (const ConcurrencyLine::Stream& stream : line.streams) {
+    json.BeginObject().Field("stream", stream.stream).Field("events", stream.events);
+    json.Field("busy_ns", stream.busy_ns);
+    Write(json, "gaps", stream.gaps);
+    json.EndObject();
+  }
+  json.EndArray().Key("pairs").BeginArray();
+  for (const ConcurrencyLine::Pair& pair : line.pairs) {
+    json.BeginObject().Field("first", pair.first).Field("second", pair.second);
+    json.Field("shared_ns", pair.shared_ns).EndObject();
+  }
+  json.EndArray().EndObject();
+}
+
 void Write(JsonWriter& json, const OperatorLine& line) {
   json.BeginObject().Field("kind", line.kind).Field("name", line.name).Field("calls", line.calls);
   json.Field("host_ns", line.host_ns).Field("launches", line.launches).Field("self_ns", line.self_ns);
@@ -360,6 +382,7 @@ std::string ToJson(const Report& report) {
   WriteLines(json, "rank_kernels", report.rank_kernels);
   WriteLines(json, "steps", report.steps);
   WriteLines(json, "syncs", report.syncs);
+  WriteLines(json, "concurrency", report.concurrency);
   WriteLines(json, "clocks", report.clocks);
   WriteLines(json, "operators", report.operators);
   WriteLines(json, "critical_paths", report.critical_paths);

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "analyze/name_table.h"
+#include "analyze/report/concurrency.h"
 #include "analyze/report/critical_paths.h"
 #include "analyze/report/quantities.h"
 #include "analyze/report/steps.h"
@@ -36,6 +37,8 @@ class SentenceWriter {
       for (const RankLine& rank : report_.ranks) Sentence(rank, overview);
     else
       AllRanks(overview);
+    if (std::optional<std::string> several = ConcurrencySentence(report_); several.has_value())
+      overview.push_back(*std::move(several));
     LargestKernel(overview);
     if (std::optional<std::string> steps = StepsSentence(report_); steps.has_value())
       overview.push_back(*std::move(steps));

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "analyze/report.h"
+#include "analyze/report/concurrency.h"
 #include "analyze/report/critical_paths.h"
 #include "analyze/report/operators.h"
 #include "analyze/report/quantities.h"
@@ -38,6 +39,7 @@ class TextWriter {
     Traces();
     Notes();
     Ranks();
+    Concurrency();
     Steps();
     CriticalPaths();
     Durations("Kernels", report_.kernels);
@@ -163,6 +165,33 @@ class TextWriter {
            Time(rank.queue_delay.p50_ns), rank.queue_max);
     }
     if (report_.ranks.size() > kLinesShown) Line("… and {} more", report_.ranks.size() - kLinesShown);
+  }
+
+  // Of the ranks that have most of it; of the first, its busiest streams and those that share most time.
+  void Concurrency() {
+    constexpr size_t kShown = 5;
+    const std::vector<const ConcurrencyLine*> ranks = RanksByConcurrency(report_);
+    if (ranks.empty()) return;
+    Line("\nGPU events at the same time, of busy time\n{:>5} {:>8} {:>12} {:>9} {:>9} {:>9} {:>9} {:>6}",
+         "rank", "streams", "busy", "1", "2", "3", "4 or more", "mean");
+    for (const ConcurrencyLine* const rank : std::span(ranks).first(std::min(ranks.size(), kShown)))
+      Line("{:>5} {:>8} {:>12} {:>9} {:>9} {:>9} {:>9} {:>6.2f}", rank->rank, rank->streams.size(),
+           Time(rank->busy_ns()), Percent(rank->running_ns[0], rank->busy_ns()),
+           Percent(rank->running_ns[1], rank->busy_ns()), Percent(rank->running_ns[2], rank->busy_ns()),
+           Percent(rank->running_ns[3], rank->busy_ns()), rank->mean);
+    if (ranks.size() > kShown) Line("… and {} more", ranks.size() - kShown);
+    const ConcurrencyLine& most = *ranks[0];
+    Line("\nStreams of rank {}\n{:>7} {:>9} {:>12} {:>12} {:>12} {:>12} {:>12} {:>12}", most.rank, "stream",
+         "events", "busy", "idle", "host", "back to back", "device", "unknown");
+    for (const auto& stream : std::span(most.streams).first(std::min(most.streams.size(), kShown)))
+      Line("{:>7} {:>9} {:>12} {:>12} {:>12} {:>12} {:>12} {:>12}", StreamText(stream.stream), stream.events,
+           Time(stream.busy_ns), Time(stream.gaps.sum_ns()), Time(stream.gaps.host_ns),
+           Time(stream.gaps.back_to_back_ns), Time(stream.gaps.device_ns), Time(stream.gaps.unknown_ns));
+    if (most.streams.size() > kShown) Line("… and {} more", most.streams.size() - kShown);
+    constexpr size_t kPairs = 3;
+    for (const auto& pair : std::span(most.pairs).first(std::min(most.pairs.size(), kPairs)))
+      Line("Streams {} and {} had work at the same time for {}, {} of busy time.", StreamText(pair.first),
+           StreamText(pair.second), Time(pair.shared_ns), Percent(pair.shared_ns, most.busy_ns()));
   }
 
   // Of each rank, and what its device does in typical ones.

@@ -146,6 +146,7 @@ std::string ToHtml(const Report& report) {
   WriteAdvice(html, report, shown);
   WriteRanks(html, report);
   WriteHeatMap(html, report);
+  WriteConcurrency(html, report);
   WriteSyncs(html, report);
   WriteSteps(html, report, shown);
   WriteCriticalPaths(html, report, shown);

@@ -37,6 +37,8 @@ void WriteCopyEffects(HtmlWriter& html, const Report& report, const model::Short
 void WriteJob(HtmlWriter& html, const Report& report);
 // Calls that wait for the GPU.
 void WriteSyncs(HtmlWriter& html, const Report& report);
+// What ran at the same time, and streams by themselves.
+void WriteConcurrency(HtmlWriter& html, const Report& report);
 // Graphs, communication, copies, sets, calls, metrics.
 void WriteOthers(HtmlWriter& html, const Report& report, const model::ShortNames& shown);
 

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyze/report/concurrency.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "analyze/report/quantities.h"
+
+namespace gpusonde::analyze {
+
+std::vector<const ConcurrencyLine*> RanksByConcurrency(const Report& report) {
+  std::vector<const ConcurrencyLine*> ranks;
+  for (const ConcurrencyLine& line : report.concurrency)
+    if (line.streams.size() > 1) ranks.push_back(&line);
+  std::ranges::stable_sort(ranks, std::greater<>(), &ConcurrencyLine::several_ns);
+  return ranks;
+}
+
+std::optional<std::string> ConcurrencySentence(const Report& report) {
+  const std::vector<const ConcurrencyLine*> ranks = RanksByConcurrency(report);
+  if (ranks.empty() || ranks[0]->several_ns() <= ranks[0]->busy_ns() / 100) return std::nullopt;
+  const ConcurrencyLine& most = *ranks[0];
+  std::string text = fmt::format(
+      "Rank {} had several GPU events at the same time for {} of its busy time, {:.2f} on average", most.rank,
+      Percent(most.several_ns(), most.busy_ns()), most.mean);
+  if (!most.pairs.empty())
+    text += fmt::format("; streams {} and {} most, {}", StreamText(most.pairs[0].first),
+                        StreamText(most.pairs[0].second), Time(most.pairs[0].shared_ns));
+  return text + ".";
+}
+
+std::string StreamText(ConcurrencyLine::StreamNumber stream) {
+  return stream.has_value() ? fmt::format("{}", *stream) : "(other)";
+}
+
+}  // namespace gpusonde::analyze

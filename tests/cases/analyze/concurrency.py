@@ -1,0 +1,180 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What ran at the same time, computed from its definition in docs/analyze.md, compared with a report's JSON.
+
+    concurrency.py TRACE REPORT.json     prints "N ranks agree: …" or the differences, and exits with 1
+    concurrency.py --made TRACE.json     writes a Kineto trace of 2 devices with 80 streams and 3
+
+TRACE is a Kineto trace (.json.gz or .json) or an Nsight Systems export (.sqlite). Each rank's time is cut at every
+begin and end of an event, and for each piece of it, the events are counted that run in it.
+"""
+
+import collections
+import gzip
+import itertools
+import json
+import random
+import re
+import sqlite3
+import sys
+
+from operators import CALLS, GPU
+from steps import nanoseconds
+
+MAX_STREAMS, MAX_PAIRS = 64, 100
+
+Work = collections.namedtuple("Work", "start end stream kind key")  # key: (process, correlation)
+
+
+def kind_of(category, name):
+    if "graph" in category:
+        return "graph"
+    if "mem" in category:
+        return "transfer"
+    return "communication" if re.search("nccl|rccl|cross_device_reduce|two_shot|one_shot|multimem", name, re.IGNORECASE) else "compute"
+
+
+# Both readers return GPU work {(process, device): [Work]} and the begins of calls {(process, correlation): [begin]}.
+
+
+def read_kineto(path):
+    with (gzip.open if path.endswith(".gz") else open)(path, "rt", encoding="utf-8", errors="replace") as file:
+        trace = json.load(file, parse_float=str)
+    gpu, calls = collections.defaultdict(list), collections.defaultdict(list)
+    for event in trace["traceEvents"] if isinstance(trace, dict) else trace:
+        if event.get("ph") != "X":
+            continue
+        category, arguments = event.get("cat", "").lower(), event.get("args", {})
+        begin = nanoseconds(event["ts"])
+        end = begin + nanoseconds(event.get("dur", 0))
+        if category in CALLS and "correlation" in arguments:
+            calls[0, arguments["correlation"]].append(begin)
+        elif category in GPU:
+            gpu[0, arguments["device"]].append(
+                Work(begin, end, arguments["stream"], kind_of(category, event["name"]), (0, arguments.get("correlation"))))
+    return gpu, calls
+
+
+def read_nsys(path):
+    database = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
+    strings = dict(database.execute("SELECT id, value FROM StringIds"))
+    gpu, calls = collections.defaultdict(list), collections.defaultdict(list)
+    for begin, thread, correlation in database.execute("SELECT start, globalTid, correlationId FROM CUPTI_ACTIVITY_KIND_RUNTIME"):
+        calls[thread >> 24, correlation].append(begin)
+    tables = {name for (name,) in database.execute("SELECT name FROM sqlite_master")}
+    for table, name in (("KERNEL", "demangledName"), ("MEMCPY", "NULL"), ("MEMSET", "NULL"), ("GRAPH_TRACE", "NULL")):
+        if f"CUPTI_ACTIVITY_KIND_{table}" not in tables:
+            continue
+        for begin, end, process, device, stream, correlation, text in database.execute(
+                f"SELECT start, end, globalPid, deviceId, streamId, correlationId, {name} FROM CUPTI_ACTIVITY_KIND_{table}"):
+            gpu[process >> 24, device].append(
+                Work(begin, end, stream, kind_of(table.lower(), strings.get(text, "")), (process >> 24, correlation)))
+    return gpu, calls
+
+
+def launch_of(work, calls):
+    of_id = sorted(calls.get(work.key, []))
+    before = [begin for begin in of_id if begin <= work.start]
+    found = before[-1] if before else of_id[0] if of_id else None
+    return None if found is None or abs(work.start - found) > 60_000_000_000 else found
+
+
+def pieces(work):
+    """(length, the events that run in it) between any two times at which something begins or ends."""
+    changes = sorted([(item.start, 1, number) for number, item in enumerate(work) if item.end > item.start] +
+                     [(item.end, 0, number) for number, item in enumerate(work) if item.end > item.start])
+    running, last = set(), None
+    for time, begins, number in changes:
+        if running and time > last:
+            yield time - last, [work[one] for one in running]
+        last = time
+        (running.add if begins else running.remove)(number)
+
+
+def gaps_of(work, calls):
+    causes, ended = dict.fromkeys(("host_ns", "back_to_back_ns", "device_ns", "unknown_ns"), 0), None
+    for item in work:
+        if ended is not None and item.start > ended:
+            call, gap = launch_of(item, calls), item.start - ended
+            cause = ("host_ns" if call is not None and call > ended else "back_to_back_ns" if gap < 30_000 else
+                     "unknown_ns" if call is None else "device_ns")
+            causes[cause] += gap
+        ended = max(item.end, item.end if ended is None else ended)
+    return causes
+
+
+def order(stream):
+    return (stream is None, stream or 0)
+
+
+def sum_up(work, calls):
+    work = sorted(work, key=lambda item: (item.start, item.end, item.stream))
+    own = list(dict.fromkeys(item.stream for item in work))  # by their first events
+    shown = {stream: stream if place < MAX_STREAMS else None for place, stream in enumerate(own)}
+    running, busy = [0, 0, 0, 0], collections.Counter()
+    pairs, kinds = collections.Counter(), collections.Counter()
+    for length, events in pieces(work):
+        running[min(len(events), 4) - 1] += length
+        streams = sorted({shown[item.stream] for item in events}, key=order)
+        for stream in streams:
+            busy[stream] += length
+        for pair in itertools.combinations(streams, 2):
+            pairs[pair] += length
+        for pair in itertools.combinations([kind for kind in ("compute", "communication", "transfer", "graph")
+                                            if any(item.kind == kind for item in events)], 2):
+            kinds[pair] += length
+    by_stream = collections.defaultdict(list)
+    for item in work:
+        by_stream[item.stream].append(item)
+    streams = {}
+    for stream in own:
+        line = streams.setdefault(shown[stream], {"stream": shown[stream], "events": 0, "busy_ns": busy[shown[stream]],
+                                                  "gaps": collections.Counter()})
+        line["events"] += len(by_stream[stream])
+        line["gaps"].update(gaps_of(by_stream[stream], calls))
+    for line in streams.values():
+        line["gaps"] = dict(line["gaps"])
+    return {"running_ns": running, "mean": sum(item.end - item.start for item in work) / max(1, sum(running)),
+            "kinds": [{"first": first, "second": second, "shared_ns": ns} for (first, second), ns in sorted(
+                kinds.items(), key=lambda one: -one[1])],
+            "streams": sorted(streams.values(), key=lambda line: (-line["busy_ns"], order(line["stream"]))),
+            "pairs": [{"first": first, "second": second, "shared_ns": ns} for (first, second), ns in sorted(
+                pairs.items(), key=lambda one: (-one[1], *map(order, one[0])))][:MAX_PAIRS]}
+
+
+def make(path):
+    """Overlaps of all kinds: within a stream, events within others, empty ones, equal times, more streams than are told apart."""
+    chance, events = random.Random(7), []
+    for number in range(6000):
+        device, begin = number % 2, chance.randrange(30_000)
+        category, name = chance.choice((("kernel", "gemm"), ("kernel", "ncclDevKernel_AllReduce"), ("gpu_memcpy", "Memcpy HtoD (Pinned -> Device)"),
+                                        ("gpu_memset", "Memset (Device)")))
+        events.append({"ph": "X", "cat": category, "name": name, "pid": device, "tid": 1, "ts": begin,
+                       "dur": chance.choice((0, 1, 3, 10, 100)),
+                       "args": {"device": device, "stream": chance.randrange(3 if device else 80), "correlation": number + 1}})
+        if chance.random() < 0.7:
+            events.append({"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 9, "tid": 9, "dur": 2,
+                           "ts": max(0, begin - chance.randrange(200)), "args": {"correlation": number + 1}})
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump({"traceEvents": events}, file)
+
+
+def main():
+    if sys.argv[1] == "--made":
+        make(sys.argv[2])
+        return 0
+    gpu, calls = (read_nsys if sys.argv[1].endswith(".sqlite") else read_kineto)(sys.argv[1])
+    expected = [sum_up(work, calls) for _, work in sorted(gpu.items())]
+    lines = json.load(open(sys.argv[2], encoding="utf-8"))["concurrency"]
+    for line in lines:
+        del line["rank"], line["trace"]
+    differences = [f"{key}: {one[key]} expected, {line.get(key)} reported" for one, line in zip(expected, lines, strict=True)
+                   for key in one if (abs(one[key] - line[key]) > 1e-9 if key == "mean" else one[key] != line[key])]
+    several = [sum(line["running_ns"][1:]) for line in lines]
+    print("\n".join(differences) or f"{len(lines)} ranks agree: several for {sum(several)} ns, "
+          f"{sum(len(line['streams']) for line in lines)} streams, {sum(len(line['pairs']) for line in lines)} pairs")
+    return 1 if differences else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
