@@ -280,6 +280,8 @@ RankLine MakeRankLine(const JobRank& rank) {
           .host_gaps = MakeHostGapsLine(result.host_gaps, result.extent.first_ns),
           .loader = MakeLoaderLine(result.loader, result.extent.first_ns),
           .full_queue = MakeFullQueueLine(result.full_queue, result.extent.first_ns),
+          .blocking_sets = {result.blocking_sets.count, result.blocking_sets.call_ns,
+                            result.blocking_sets.set_ns},
           .busy_windows_ns = result.busy_windows_ns,
           .launch_latency = MakeDurationLine({}, timeline.launch_latency()),
           .queue_delay = MakeDurationLine({}, timeline.queue_delay()),

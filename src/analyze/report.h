@@ -105,6 +105,13 @@ struct FullQueueLine {
   std::vector<HostGapsLine::Gap> longest;  // at most 3, longest first
 };
 
+// Sets that block the host (timeline/blocking_sets.h).
+struct BlockingSetsLine {
+  int64_t count = 0;
+  int64_t call_ns = 0;
+  int64_t set_ns = 0;
+};
+
 // A process on a device: what the device did over time.
 struct RankLine {
   int64_t rank = 0;  // in the job: from the trace, else the index in this list
@@ -131,6 +138,7 @@ struct RankLine {
   HostGapsLine host_gaps;
   LoaderLine loader;
   FullQueueLine full_queue;
+  BlockingSetsLine blocking_sets;
   std::vector<int64_t> busy_windows_ns;  // of each 128th of the span; empty if there were no events
   DurationLine launch_latency;
   DurationLine queue_delay;

@@ -16,7 +16,7 @@ constexpr std::optional<AdviceLine> (*kRules[])(const Report&) = {
     AdviseFullQueue,         AdviseHostStalls,           AdviseLaunchBound,
     AdviseLoaderBound,       AdvisePageableMemory,       AdviseSlowPeriods,
     AdviseSlowRank,          AdviseSmallKernels,         AdviseStraggler,
-    AdviseSynchronousCopies, AdviseTailEffect,
+    AdviseSynchronousCopies, AdviseSynchronousSets,      AdviseTailEffect,
 };
 
 }  // namespace

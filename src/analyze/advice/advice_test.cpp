@@ -273,6 +273,23 @@ TEST(Advice, SynchronousCopiesByTheCallsThatBlock) {
   EXPECT_EQ(RulesOf(Advise(report)), Rules());
 }
 
+TEST(Advice, SynchronousSetsWhereTheGpuWaitedMeanwhile) {
+  Report report = Busy();
+  report.ranks[1].idle.host_ns = 30 * kMs;
+  report.ranks[1].transfer_ns = 25 * kMs;
+  report.ranks[1].transfer_overlap_ns = 5 * kMs;
+  report.ranks[1].blocking_sets = {.count = 7, .call_ns = 80 * kMs, .set_ns = 20 * kMs};
+  const std::vector<AdviceLine> advice = Advise(report);
+  ASSERT_EQ(RulesOf(advice), Rules{"synchronous_sets"});
+  EXPECT_EQ(advice[0].rank, 1);
+  EXPECT_EQ(advice[0].gain_ns, 50 * kMs);
+  EXPECT_EQ(
+      advice[0].finding,
+      "7 sets of pinned or managed memory blocked the host for 80.000 ms; the GPU took 20.000 ms for them");
+  report.ranks[1].transfer_ns -= 1;
+  EXPECT_EQ(RulesOf(Advise(report)), Rules());
+}
+
 TEST(Advice, ExposedCommunicationWithoutWaitsForOthers) {
   Report report = Busy();
   report.ranks[0].comm_ns = 300 * kMs;

@@ -29,6 +29,7 @@ std::optional<AdviceLine> AdviseSlowRank(const Report& report);
 std::optional<AdviceLine> AdviseSmallKernels(const Report& report);
 std::optional<AdviceLine> AdviseStraggler(const Report& report);
 std::optional<AdviceLine> AdviseSynchronousCopies(const Report& report);
+std::optional<AdviceLine> AdviseSynchronousSets(const Report& report);
 std::optional<AdviceLine> AdviseTailEffect(const Report& report);
 
 // How much evidence of a kind an advice names.

@@ -33,6 +33,9 @@ inline constexpr double kBackToBack = 0.03;
 // Share in calls of copies that block the host, of the sum of all spans.
 inline constexpr double kSynchronousCopies = 0.05;
 
+// Share in calls of sets that block the host.
+inline constexpr double kSynchronousSets = 0.05;
+
 // Share in copies from or to pageable memory, of the sum of all spans.
 inline constexpr double kPageableCopies = 0.03;
 // Copies of pinned memory that there must be for a comparison of rates; as for the effects of copies.

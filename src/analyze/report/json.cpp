@@ -71,6 +71,11 @@ void Write(JsonWriter& json, const FullQueueLine& line) {
   json.EndObject();
 }
 
+void Write(JsonWriter& json, const BlockingSetsLine& line) {
+  json.Key("blocking_sets").BeginObject().Field("count", line.count).Field("call_ns", line.call_ns);
+  json.Field("set_ns", line.set_ns).EndObject();
+}
+
 void Write(JsonWriter& json, const DistributionLine& line) {
   json.BeginObject().Field("name", line.name).Key("bins").BeginArray();
   for (const DistributionLine::Bin& bin : line.bins) {
@@ -109,6 +114,7 @@ void Write(JsonWriter& json, const RankLine& line) {
   json.Column("busy_windows_ns", line.busy_windows_ns);
   Write(json, line.loader);
   Write(json, line.full_queue);
+  Write(json, line.blocking_sets);
   json.EndObject();
 }
 

@@ -147,6 +147,7 @@ class RankFollower {
       kernels_.Copy(event);
     else
       kernels_.Other(event);
+    if (event.work == importers::GpuWork::kMemset) result_.blocking_sets.Add(record);
     if (is_communication && result_.collectives.size() < kMaxCollectives)
       result_.collectives.push_back(CollectiveOf(traced));
   }

@@ -9,6 +9,7 @@
 #include "analyze/communication.h"
 #include "analyze/extent.h"
 #include "analyze/steps/step_times.h"
+#include "analyze/timeline/blocking_sets.h"
 #include "analyze/timeline/busy_windows.h"
 #include "analyze/timeline/full_queue.h"
 #include "analyze/timeline/host_gaps.h"
@@ -56,6 +57,7 @@ struct RankResult {
   HostGaps host_gaps;
   LoaderWaits loader;
   FullQueue full_queue;
+  BlockingSets blocking_sets;
   QueueLength queue;
   KernelResult kernels;
   // By their starts, the first kMaxCollectives.
@@ -76,6 +78,7 @@ struct RankResult {
     archive(host_gaps);
     archive(loader);
     archive(full_queue);
+    archive(blocking_sets);
     archive(queue);
     archive(kernels);
     archive(collectives);
