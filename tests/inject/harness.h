@@ -13,6 +13,7 @@
 #include <chrono>
 #include <cmath>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <map>
 #include <optional>
@@ -22,6 +23,7 @@
 #include <tuple>
 #include <vector>
 
+#include "base/testing/temp_folder.h"
 #include "sources/cupti/gpu_events.h"
 
 // The client (client.cpp), and the agent's end of its channel.
@@ -135,10 +137,29 @@ class Machine {
   std::string name_;
 };
 
+// The inject library of this test program's clients. Agents listen to all programs with a library of the same
+// content, so theirs is another, and tests of other programs can run meanwhile.
+class OwnLibrary {
+ public:
+  static const std::string& Path() {
+    static const OwnLibrary library;
+    return library.path_;
+  }
+
+ private:
+  OwnLibrary() : path_(folder_ / "libgpusonde-inject.so") {
+    std::filesystem::copy_file(GPUSONDE_INJECT_LIBRARY, path_);
+    std::ofstream(path_, std::ios::app) << ::getpid();
+  }
+  TempFolder folder_;
+  std::string path_;
+};
+
 // A client process (client.cpp) with the library injected and a simulated GPU.
 class Client {
  public:
-  // `variables`: "NAME=value" for its environment. `before_exec` is called before the client is executed.
+  // `variables`: "NAME=value" for its environment, where the first of a name counts. `before_exec` is called
+  // before the client is executed.
   Client(const std::vector<std::string>& steps, std::vector<std::string> variables,
          const std::function<void(int32_t pid)>& before_exec = {}) {
     std::vector<std::string> words = {GPUSONDE_INJECT_CLIENT};
@@ -147,7 +168,7 @@ class Client {
     arguments.reserve(words.size() + 1);
     for (std::string& word : words) arguments.push_back(word.data());
     arguments.push_back(nullptr);
-    variables.emplace_back("CUDA_INJECTION64_PATH=" GPUSONDE_INJECT_LIBRARY);
+    variables.push_back("CUDA_INJECTION64_PATH=" + OwnLibrary::Path());
     variables.emplace_back("LD_LIBRARY_PATH=" GPUSONDE_SIMGPU_FOLDER);
     variables.push_back("SIMGPU_MACHINE=" + Machine::Name());
     if (const char* options = ::getenv("TSAN_OPTIONS"); options != nullptr)
@@ -212,7 +233,7 @@ class Client {
   std::string printed_;
 };
 
-inline GpuEvents::Options SocketsOnly() { return {.library_path = GPUSONDE_INJECT_LIBRARY}; }
+inline GpuEvents::Options SocketsOnly() { return {.library_path = OwnLibrary::Path()}; }
 
 struct Outcome {
   Received received;

@@ -54,12 +54,12 @@ class Listeners : public ::testing::Test {
     Result<ebpf::StackTables> tables = ebpf::StackTables::Create();
     SKIP_WHERE_REFUSED(tables);
     tables_.emplace(std::move(*tables));
-    SKIP_WHERE_REFUSED(GpuEvents::Create({.library_path = GPUSONDE_INJECT_LIBRARY}, &*tables_));
+    SKIP_WHERE_REFUSED(GpuEvents::Create({.library_path = OwnLibrary::Path()}, &*tables_));
   }
 
   std::unique_ptr<Listener> Create(bool every_process = false) {
-    Result<GpuEvents> events = GpuEvents::Create(
-        {.library_path = GPUSONDE_INJECT_LIBRARY, .every_process = every_process}, &*tables_);
+    Result<GpuEvents> events =
+        GpuEvents::Create({.library_path = OwnLibrary::Path(), .every_process = every_process}, &*tables_);
     return std::make_unique<Listener>(std::move(*events), Received{});
   }
 
@@ -69,7 +69,7 @@ class Listeners : public ::testing::Test {
   }
 
   static void Join(Listener& listener, int32_t pid) {
-    EXPECT_TRUE(listener.events.Consider(pid, GPUSONDE_INJECT_LIBRARY).value_or(false));
+    EXPECT_TRUE(listener.events.Consider(pid, OwnLibrary::Path()).value_or(false));
     EXPECT_TRUE(listener.events.EnableLaunchStacks(pid).has_value());
   }
 
@@ -133,7 +133,7 @@ TEST_F(Listeners, ThatLeaveDoNotAffectOthers) {
 TEST_F(Listeners, ThatReturnJoinAgain) {
   const auto first = Create();
   auto second = Create(true);
-  EXPECT_TRUE(second->events.Consider(::getpid(), GPUSONDE_INJECT_LIBRARY).value_or(false));
+  EXPECT_TRUE(second->events.Consider(::getpid(), OwnLibrary::Path()).value_or(false));
   Client client({"rate=2000,5", "sync", "wait=300"}, kUngoverned, [&](int32_t pid) { Attach(*first, pid); });
   Listen(client, {first.get(), second.get()}, 1000);
   EXPECT_THAT(second->received.begins, SizeIs(1));

@@ -22,7 +22,7 @@ class Budgets : public ::testing::Test {
     Result<ebpf::StackTables> tables = ebpf::StackTables::Create();
     SKIP_WHERE_REFUSED(tables);
     Result<GpuEvents> events =
-        GpuEvents::Create({.library_path = GPUSONDE_INJECT_LIBRARY, .budget = budget}, &*tables);
+        GpuEvents::Create({.library_path = OwnLibrary::Path(), .budget = budget}, &*tables);
     SKIP_WHERE_REFUSED(events);
     listeners_.push_back(std::move(*events));
   }

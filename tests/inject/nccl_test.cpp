@@ -72,14 +72,14 @@ Job RunJob(const std::vector<std::string>& arguments, std::vector<std::string> v
   return job;
 }
 
-const std::string kPlugin = "NCCL_PROFILER_PLUGIN=" GPUSONDE_INJECT_LIBRARY;
+std::string Plugin() { return "NCCL_PROFILER_PLUGIN=" + OwnLibrary::Path(); }
 
 class NcclVersion : public ::testing::TestWithParam<int> {};
 
 TEST_P(NcclVersion, EachRankReportsEachOfItsCollectivesOnce) {
   const int version = GetParam();
   const Job job = RunJob({"--ranks", "3", "--steps", "25", "--work-us", "1000"},
-                         {kPlugin, "SIMGPU_NCCL_PROFILER=" + std::to_string(version)}, true);
+                         {Plugin(), "SIMGPU_NCCL_PROFILER=" + std::to_string(version)}, true);
   ASSERT_EQ(job.status, 0);
   ExpectNothingLost(job.drops);
   std::map<int32_t, std::vector<CollectiveOf>> by_rank;
@@ -123,7 +123,7 @@ TEST(NcclPlugin, ReportsACollectiveThatHangsBeforeItEnds) {
   // Rank 1 comes 2.5 s late to the second collective.
   const Job job =
       RunJob({"--ranks", "2", "--steps", "2", "--slow", "1", "--slow-us", "2500000", "--slow-after", "1"},
-             {kPlugin}, true);
+             {Plugin()}, true);
   ASSERT_EQ(job.status, 0);
   std::vector<CollectiveOf> second;
   std::ranges::copy_if(job.collectives, std::back_inserter(second),
@@ -141,7 +141,7 @@ std::string LogOf(int nccl, int plugin, int mask, bool through_gpusonde, bool li
   const std::string chained = fmt::format("{}/nccl_chained_v{}.so", GPUSONDE_TEST_PROGRAMS, plugin);
   std::vector<std::string> variables = {fmt::format("SIMGPU_NCCL_PROFILER={}", nccl),
                                         fmt::format("NCCL_CHAINED_MASK={}", mask), "NCCL_CHAINED_LOG=" + log};
-  variables.push_back(through_gpusonde ? kPlugin : "NCCL_PROFILER_PLUGIN=" + chained);
+  variables.push_back(through_gpusonde ? Plugin() : "NCCL_PROFILER_PLUGIN=" + chained);
   if (through_gpusonde) variables.push_back("GPUSONDE_NCCL_CHAIN=" + chained);
   const Job job = RunJob({"--ranks", "1", "--steps", "3", "--work-us", "1000"}, std::move(variables), listen);
   EXPECT_EQ(job.status, 0);
@@ -170,7 +170,7 @@ INSTANTIATE_TEST_SUITE_P(All, Chained,
 
 TEST(NcclPlugin, RunsWithoutAPluginThatCantBeOpened) {
   const Job job =
-      RunJob({"--ranks", "1", "--steps", "2"}, {kPlugin, "GPUSONDE_NCCL_CHAIN=/nonexistent.so"}, true);
+      RunJob({"--ranks", "1", "--steps", "2"}, {Plugin(), "GPUSONDE_NCCL_CHAIN=/nonexistent.so"}, true);
   EXPECT_EQ(job.status, 0);
   EXPECT_EQ(job.collectives.size(), 2U);
 }

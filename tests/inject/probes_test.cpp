@@ -19,7 +19,7 @@ using ::testing::SizeIs;
 
 class Probes : public ::testing::Test {
  protected:
-  void SetUp() override { MakeEvents({.library_path = GPUSONDE_INJECT_LIBRARY}); }
+  void SetUp() override { MakeEvents({.library_path = OwnLibrary::Path()}); }
 
   void MakeEvents(const GpuEvents::Options& options) {
     Result<ebpf::StackTables> tables = ebpf::StackTables::Create();
@@ -92,7 +92,7 @@ TEST_F(Probes, WakeARunningProgramAndLetItSleepAgain) {
       {"kernels=10", "sync", "holder", "wait=1000", "kernels=100", "sync", "wait=3500", "holder", "exit=5"},
       {});
   std::this_thread::sleep_for(std::chrono::milliseconds(200));
-  const Result<bool> ours = events_->Consider(client.pid(), GPUSONDE_INJECT_LIBRARY);
+  const Result<bool> ours = events_->Consider(client.pid(), OwnLibrary::Path());
   ASSERT_TRUE(ours.has_value()) << ours.error().message;
   EXPECT_TRUE(*ours);
   EXPECT_TRUE(events_->EnableLaunchStacks(client.pid()).has_value());
@@ -124,8 +124,8 @@ TEST_F(Probes, WakeOnceForTheFirstReportAfterTheGivenTime) {
 }
 
 TEST_F(Probes, OfEveryProcessNeedNoPid) {
-  MakeEvents({.library_path = GPUSONDE_INJECT_LIBRARY, .every_process = true});
-  const Result<bool> ours = events_->Consider(::getpid(), GPUSONDE_INJECT_LIBRARY);
+  MakeEvents({.library_path = OwnLibrary::Path(), .every_process = true});
+  const Result<bool> ours = events_->Consider(::getpid(), OwnLibrary::Path());
   ASSERT_TRUE(ours.has_value()) << ours.error().message;
   EXPECT_TRUE(*ours);
   Client first({"kernels=100", "sync", "wait=50"}, {});
@@ -140,7 +140,7 @@ TEST_F(Probes, OfEveryProcessNeedNoPid) {
 TEST_F(Probes, AreNotAttachedToAnotherLibrary) {
   const TempFolder folder;
   const std::string path = folder.path() + "/libgpusonde-inject.so";
-  std::filesystem::copy_file(GPUSONDE_INJECT_LIBRARY, path);
+  std::filesystem::copy_file(OwnLibrary::Path(), path);
   EXPECT_TRUE(*events_->Consider(::getpid(), path));
   events_->Forget(::getpid());
   std::ofstream(path, std::ios::app) << "x";

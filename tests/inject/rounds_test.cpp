@@ -10,6 +10,9 @@
 namespace gpusonde::agent {
 namespace {
 
+// Agents listen to programs with their own library only.
+constexpr const char* kAgentsLibrary = "CUDA_INJECTION64_PATH=" GPUSONDE_INJECT_LIBRARY;
+
 class Rounds : public ::testing::TestWithParam<bool> {
  protected:
   void SetUp() override {
@@ -22,8 +25,9 @@ class Rounds : public ::testing::TestWithParam<bool> {
 
   // A recorded program reports through its socket, others through probes.
   cupti::Client Start(const std::vector<std::string>& steps) {
-    if (every_process()) return {steps, {}};
-    const GpuChannel ear = collector_->MakeGpuChannel().value();
+    if (every_process()) return {steps, {kAgentsLibrary}};
+    GpuChannel ear = collector_->MakeGpuChannel().value();
+    ear.environment.emplace_back(kAgentsLibrary);
     return {steps, ear.environment, [&](int32_t pid) {
               EXPECT_TRUE(collector_->Follow(pid).has_value());
               EXPECT_TRUE(collector_->AttachGpuProgram(pid).has_value());
