@@ -4,16 +4,16 @@
 
     tests/python_suite.py FOLDER|FILE…
 
-Each file is a separate process, as many at a time as there are CPUs. Constants at the top of a file say how it runs:
+Each file is a separate process, as many at a time as the CPUs suffice for. Constants at the top of a file say how it runs:
 
     ALONE = "WHY"        after the others, and nothing runs meanwhile: it measures time, or takes the CPUs from others
     OWN_MACHINE = "WHY"  beside others, on a machine of its own (tests/own_machine.py): what programs of other tests do
                          would be observed. Where no namespaces can be made, it runs alone instead
-    WAITS = "FOR WHAT"   beside others, two of them in place of one: of their time they use a CPU for less than half
+    CPUS = 0.25          it uses a CPU for about so much of its time, which is printed; 1 by default
     TAKES_S = SECONDS    it starts before those that take less; worth saying from a minute on
 
-Prints a line per test, for each skip `skipped NAME: REASON`, and the files that took longest; closes with `N passed, N failed,
-N skipped`.
+Prints a line per test, for each skip `skipped NAME: REASON`, the CPU time of each file, and the files that took longest; closes
+with `N passed, N failed, N skipped`.
 """
 
 import concurrent.futures
@@ -22,6 +22,7 @@ import importlib.util
 import os
 import pathlib
 import re
+import resource
 import subprocess
 import sys
 import time
@@ -31,6 +32,7 @@ import own_machine
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TAKES_S = re.compile(r"^TAKES_S = (\d+)$", re.MULTILINE)
+CPUS = re.compile(r"^CPUS = ([\d.]+)\b", re.MULTILINE)
 SLOWEST = 12  # files whose time is printed
 CLOSING = re.compile(r"(\d+) passed, (\d+) failed, (\d+) skipped\n\Z")
 
@@ -66,6 +68,8 @@ def run_here(path):
     failed = len(result.failures) + len(result.errors) + len(result.unexpectedSuccesses)
     for test, reason in result.skipped:
         print(f"skipped {test.id()}: {reason}")
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    print(f"CPU time {sum(one.ru_utime + one.ru_stime for one in used):.1f} s")
     print(f"{result.passed} passed, {failed} failed, {len(result.skipped)} skipped")
     return 1 if failed else 0
 
@@ -77,20 +81,15 @@ class File:
     path: pathlib.Path
     alone: bool
     own_machine: bool
-    waits: bool
+    cpus: float
     takes_s: int
-
-    @property
-    def halves(self):
-        """The CPUs that it occupies, in halves."""
-        return 1 if self.waits else 2
 
     @staticmethod
     def read(path):
         text = path.read_text(encoding="utf-8")
-        takes = TAKES_S.search(text)
-        return File(path, *(re.search(rf'^{name} = "', text, re.MULTILINE) is not None for name in ("ALONE", "OWN_MACHINE", "WAITS")),
-                    int(takes[1]) if takes else 0)
+        takes, cpus = TAKES_S.search(text), CPUS.search(text)
+        return File(path, *(re.search(rf'^{name} = "', text, re.MULTILINE) is not None for name in ("ALONE", "OWN_MACHINE")),
+                    float(cpus[1]) if cpus else 1, int(takes[1]) if takes else 0)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -132,16 +131,16 @@ def schedule(files, machines_allowed):
 
 def run_beside(files, cpus, run):
     """What run(file) returns for each. A file starts once its part of the CPUs is free; later ones that need less don't wait."""
-    free, waiting, running, outcomes = 2 * cpus, list(files), {}, []
-    with concurrent.futures.ThreadPoolExecutor(free) as pool:
+    free, waiting, running, outcomes = cpus, list(files), {}, []
+    with concurrent.futures.ThreadPoolExecutor(len(files) or 1) as pool:
         while waiting or running:
             for file in list(waiting):
-                if file.halves <= free:
-                    free -= file.halves
+                if file.cpus <= free:
+                    free -= file.cpus
                     waiting.remove(file)
                     running[pool.submit(run, file)] = file
             for ended in concurrent.futures.wait(running, return_when=concurrent.futures.FIRST_COMPLETED).done:
-                free += running.pop(ended).halves
+                free += running.pop(ended).cpus
                 outcomes.append(ended.result())
     return outcomes
 

@@ -43,28 +43,29 @@ class Schedule(unittest.TestCase):
         beside, alone = python_suite.schedule(self.files(), machines_allowed=False)
         self.assertEqual((names(beside), names(alone)), (["d", "a"], ["e", "c", "b"]))
 
-    def test_files_that_wait_take_half_the_place_of_others(self):
-        hungry, waiting = self.file("a", ""), self.file("b", 'WAITS = "for a reply"\n')
-        at_once = {hungry: threading.Barrier(2), waiting: threading.Barrier(4)}
-        running, halves, lock = [], [], threading.Lock()
+    def test_as_many_files_run_at_once_as_the_cpus_suffice_for(self):
+        hungry, waiting = self.file("a", ""), self.file("b", "CPUS = 0.25  # it waits for a reply\n")
+        at_once = {hungry: threading.Barrier(2), waiting: threading.Barrier(8)}
+        running, cpus, lock = [], [], threading.Lock()
 
         def run(file):
             with lock:
                 running.append(file)
-                halves.append(sum(one.halves for one in running))
+                cpus.append(sum(one.cpus for one in running))
             at_once[file].wait(60)  # fails unless as many run at once
             with lock:
                 running.remove(file)
             return file
 
-        ran = python_suite.run_beside([hungry] * 2 + [waiting] * 8, 2, run)
-        self.assertEqual((ran.count(hungry), ran.count(waiting)), (2, 8))
-        self.assertLessEqual(max(halves), 4)
+        ran = python_suite.run_beside([hungry] * 2 + [waiting] * 16, 2, run)
+        self.assertEqual((ran.count(hungry), ran.count(waiting)), (2, 16))
+        self.assertLessEqual(max(cpus), 2)
 
     def test_no_file_of_the_tree_says_what_excludes_another(self):
         for path in (ROOT / "tests/e2e").glob("*_test.py"):
             file = python_suite.File.read(path)
-            self.assertFalse(file.alone and (file.own_machine or file.waits), path.name)
+            self.assertFalse(file.alone and (file.own_machine or file.cpus != 1), path.name)
+            self.assertIn(file.cpus, (0.25, 0.5, 1), path.name)
 
 
 class OwnMachine(unittest.TestCase):

@@ -14,6 +14,7 @@ import program
 sys.path.insert(0, str(program.ROOT / "tests/programs"))
 import craft_recording  # noqa: E402
 
+CPUS = 0.5
 # DuckDB 1.4 corrupts its memory or aborts with about one in nine; which ones depends on the file's content.
 SEEDS = range(16)
 FORMATS = ("folded", "chrome", "perfetto", "parquet")

@@ -13,7 +13,7 @@ import unittest
 import program
 from program import BUILD, ROOT
 
-TAKES_S = 120
+TAKES_S = 80
 
 
 def run(*command, **options):

@@ -15,7 +15,7 @@ import urllib.request
 import program
 
 OWN_MACHINE = "up listens to every GPU program of the machine"
-WAITS = "for containers"
+CPUS = 0.25  # it waits for containers
 SPECIFICATION = program.ROOT / "deploy/cdi/gpusonde.json"
 DEVICE = "gpusonde/profiler=cuda"
 VARIABLE = "CUDA_INJECTION64_PATH"

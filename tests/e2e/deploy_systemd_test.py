@@ -18,6 +18,7 @@ import urllib.request
 import program
 
 OWN_MACHINE = "up listens to every GPU program of the machine"
+CPUS = 0.5
 UNITS = program.ROOT / "deploy/systemd"
 PROFILERS = ("gpusonde-up", "gpusonde-agent")
 MOST_EXPOSED = {"gpusonde-up": 3.6, "gpusonde-agent": 3.6, "gpusonde-serve": 1.1}

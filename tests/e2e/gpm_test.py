@@ -13,7 +13,7 @@ import urllib.request
 
 import program
 
-WAITS = "for readings, once a second"
+CPUS = 0.25  # it waits for readings, once a second
 SIMGPU = program.BUILD / "bin/simgpu"
 LABELS = re.compile(r'(\w+)="([^"]*)"')
 

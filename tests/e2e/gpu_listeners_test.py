@@ -11,7 +11,7 @@ import unittest
 import program
 
 OWN_MACHINE = "up listens to every GPU program of the machine"
-WAITS = "for programs with GPU work"
+CPUS = 0.5  # it waits for programs with GPU work
 TAKES_S = 90
 LAUNCHES = program.ROOT / "tests/programs/gpu_launches.py"
 SIMGPU = program.BUILD / "bin/simgpu"

@@ -17,6 +17,7 @@ SUITE = ROOT / "tools/gpu-suite"
 sys.path.insert(0, str(ROOT / "examples/train"))
 import replay  # noqa: E402
 
+CPUS = 0.5
 TAKES_S = 80
 MACHINE = f"simgpu-suite-{os.getpid()}"
 

@@ -11,7 +11,7 @@ import unittest
 
 import program
 
-WAITS = "for readings"
+CPUS = 0.25  # it waits for readings
 SIMGPU = program.BUILD / "bin/simgpu"
 
 

@@ -15,6 +15,8 @@ import urllib.request
 import program
 from program import ROOT
 
+CPUS = 0.5
+TAKES_S = 40
 MACHINE = f"simgpu-package-{os.getpid()}"
 WHERE_IT_IS = "/a package"  # in the empty root
 

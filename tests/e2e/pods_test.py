@@ -15,7 +15,7 @@ import urllib.request
 import program
 
 OWN_MACHINE = "other tests' GPU programs would hold the simulated device, too"
-WAITS = "for what kubelet is asked every few seconds"
+CPUS = 0.25  # it waits for what kubelet is asked every few seconds
 TAKES_S = 90
 DOUBLE = pathlib.Path(__file__).resolve().parent / "kubelet"
 SIMGPU = program.BUILD / "bin/simgpu"

@@ -17,7 +17,8 @@ import urllib.request
 import program
 
 OWN_MACHINE = "up listens to every GPU program of the machine"
-WAITS = "for programs with GPU work, and scrapes"
+CPUS = 0.25  # it waits for programs with GPU work, and scrapes
+TAKES_S = 50
 SIMGPU = program.BUILD / "bin/simgpu"
 LIBRARY = program.BUILD / "lib/libgpusonde-inject.so"
 DASHBOARD = program.ROOT / "deploy/grafana/gpusonde.json"

@@ -20,7 +20,8 @@ import urllib.request
 import program
 
 OWN_MACHINE = "agents listen to every GPU program of the machine"
-WAITS = "for agents' retries"
+CPUS = 0.25  # it waits for agents' retries
+TAKES_S = 50
 
 
 class Authority:

@@ -18,7 +18,7 @@ import urllib.request
 import program
 
 OWN_MACHINE = "agents listen to every GPU program of the machine"
-WAITS = "for frames of agents"
+CPUS = 0.25  # it waits for frames of agents
 TAKES_S = 90
 SIMGPU = program.BUILD / "bin/simgpu"
 LIBRARY = program.BUILD / "lib/libgpusonde-inject.so"

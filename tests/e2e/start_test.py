@@ -11,6 +11,7 @@ import unittest
 import program
 from program import GPUSONDE
 
+CPUS = 0.5
 STEP_MS = int(os.environ.get("GPUSONDE_SIGNAL_STEP_MS", "50"))  # 5 was tried by hand
 LAST_MS = 500
 

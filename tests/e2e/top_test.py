@@ -17,6 +17,7 @@ import urllib.request
 import program
 
 OWN_MACHINE = "up listens to every GPU program of the machine"
+CPUS = 0.5
 SIMGPU = program.BUILD / "bin/simgpu"
 LIBRARY = program.BUILD / "lib/libgpusonde-inject.so"
 ENTER, LEAVE = b"\x1b[?1049h\x1b[?25l", b"\x1b[?25h\x1b[?1049l"

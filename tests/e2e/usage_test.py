@@ -10,6 +10,7 @@ import unittest
 import program
 
 OWN_MACHINE = "other tests' GPU programs would hold the simulated device, too"
+CPUS = 0.5
 CGROUPS = pathlib.Path("/sys/fs/cgroup/cpu/gpusonde-usage-test")  # as with kubelet's --cgroup-root
 POD = "kubepods/burstable/pod0f8ac1f2-5d3b-4c1e-9f5a-1b2c3d4e5f60"
 WORKER, OTHER = "a" * 64, "b" * 64

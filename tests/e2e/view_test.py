@@ -11,6 +11,7 @@ import urllib.request
 
 import program
 
+CPUS = 0.5
 SHAPES = program.ROOT / "tests/programs/py_shapes.py"
 
 
