@@ -18,7 +18,6 @@ import urllib.request
 import program
 
 OWN_MACHINE = "up listens to every GPU program of the machine"
-WAITS = "for what is sent every second or two"
 TAKES_S = 60
 SIMGPU = program.BUILD / "bin/simgpu"
 PATIENCE = 120  # s; the first round compiles the unwind tables of all running programs
@@ -193,7 +192,7 @@ class Otlp(program.TestCase):
         return found
 
     def burn(self, seconds):
-        burner = subprocess.Popen([program.HOTPATHS, "--seconds", str(seconds)], stdout=subprocess.DEVNULL)
+        burner = subprocess.Popen([program.HOTPATHS, "--threads", "1", "--seconds", str(seconds)], stdout=subprocess.DEVNULL)
         self.addCleanup(burner.wait)
         self.addCleanup(burner.kill)
 

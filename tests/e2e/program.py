@@ -295,7 +295,7 @@ class UpTestCase(TestCase):
         self.fail(f"no more than {more_than} samples, or not of {agents} agents, after 120 s: {overview}")
 
     def burn(self, seconds=30):
-        burner = subprocess.Popen([HOTPATHS, "--seconds", str(seconds)], stdout=subprocess.DEVNULL)
+        burner = subprocess.Popen([HOTPATHS, "--threads", "1", "--seconds", str(seconds)], stdout=subprocess.DEVNULL)
         self.addCleanup(burner.wait)
         self.addCleanup(burner.kill)
         return burner
