@@ -9,6 +9,7 @@ import unittest
 import program
 
 SHAPES = program.ROOT / "tests/programs/py_shapes.py"
+SHAPES_OPTIONS = ("--hz", "499")
 VERSIONS = ("3.9", "3.10", "3.11", "3.12", "3.13")
 
 
@@ -35,5 +36,5 @@ class TestCase(program.TestCase):
             raise unittest.SkipTest("this machine has no CPython from 3.9 to 3.13")
 
     def record_shapes(self, interpreter, seconds):
-        done = self.record(interpreter, SHAPES, seconds, options=("--hz", "499"))
+        done = self.record(interpreter, SHAPES, seconds, options=SHAPES_OPTIONS)
         self.assertEqual(done.returncode, 0, done.stderr)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The program under test, for the end-to-end tests in this folder."""
 
+import concurrent.futures
 import contextlib
 import errno
 import functools
@@ -189,6 +190,17 @@ class SharedRecordings(TestCase):
         cls.shared = pathlib.Path(tempfile.mkdtemp(prefix="gpusonde-e2e-"))
         cls.addClassCleanup(shutil.rmtree, cls.shared, ignore_errors=True)
         cls.stolen = {}  # by name
+
+    @classmethod
+    def record_ahead(cls, commands, *options):
+        """Makes the recordings of these names, of {name: command}, as many at a time as there are CPUs, for commands that use one.
+        One that fails is left to recorded()."""
+        before = cpu_ticks()
+        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+            made = {name: pool.submit(run, "record", "-o", cls.shared / f"{name}.sonde", *options, "--", *command)
+                    for name, command in commands.items()}
+        stolen = stolen_since(before)
+        cls.stolen |= {name: stolen for name, done in made.items() if done.result().returncode == 0}
 
     @contextlib.contextmanager
     def recorded(self, name, make):

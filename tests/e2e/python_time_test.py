@@ -14,6 +14,12 @@ NAMED = "(SELECT list(location) FROM locations l JOIN functions f ON f.function 
 
 
 class Shares(SharedRecordings, cpython.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        # Shares are of CPU time, and one thread at a time is busy.
+        cls.record_ahead({version: (path, cpython.SHAPES, SECONDS) for version, path in cls.interpreters}, *cpython.SHAPES_OPTIONS)
+
     def recorded_shapes(self, version, path):
         return self.recorded(version, lambda: self.record_shapes(path, SECONDS))
 
