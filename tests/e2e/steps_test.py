@@ -25,14 +25,14 @@ KINDS = (("training", 200, "sync context"), ("named", 150, "range train_step"), 
 
 class Steps(program.TestCase):
     def test_are_as_many_as_the_program_made(self):
-        looked = []
-        # While one program is recorded, the recording before is looked at, in CPU time that nothing else uses.
+        # They use half a CPU each. While some are recorded, the recordings before are looked at, in CPU time that nothing else uses.
         idle = (0, os.SCHED_IDLE, os.sched_param(0))
-        with concurrent.futures.ThreadPoolExecutor(1, initializer=os.sched_setscheduler, initargs=idle) as pool:
-            for kind, steps, anchor in KINDS:
-                with self.subTest(kind=kind):
-                    looked.append((kind, pool.submit(self.check_steps, self.record_steps(kind, steps), steps, anchor)))
-        for kind, check in looked:
+        with (concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as recorders,
+              concurrent.futures.ThreadPoolExecutor(1, initializer=os.sched_setscheduler, initargs=idle) as lookers):
+            made = [recorders.submit(self.record_steps, kind, steps) for kind, steps, _ in KINDS]
+            looked = [lookers.submit(lambda made, *of: self.check_steps(made.result(), *of), recording, steps, anchor)
+                      for recording, (_, steps, anchor) in zip(made, KINDS, strict=True)]
+        for (kind, _, _), check in zip(KINDS, looked, strict=True):
             with self.subTest(kind=kind):
                 check.result()
 
