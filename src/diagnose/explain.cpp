@@ -121,9 +121,8 @@ std::string NextStep(const Situation& situation) {
     case State::kLoader:
       return " The flame graph of its CPU time, compared with a time before, shows what has grown.";
     case State::kGpuQueue:
-      return " The GPU did not run work that was queued: look for other programs on it (gpusonde top), and "
-             "for errors of "
-             "its driver (dmesg).";
+      return " The GPU did not run what was queued: look for other programs on it (gpusonde top), and for "
+             "errors of its driver (dmesg).";
     case State::kGpuRun:
     case State::kGpuCopy:
       return GrownOnGpu(situation, largest).empty()
