@@ -36,8 +36,9 @@ constexpr uint64_t kMinCallsInSilence = 16;
 // How long our thread waits for a slow reader of the socket before it drops batches.
 constexpr uint64_t kSendTimeoutNs = kSecondNs;
 // How long the recorder of a program that has lost its socket is expected to attach to the probes instead: it
-// attaches to a new process within 0.3 s.
-constexpr uint64_t kExpectedNs = kSecondNs;
+// attaches to a new process within 0.3 s, but later where many start on a busy machine. Within a second it
+// missed three of eight ranks there. Until then records are kept; the program does not wait.
+constexpr uint64_t kExpectedNs = 3 * kSecondNs;
 // How long cuInit waits for a listener to prepare the unwind tables of the program. Most take 10 to 40 ms.
 constexpr uint64_t kReadyTimeoutNs = kSecondNs / 2;
 constexpr uint64_t kReadyPollNs = 1'000'000;
@@ -244,7 +245,8 @@ bool RecordsStopped(uint64_t now) {
 // recorded completely.
 bool Governed() { return !SocketOpen() && !SocketLost(); }
 
-bool Wanted() { return HasListeners() || (SocketLost() && NowNs() < g_expected_until_ns); }
+bool AwaitsRecorder() { return SocketLost() && NowNs() < g_expected_until_ns && !HasListeners(); }
+bool Wanted() { return HasListeners() || AwaitsRecorder(); }
 
 // What the window that ends now and the budget make of the next.
 uint64_t SleepAfterWindow(uint64_t now, uint64_t measured_ns, const StepMarks::Window& marks) {
@@ -287,10 +289,11 @@ void Govern(uint64_t now) {
 
 void Poll() {
   RedirectRivals(*g_cupti, YieldTo);
+  RegisterAtExit(2);
+  if (AwaitsRecorder()) return;  // the records stay in their buffers, unless these are many
   g_cupti->flush_all(0);
   HostBatch().Flush();
   DrainBuffers(true);
-  RegisterAtExit(2);
   const uint64_t now = NowNs();
   if (now >= g_second_ends_ns) {
     g_second_ends_ns = now + kSecondNs;
