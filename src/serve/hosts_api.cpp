@@ -59,6 +59,7 @@ class HostPages {
         data_(server::ReadingFrom(store)),
         api_(server::ApiHandler(*data_, {.mode = "serve",
                                          .live = true,
+                                         .silent = [host = host_] { return host->IsSilent(EpochNow()); },
                                          .title = host_->name(),
                                          .notices = [host = host_] { return NoticesOf(*host); },
                                          .metrics = {}})) {}

@@ -62,6 +62,9 @@ std::unique_ptr<ApiData> ReadingFrom(store::Store& store);
 struct ApiFacts {
   std::string mode;   // "up" or "view"
   bool live = false;  // data still arrives at the store
+  // Whether none has arrived for so long that none may come any more. Called from any thread; where it
+  // changes, so do the notices.
+  std::function<bool()> silent = [] { return false; };
   std::string title;
   // Current notices for the user about incomplete data. Called from any thread.
   std::function<std::vector<std::string>()> notices = [] { return std::vector<std::string>(); };

@@ -127,7 +127,8 @@ void WriteParts(JsonWriter& json, std::string_view key,
 std::string OverviewJson(const store::Overview& overview, const ApiFacts& facts) {
   JsonWriter json;
   json.BeginObject();
-  json.Field("version", kVersion).Field("mode", facts.mode).Field("live", facts.live);
+  json.Field("version", kVersion).Field("mode", facts.mode);
+  json.Field("live", facts.live).Field("silent", facts.silent());
   json.Field("title", facts.title).Field("simulated", overview.simulated);
   json.Field("from_us", overview.from_ns.transform(StartMicros));
   json.Field("to_us", overview.to_ns.transform(EndMicros));

@@ -76,6 +76,7 @@ TEST_F(ApiTest, OverviewListsTheData) {
   EXPECT_EQ(overview["version"], kVersion);
   EXPECT_EQ(overview["mode"], "view");
   EXPECT_EQ(overview["live"], false);
+  EXPECT_EQ(overview["silent"], false);
   EXPECT_EQ(overview["title"], "run.sonde");
   EXPECT_EQ(overview["simulated"], false);
   EXPECT_EQ(overview["from_us"], 1763687000000000) << "rounded outwards";

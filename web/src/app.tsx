@@ -201,7 +201,7 @@ function HostPages({ host, onHost, theme, account, onEnded }: HostPagesProps) {
   const body = () => {
     if (!available) return <NothingRecorded overview={seen} />;
     if (view.page === "incidents") {
-      if (incidents.data) return <IncidentsPage found={incidents.data} nav={nav} />;
+      if (incidents.data) return <IncidentsPage found={incidents.data} overview={seen} nav={nav} />;
       return incidents.error ? <Failed error={incidents.error} onRetry={retry} /> : <Loading what="incidents" />;
     }
     if (view.page === "usage") {

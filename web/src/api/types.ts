@@ -29,6 +29,8 @@ export interface Overview {
   version: string;
   mode: "up" | "view" | "serve";
   live: boolean;
+  // Live, but nothing has arrived for longer than an agent ever pauses.
+  silent: boolean;
   title: string;
   simulated: boolean;
   from_us: number | null;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Account, Incident, Incidents, IncidentStrip, Warning } from "../api/types";
+import type { Account, Incident, Incidents, IncidentStrip, Overview, Warning } from "../api/types";
 import { formatClock, formatCount, formatDuration, formatRange, formatShare, threeDigits } from "../format";
 import { DEFAULT_VIEW } from "../state/view";
 import type { Navigation } from "../state/use-view";
 import { Message } from "./states";
 
 // Incidents (when steps were slow, and why), newest first.
-export function IncidentsPage({ found, nav }: { found: Incidents; nav: Navigation }) {
+export function IncidentsPage({ found, overview, nav }: { found: Incidents; overview: Overview; nav: Navigation }) {
   if (found.incidents.length === 0) {
     return (
       <>
@@ -23,7 +23,7 @@ export function IncidentsPage({ found, nav }: { found: Incidents; nav: Navigatio
     <div class="incidents">
       <Warnings warnings={found.warnings} />
       {found.incidents.map((incident) => (
-        <IncidentCard key={incident.id} incident={incident} nav={nav} />
+        <IncidentCard key={incident.id} incident={incident} overview={overview} nav={nav} />
       ))}
       {found.omitted > 0 && <p class="dim">{formatCount(found.omitted)} older ones are not shown. Select less time to see them.</p>}
     </div>
@@ -75,15 +75,23 @@ function NoIncidents({ steps }: { steps: number }) {
   );
 }
 
-function IncidentCard({ incident, nav }: { incident: Incident; nav: Navigation }) {
+// Whether it is over, as far as the data tell.
+function stateOf({ to_us: to }: Incident, overview: Overview): string {
+  if (to !== null) return "Ended";
+  if (!overview.live) return "Until the end of the recording";
+  return overview.silent ? "Until its data ended" : "Ongoing";
+}
+
+function IncidentCard({ incident, overview, nav }: { incident: Incident; overview: Overview; nav: Navigation }) {
   const to = incident.to_us ?? incident.shown_to_us ?? incident.from_us + 1;
+  const state = stateOf(incident, overview);
   // Of all programs, as another one often caused the slow-down.
   const flame = () => nav.step({ ...DEFAULT_VIEW, brush: { from: incident.from_us, to } });
   const others = incident.causes.filter(({ signal }) => signal !== incident.cause && signal !== "");
   return (
     <article class="incident" aria-label={incident.sentence}>
       <header>
-        <span class={incident.to_us === null ? "alarm" : "dim"}>{incident.to_us === null ? "Ongoing" : "Ended"}</span>
+        <span class={state === "Ongoing" ? "alarm" : "dim"}>{state}</span>
         <span class="figure">{formatRange(incident.from_us, to)}</span>
         <span>
           {incident.name} <span class="dim">{incident.pid}</span>

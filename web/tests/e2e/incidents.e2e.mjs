@@ -27,6 +27,31 @@ export const tests = [
     },
   },
   {
+    name: "an incident that was not seen to end is ongoing only while data come",
+    scenario: "gpu",
+    query: "?page=incidents",
+    async run(page) {
+      let facts;
+      const change = (path, edit) =>
+        page.raw.route(`**/api/v1/${path}*`, async (route) => {
+          const response = await route.fetch();
+          await route.fulfill({ response, json: edit(await response.json()) });
+        });
+      await change("incidents", (found) => ({ ...found, incidents: found.incidents.map((one) => ({ ...one, to_us: null })) }));
+      await change("overview", (overview) => ({ ...overview, ...facts }));
+      for (const [given, state] of [
+        [{ live: false, silent: false }, "Until the end of the recording"],
+        [{ live: true, silent: true }, "Until its data ended"],
+        [{ live: true, silent: false }, "Ongoing"],
+      ]) {
+        facts = given;
+        await page.raw.reload();
+        await page.raw.waitForSelector(".incident");
+        assert.equal(await page.raw.locator(".incident header span").first().innerText(), state);
+      }
+    },
+  },
+  {
     name: "without GPU work the incidents' page says what a step is and where to look",
     query: "?page=incidents",
     async run(page) {
