@@ -305,11 +305,12 @@ TEST(Inject, AReusedSocketDescriptorIsNotWrittenTo) {
   Result<GpuEvents> events = GpuEvents::Create(SocketsOnly(), nullptr);
   ASSERT_TRUE(events.has_value());
   Received received;
-  Client client({"kernels=1000", "holder", "wait=3500", "holder"},
+  Client client({"kernels=1000", "holder", "wait=6000", "holder"},
                 {"GPUSONDE_INJECT_SOCKET=" + std::to_string(pair[1]) + ":1"});
   ::close(pair[1]);
   EXPECT_EQ(client.Finish(*events, received), 0);
-  EXPECT_EQ(client.printed(), "held\nfree\n") << "it waits a second for its recorder to attach to the probes";
+  EXPECT_EQ(client.printed(), "held\nfree\n")
+      << "it waits three seconds for its recorder to attach to the probes";
   char byte = 0;
   EXPECT_EQ(::read(pair[0], &byte, 1), 0);
   ::close(pair[0]);
