@@ -245,11 +245,10 @@ void StopActivity() {
 
 void OnOperation(const Operation& submitted) {
   const uint32_t kind = KindOf(submitted);
-  Operation operation = submitted;
-  if (kIs13 && kind != 0 && operation.kind == OperationKind::kKernel)
-    operation.name = Names::Get().NameOf(submitted);
-  if (operation.graph_id != 0) InstrumentedGraphs::Get().Note(operation, kind != 0);
+  if (submitted.graph_id != 0) InstrumentedGraphs::Get().Note(submitted, kind != 0);
   if (kind == 0 || !Buffers::Get().registered()) return;
+  Operation operation = submitted;
+  if (kIs13 && operation.kind == OperationKind::kKernel) operation.name = Names::Get().NameOf(submitted);
   const Knobs& knobs = TheKnobs();
   Spin(knobs.activity_ns);
   const int64_t left_ns = operation.end_ns - NowNs();

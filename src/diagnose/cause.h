@@ -84,6 +84,9 @@ double ExcessOf(const Situation& situation, std::span<const State> states);
 // A step that makes no progress for this long is a hang.
 inline constexpr int64_t kHungNs = 5'000'000'000;
 
+// Returns whether a step hasn't ended, and no GPU work has come for as long as a hang takes.
+bool MakesNoProgress(const Situation& situation);
+
 // Returns whether a step takes longer because its program computes, or waits for processes of its own that
 // do, while its GPUs are idle: what compilers do. False if the GPUs' utilization isn't known: a thread that
 // waits for a kernel which never ends may run, too.

@@ -32,6 +32,10 @@ double ExcessOf(const Situation& situation, std::span<const State> states) {
   return std::max(sum, 0.0);
 }
 
+bool MakesNoProgress(const Situation& situation) {
+  return situation.unfinished && situation.silent_ns >= kHungNs;
+}
+
 bool WorksWithoutGpu(const Situation& situation) {
   const Change utilization = situation.Of(model::Metric::kGpuUtilization);
   if (!utilization.known() || *utilization.during > kWeights.hang.busy_gpu) return false;

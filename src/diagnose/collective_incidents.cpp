@@ -76,7 +76,7 @@ std::string StragglerText(const CollectiveStraggler& late, const Actors& actors)
       "{} came last in {} of {} collectives of {}, most of the time in {}; the others waited {} for it "
       "each time, {:.0f} % of the time ({:.0f} % before).",
       NameRank(late.rank, actors), late.last, late.collectives,
-      NameGroup(late.name, late.communicator, late.ranks), Printable(late.operation), Millis(late.waited_ns),
+      NameGroup(late.name, late.communicator, late.ranks), Printable(late.operation), Time(late.waited_ns),
       100 * late.share, 100 * late.share_before);
 }
 

@@ -81,7 +81,7 @@ std::string WhatHasGrown(const Situation& situation, State state) {
   for (size_t i = 0; i < grown.size(); ++i) {
     const Change& change = grown[i].second;
     text += fmt::format("{}{} takes {} of a step ({} before)", i == 0 ? ": " : ", ", short_names(names[i]),
-                        Millis(*change.during), Millis(*change.before));
+                        Time(*change.during), Time(*change.before));
   }
   return text;
 }
@@ -93,7 +93,7 @@ std::string Abstain(const Situation& situation) {
   const State largest = LargestExcess(situation);
   const std::string amount =
       fmt::format("{} of the {} that each step lost", Percent(situation.excess(largest), situation.lost_ns()),
-                  Millis(situation.lost_ns()));
+                  Time(situation.lost_ns()));
   if (const std::optional<Actor> who = ProcessWaitedFor(situation, largest))
     return fmt::format("Waiting for {}{} took {}; no known cause explains that", NameActor(*who),
                        largest == State::kSleeping ? ", which slept," : "", amount);
@@ -140,7 +140,7 @@ std::string HowSlow(const Situation& situation) {
   constexpr double kHugeRatio = 10;
   if (situation.steps == 1 && slowdown >= kHugeRatio && situation.before.total() > 0)
     return fmt::format("A step {} {:.1f} s (usually {})", situation.unfinished ? "has taken" : "took",
-                       situation.during.total() / 1e9, Millis(situation.before.total()));
+                       situation.during.total() / 1e9, Time(situation.before.total()));
   if (!situation.unfinished && slowdown < 1.005) return "Steps were slow";  // recovered on average
   return fmt::format("{} {:.{}f}×{}", situation.unfinished ? "A step has taken" : "Steps slowed", slowdown,
                      slowdown < 1.1 ? 2 : 1, situation.unfinished ? " its usual time" : "");
@@ -156,8 +156,8 @@ void AddAccount(const Situation& situation, std::vector<model::Evidence>& eviden
          .before = situation.before[state],
          .during = situation.during[state],
          .score = 0,
-         .sentence = fmt::format("{}: {} per step ({} before)", info.label, Millis(situation.during[state]),
-                                 Millis(situation.before[state]))});
+         .sentence = fmt::format("{}: {} per step ({} before)", info.label, Time(situation.during[state]),
+                                 Time(situation.before[state]))});
   }
 }
 

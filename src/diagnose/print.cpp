@@ -22,8 +22,8 @@ std::string TextOf(const Report& report) {
   for (const model::Evidence& evidence : report.evidence)
     if (evidence.signal.starts_with("step.") &&
         (evidence.before.value_or(0) > kNoticeableNs || evidence.during.value_or(0) > kNoticeableNs))
-      text += fmt::format("    {:>10} → {:>10}  {}\n", Millis(evidence.before.value_or(0)),
-                          Millis(evidence.during.value_or(0)),
+      text += fmt::format("    {:>10} → {:>10}  {}\n", Time(evidence.before.value_or(0)),
+                          Time(evidence.during.value_or(0)),
                           model::InfoOf(*model::FindMetric(evidence.signal)).label);
   for (size_t i = 1; i < report.causes.size() && i < 4; ++i)
     if (const Candidate& also = report.causes[i]; also.share >= kNoticeableShare)

@@ -26,8 +26,6 @@ constexpr std::array kTools = {
     std::pair<std::string_view, std::string_view>{"libparcagpu", "parcagpu"},
 };
 
-std::string_view FileName(std::string_view path) { return path.substr(path.rfind('/') + 1); }
-
 struct Seen {
   int cuda = 0, unreadable = 0;
   std::vector<std::string> older, tools, unseen;
@@ -40,25 +38,21 @@ void Look(int32_t pid, const std::string& ours, Seen& seen) {
     if (files.error().code == ErrorCode::kPermissionDenied) ++seen.unreadable;
     return;
   }
-  const auto has = [&](std::string_view beginning) {
-    return std::ranges::any_of(
-        *files, [&](const proc::MappedFile& file) { return FileName(file.path).starts_with(beginning); });
-  };
-  if (!has("libcuda.so")) return;
+  if (!proc::MapsFile(*files, "libcuda.so")) return;
   ++seen.cuda;
   const Result<proc::ProcessInfo> info = proc::ReadProcess(pid);
   const std::string who = fmt::format("{} ({})", pid, info.has_value() ? info->name : "");
   for (const auto& [library, tool] : kTools)
-    if (has(library)) seen.tools.push_back(fmt::format("{} has {} in it", who, tool));
+    if (proc::MapsFile(*files, library)) seen.tools.push_back(fmt::format("{} has {} in it", who, tool));
   for (const proc::MappedFile& file : *files) {
     // A library that was replaced while loaded is "libgpusonde-inject.so (deleted)".
-    if (!FileName(file.path).starts_with("libgpusonde-inject.so")) continue;
+    if (!file.name().starts_with(cupti::kLibraryName)) continue;
     const Result<std::string> content = ReadFile(fmt::format("/proc/{}/root{}", pid, file.path));
     if (cupti::LooksLikeInjectLibrary(file.path) && content.has_value() && *content == ours) continue;
     seen.older.push_back(who);
     break;
   }
-  if (cupti::UsesCudaUnseen(pid)) seen.unseen.push_back(who);
+  if (cupti::UsesCudaUnseen(pid, *files)) seen.unseen.push_back(who);
 }
 
 std::string Join(const std::vector<std::string>& all) {

@@ -13,8 +13,6 @@ struct Launch {
 // More than are launched between two looks at the records, at 200,000 a second.
 constexpr uint32_t kLaunches = 1 << 16;
 
-uint32_t g_unloads = 0;  // atomic
-
 Mutex g_mutex;  // guards the rest; held for the time of a look-up
 uint32_t g_unloads_known = 0;
 constinit Names g_names;
@@ -23,7 +21,6 @@ Launch* g_launches = nullptr;
 }  // namespace
 
 void NoteUnload() { __atomic_fetch_add(&g_unloads, 1, __ATOMIC_RELEASE); }
-uint32_t Unloads() { return __atomic_load_n(&g_unloads, __ATOMIC_ACQUIRE); }
 
 void NoteLaunch(uint32_t correlation, const char* name) {
   const Locked locked(g_mutex);

@@ -16,8 +16,9 @@ namespace gpusonde::inject {
 // driver (CUDA 13.0, docs/gpu-results.md).
 void NoteUnload();
 
-// How many were noted since the process began.
-uint32_t Unloads();
+inline uint32_t g_unloads = 0;  // atomic
+// How many were noted since the process began. Inline, as every launch asks.
+inline uint32_t Unloads() { return __atomic_load_n(&g_unloads, __ATOMIC_ACQUIRE); }
 
 // The program launches the kernel of this name, which is copied.
 void NoteLaunch(uint32_t correlation, const char* name);

@@ -22,9 +22,13 @@ uint64_t Names::Hash(const char* text, size_t length) {
   return (hash ^ hash >> 32) * 0x9e3779b97f4a7c15;
 }
 
-uint32_t Names::Identify(const char* text) {
+bool Names::HasTables() {
   if (tables_ == nullptr) tables_ = static_cast<Tables*>(Pages(sizeof(Tables)));
-  if (tables_ == nullptr || text == nullptr) {
+  return tables_ != nullptr;
+}
+
+uint32_t Names::Identify(const char* text) {
+  if (!HasTables() || text == nullptr) {
     CountDrop(GPUSONDE_GPU_DROP_UNREADABLE);
     return GPUSONDE_GPU_OTHER_NAME;
   }
@@ -51,8 +55,7 @@ uint32_t Names::Intern(const char* text, uint32_t session, Batch& out) {
 }
 
 uint32_t Names::InternFrom(const Names& other, uint32_t id, uint32_t session, Batch& out) {
-  if (tables_ == nullptr) tables_ = static_cast<Tables*>(Pages(sizeof(Tables)));
-  if (tables_ == nullptr) {
+  if (!HasTables()) {
     CountDrop(GPUSONDE_GPU_DROP_UNREADABLE);
     return GPUSONDE_GPU_OTHER_NAME;
   }

@@ -63,6 +63,7 @@ class Names {
     char scratch[GPUSONDE_GPU_NAME_BYTES];
   };
 
+  bool HasTables();
   uint32_t Find(const char* text, size_t length, bool cut, uint64_t hash);
   void SendOnce(uint32_t id, uint32_t session, Batch& out);
   void Send(uint32_t id, uint32_t session, Batch& out);

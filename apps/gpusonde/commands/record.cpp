@@ -208,7 +208,10 @@ void RemoveEmptySpool(const RecordOptions& options) {
 void SayWhatIsUnseen(int32_t pid) {
   std::vector<int32_t> pids = proc::ListDescendants(pid);
   pids.insert(pids.begin(), pid);
-  const auto unseen = std::ranges::find_if(pids, cupti::UsesCudaUnseen);
+  const auto unseen = std::ranges::find_if(pids, [](int32_t each) {
+    const Result<std::vector<proc::MappedFile>> files = proc::ReadExecutableMappings(each);
+    return files.has_value() && cupti::UsesCudaUnseen(each, *files);
+  });
   if (unseen == pids.end()) return;
   PrintNotice(
       "record",

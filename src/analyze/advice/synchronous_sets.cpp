@@ -10,7 +10,7 @@
 
 namespace gpusonde::analyze {
 
-// Sets that block the host, which so launches nothing meanwhile: those of memory that it sees.
+// Sets of memory that the host can access block it, so that it launches nothing meanwhile.
 std::optional<AdviceLine> AdviseSynchronousSets(const Report& report) {
   const WorstRank worst = FindWorstRank(report, thresholds::kSynchronousSets, [](const RankLine& rank) {
     const int64_t waited_ns = rank.idle.host_ns + rank.transfer_ns - rank.transfer_overlap_ns;
@@ -24,8 +24,7 @@ std::optional<AdviceLine> AdviseSynchronousSets(const Report& report) {
                   Counted(sets.count, "set"), Time(sets.call_ns), Time(sets.set_ns));
   advice.action =
       "Set such memory asynchronously (cudaMemsetAsync) and wait only where the result is used, or set "
-      "memory "
-      "of the device.";
+      "memory of the device.";
   advice.gain_basis =
       "the time of these calls, up to that in which the GPU only copied, set or waited for the host";
   return advice;

@@ -70,8 +70,7 @@ std::string WaitedFor(const Situation& situation) {
 
 std::optional<Finding> EvaluateHang(const Situation& situation) {
   if (HungForAWhile(situation)) return DescribeWait(situation);
-  if (!situation.unfinished || situation.silent_ns < kHungNs || WorksWithoutGpu(situation))
-    return std::nullopt;
+  if (!MakesNoProgress(situation) || WorksWithoutGpu(situation)) return std::nullopt;
   Finding finding{.explained_ns = situation.excess_ns()};
   finding.sentence =
       fmt::format("no step has ended for {:.0f} s, and there was no GPU work for {:.0f} s",

@@ -23,7 +23,7 @@ std::optional<Finding> EvaluateInterruptPressure(const Situation& situation) {
   for (const auto& [actor, ns] : LargestRises(situation.cpu_before, situation.cpu_during, false))
     if (actor.name.starts_with("ksoftirqd/")) finding.explained_ns += ns;
   finding.sentence =
-      fmt::format("interrupts took {} of each step", Millis(situation.during[State::kInterrupted]));
+      fmt::format("interrupts took {} of each step", Time(situation.during[State::kInterrupted]));
   return finding;
 }
 

@@ -25,7 +25,7 @@ std::optional<Finding> EvaluateMoreCpuWork(const Situation& situation) {
   finding.nats -=
       weights.little_growth *
       std::clamp((weights.full_growth - growth) / (weights.full_growth - weights.no_growth), 0.0, 1.0);
-  if (situation.unfinished && situation.silent_ns >= kHungNs) {
+  if (MakesNoProgress(situation)) {
     if (!WorksWithoutGpu(situation)) return std::nullopt;
     finding.sentence = fmt::format(
         "the launch thread has computed for {:.0f} s, while the GPU had nothing to do: the program compiles, "
@@ -36,7 +36,7 @@ std::optional<Finding> EvaluateMoreCpuWork(const Situation& situation) {
   finding.sentence = fmt::format(
       "the launch thread used {} of CPU time per step ({} before), {:.{}f}× as much: more than "
       "neighbours or clocks slow a CPU down",
-      Millis(during_ns), Millis(before_ns), growth, growth < 100 ? 1 : 0);
+      Time(during_ns), Time(before_ns), growth, growth < 100 ? 1 : 0);
   return finding;
 }
 

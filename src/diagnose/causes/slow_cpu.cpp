@@ -32,7 +32,7 @@ std::optional<Finding> EvaluateSlowCpu(const Situation& situation) {
   finding.sentence = fmt::format(
       "the launch thread used {} of CPU time per step ({} before) for the same GPU work{}: memory bandwidth, "
       "caches or clocks slow the CPU down, unless the program itself does more",
-      Millis(situation.during[State::kCpu]), Millis(situation.before[State::kCpu]),
+      Time(situation.during[State::kCpu]), Time(situation.before[State::kCpu]),
       both ? ", and its loaders ran longer, too" : "");
   return finding;
 }

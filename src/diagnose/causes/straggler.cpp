@@ -38,7 +38,7 @@ std::optional<Finding> EvaluateStraggler(const Situation& situation) {
   if (activity != nullptr) finding.root = activity->cause;
   finding.sentence =
       fmt::format("the step waited for other ranks {}; {} came last, {} a step later than before: {}",
-                  ShareOf(situation, State::kPeer), last->name, Millis(last->rise()),
+                  ShareOf(situation, State::kPeer), last->name, Time(last->rise()),
                   has_cause ? last->because : WaitedFor(*last, activity));
   return finding;
 }

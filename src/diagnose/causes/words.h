@@ -18,7 +18,7 @@ namespace gpusonde::diagnose {
 inline constexpr std::string_view kStoppers = "by a signal, a tracer or a frozen cgroup";
 
 // "9.1 ms", "38 ms", "8.8 s".
-inline std::string Millis(double ns) {
+inline std::string Time(double ns) {
   if (ns >= 1e9) return fmt::format("{:.1f} s", ns / 1e9);
   return fmt::format("{:.{}f} ms", ns / 1e6, ns < 1e7 ? 1 : 0);
 }
@@ -34,8 +34,8 @@ inline std::string TakenBy(const std::vector<std::pair<Actor, double>>& actors, 
   for (const auto& [actor, ns] : actors) {
     if (ns < actors.front().second / 5 || ++named > 3) break;
     text += text.empty()
-                ? fmt::format("{} of each step were taken by {}{}", Millis(ns), whose, NameActor(actor))
-                : fmt::format(", {} by {}{}", Millis(ns), whose, NameActor(actor));
+                ? fmt::format("{} of each step were taken by {}{}", Time(ns), whose, NameActor(actor))
+                : fmt::format(", {} by {}{}", Time(ns), whose, NameActor(actor));
   }
   return text;
 }

@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <string_view>
@@ -14,9 +13,9 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/program_file.h"
-#include "sources/proc/process.h"
 
 namespace gpusonde::cupti {
+
 std::optional<std::string> FindInjectLibrary() {
   const Result<std::string> installed = InstallFolder();
   if (!installed.has_value()) return std::nullopt;
@@ -47,16 +46,10 @@ std::vector<std::string> InjectEnvironment(const std::string& library) {
   return environment;
 }
 
-bool UsesCudaUnseen(int32_t pid) {
-  const Result<std::vector<proc::MappedFile>> files = proc::ReadExecutableMappings(pid);
+bool UsesCudaUnseen(int32_t pid, std::span<const proc::MappedFile> files) {
+  if (!proc::MapsFile(files, "libcuda.so") || proc::MapsFile(files, kLibraryName)) return false;
   const Result<std::string> environment = ReadFile(fmt::format("/proc/{}/environ", pid));
-  if (!files.has_value() || !environment.has_value()) return false;
-  const auto has = [&](std::string_view beginning) {
-    return std::ranges::any_of(*files, [&](const proc::MappedFile& file) {
-      return std::string_view(file.path).substr(file.path.rfind('/') + 1).starts_with(beginning);
-    });
-  };
-  return has("libcuda.so") && !has(kLibraryName) && !environment->contains(kLibraryName);
+  return environment.has_value() && !environment->contains(kLibraryName);
 }
 
 }  // namespace gpusonde::cupti

@@ -3,9 +3,12 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "sources/proc/process.h"
 
 namespace gpusonde::cupti {
 
@@ -22,8 +25,8 @@ bool CudaDriverIsThere();
 // program. Variables that are set already belong to another tool and are left alone.
 std::vector<std::string> InjectEnvironment(const std::string& library);
 
-// Whether a process has loaded the CUDA driver, but neither has our library nor was started with an
-// environment that names it, so that its GPU work can't be seen. False if that can't be read.
-bool UsesCudaUnseen(int32_t pid);
+// Whether a process with these mappings has loaded the CUDA driver, but neither has our library nor was
+// started with an environment that names it, so that its GPU work can't be seen. False if that can't be read.
+bool UsesCudaUnseen(int32_t pid, std::span<const proc::MappedFile> files);
 
 }  // namespace gpusonde::cupti

@@ -117,6 +117,11 @@ Result<ProcessInfo> ReadProcess(int32_t pid) {
   return info;
 }
 
+bool MapsFile(std::span<const MappedFile> files, std::string_view beginning) {
+  return std::ranges::any_of(files,
+                             [&](const MappedFile& file) { return file.name().starts_with(beginning); });
+}
+
 std::vector<MappedFile> ParseExecutableMappings(std::string_view text) {
   std::vector<MappedFile> mappings;
   while (!text.empty()) {

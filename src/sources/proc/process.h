@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -40,7 +41,12 @@ struct MappedFile {
   uint64_t end = 0;
   uint64_t file_offset = 0;
   std::string path;  // in the process's mount namespace; "[vdso]"; empty for anonymous memory
+
+  // Its part after the last slash.
+  std::string_view name() const { return std::string_view(path).substr(path.rfind('/') + 1); }
 };
+// Whether one of the files has a name that begins so, in any folder.
+bool MapsFile(std::span<const MappedFile> files, std::string_view beginning);
 // The executable mappings, sorted by address.
 Result<std::vector<MappedFile>> ReadExecutableMappings(int32_t pid);
 // Parses the text of /proc/PID/maps; lines that don't parse are left out.
