@@ -69,6 +69,7 @@ uint64_t g_awake_since_ns = 0;
 uint64_t g_retry_at_ns = 0;  // no attempt to subscribe before
 uint32_t g_exit_registrations = 0;
 uint64_t g_expected_until_ns = 0;  // until when a recorder is expected to attach
+bool g_keeps_records = false;      // for that recorder, in CUPTI's buffers unless these are many
 uint64_t g_second_ends_ns = 0;
 uint64_t g_window_ends_ns = 0;
 uint64_t g_window_ns = Governor::kWindowNs;  // length of the next one
@@ -209,6 +210,7 @@ void WakeUp() {
     g_sleep = {};
     return EndSession(GPUSONDE_GPU_END_CUPTI);
   }
+  g_keeps_records = !HasListeners();
   SetCallSession(g_sessions);
   EnableCallbacks(*g_cupti, g_subscriber);
   RedirectRivals(*g_cupti, YieldTo);
@@ -245,8 +247,8 @@ bool RecordsStopped(uint64_t now) {
 // recorded completely.
 bool Governed() { return !SocketOpen() && !SocketLost(); }
 
-bool AwaitsRecorder() { return SocketLost() && NowNs() < g_expected_until_ns && !HasListeners(); }
-bool Wanted() { return HasListeners() || AwaitsRecorder(); }
+bool RecorderExpected() { return SocketLost() && NowNs() < g_expected_until_ns; }
+bool Wanted() { return HasListeners() || RecorderExpected(); }
 
 // What the window that ends now and the budget make of the next.
 uint64_t SleepAfterWindow(uint64_t now, uint64_t measured_ns, const StepMarks::Window& marks) {
@@ -290,7 +292,9 @@ void Govern(uint64_t now) {
 void Poll() {
   RedirectRivals(*g_cupti, YieldTo);
   RegisterAtExit(2);
-  if (AwaitsRecorder()) return;  // the records stay in their buffers, unless these are many
+  // Its probes are attached one after the other, and that for snapshots last.
+  if (g_keeps_records && RecorderExpected() && !ProbeAttached(GPUSONDE_GPU_SNAPSHOT)) return;
+  g_keeps_records = false;
   g_cupti->flush_all(0);
   HostBatch().Flush();
   DrainBuffers(true);
