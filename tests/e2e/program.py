@@ -160,7 +160,9 @@ class TestCase(unittest.TestCase):
         while True:
             value = None
             if os.path.exists(f"{self.recording}.spool"):
-                shutil.copytree(f"{self.recording}.spool", f"{copy}.spool")
+                # What is being written may be renamed before it is copied.
+                unfinished = shutil.ignore_patterns("*.tmp")
+                shutil.copytree(f"{self.recording}.spool", f"{copy}.spool", ignore=unfinished)
             if run("record", "--recover", "-o", copy).returncode == 0:
                 value = self.value(sql, copy)
                 if holds(value):

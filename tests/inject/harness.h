@@ -72,7 +72,7 @@ struct Received {
   std::vector<Listening> listening;
   // The newest totals by session, kind and name.
   std::map<std::tuple<uint32_t, Total::Of, std::string>, Sum> totals;
-  // The same for what ran before the session was joined.
+  // The same for what ran before the session was joined and was not received as a record.
   std::map<std::tuple<uint32_t, Total::Of, std::string>, Sum> earlier_totals;
 
   void operator()(const Event& event);
@@ -101,9 +101,15 @@ inline void Received::operator()(const Event& event) {
   if (const auto* range = std::get_if<Range>(&event.what)) ranges.emplace_back(range->text);
   if (const auto* foreign = std::get_if<Foreign>(&event.what)) holders.emplace_back(foreign->holder);
   if (const auto* spent = std::get_if<Listening>(&event.what)) listening.push_back(*spent);
-  if (const auto* total = std::get_if<Total>(&event.what))
-    (total->joined ? earlier_totals : totals)[{event.session, total->of, std::string(total->name)}] = {
-        total->count, total->untimed, total->total_ns, total->bytes};
+  if (const auto* total = std::get_if<Total>(&event.what)) {
+    Sum sum{total->count, total->untimed, total->total_ns, total->bytes};
+    // A snapshot's totals include the records that were held for it.
+    if (total->joined && total->of == Total::Of::kKernel)
+      sum.count -= static_cast<uint64_t>(std::ranges::count_if(kernels, [&](const KernelOf& kernel) {
+        return kernel.session == event.session && kernel.kernel_name == total->name;
+      }));
+    (total->joined ? earlier_totals : totals)[{event.session, total->of, std::string(total->name)}] = sum;
+  }
 }
 
 inline Received::Sum Received::TotalOf(Total::Of of, const std::string& name) const {

@@ -150,15 +150,15 @@ TEST_F(Listeners, ThatReturnJoinAgain) {
 // graphs, gives the functions that are loaded next the names of earlier ones.
 TEST_F(Listeners, ThatReturnReceiveTheNamesOfWhatWasLoadedMeanwhile) {
   auto first = Create();
-  Client client({"graph=2,1", "wait=700", "swap=3000", "wait=300"}, kUngoverned,
+  Client client({"graph=2,1", "wait=700", "swap=4500", "wait=300"}, kUngoverned,
                 [&](int32_t pid) { Attach(*first, pid); });
   Listen(client, {first.get()}, 2000);
   EXPECT_EQ(first->received.TotalOf(Total::Of::kKernel, "older").count, 1U);
   first.reset();
-  std::this_thread::sleep_for(std::chrono::milliseconds(2200));
+  std::this_thread::sleep_for(std::chrono::milliseconds(3500));
   const auto second = Create(true);
   Join(*second, client.pid());
-  Finish(client, {second.get()}, 3500);
+  Finish(client, {second.get()}, 5000);
   EXPECT_EQ(second->received.TotalOf(Total::Of::kKernel, "newer").count, 1U);
 }
 
