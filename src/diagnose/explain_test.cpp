@@ -79,6 +79,13 @@ TEST(Explain, WhereTheGpuRunsNothingThatIsQueuedSaysWhereToLook) {
               HasSubstr("look for other programs on it (gpusonde top)"));
 }
 
+TEST(Explain, AWaitForAPacketOfAnUnknownSenderSaysWhereToLook) {
+  Situation situation{.onset_ns = kBegin, .slowdown = 3, .signals_known = true};
+  situation.before[State::kCpu] = situation.during[State::kCpu] = 10e6;
+  situation.during[State::kNetwork] = 20e6;
+  EXPECT_THAT(Explain(situation, {}, kBegin).sentence, HasSubstr("in \"Network\". Another machine"));
+}
+
 TEST(Explain, SharesAreOfTheLostTimeAndTinyOrHugeRatiosAreNotPrinted) {
   Situation situation{.onset_ns = kBegin, .slowdown = 1.002, .signals_known = true};
   situation.before[State::kCpu] = 30e6;

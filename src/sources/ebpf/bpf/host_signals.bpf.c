@@ -400,6 +400,41 @@ static __always_inline bool sends(struct task_struct *task) {
   }
 }
 
+#define MODE_TYPE 0170000 /* include/uapi/linux/stat.h: S_IFMT */
+#define MODE_SOCKET 0140000
+#define FAMILY_IPV4 2
+#define FAMILY_IPV6 10
+
+/* The socket that the task's system call, one of `sends`, sends on; NULL if that is no socket. */
+static __always_inline const struct sock *sending_socket(struct task_struct *task) {
+  const struct pt_regs___kernel *registers = (void *)bpf_task_pt_regs(task);
+  const __u64 number = registers->di;
+  const struct fdtable *table = BPF_CORE_READ(task, files, fdt);
+  if (!table || number >= BPF_CORE_READ(table, max_fds)) return NULL;
+  struct file *file = NULL;
+  if (bpf_probe_read_kernel(&file, sizeof file, BPF_CORE_READ(table, fd) + number) || !file) return NULL;
+  if ((BPF_CORE_READ(file, f_inode, i_mode) & MODE_TYPE) != MODE_SOCKET) return NULL;
+  const struct socket *socket = BPF_CORE_READ(file, private_data);
+  return BPF_CORE_READ(socket, sk);
+}
+
+/* Whether the task sends on a connection of the machine with itself. An interrupt may deliver other packets
+ * on a thread that sends to another machine. */
+static __always_inline bool sends_to_itself(struct task_struct *task) {
+  const struct sock *socket = sending_socket(task);
+  if (!socket) return false;
+  const unsigned short family = BPF_CORE_READ(socket, __sk_common.skc_family);
+  if (family == FAMILY_IPV4) {
+    const __u32 to = BPF_CORE_READ(socket, __sk_common.skc_daddr);
+    return to && to == BPF_CORE_READ(socket, __sk_common.skc_rcv_saddr);
+  }
+  if (family != FAMILY_IPV6) return false;
+  __u64 to[2] = {}, from[2] = {};
+  bpf_core_read(to, sizeof to, &socket->__sk_common.skc_v6_daddr);
+  bpf_core_read(from, sizeof from, &socket->__sk_common.skc_v6_rcv_saddr);
+  return (to[0] || to[1]) && to[0] == from[0] && to[1] == from[1];
+}
+
 /* Looking for the name of who ends a wait takes half a microsecond: only for waits that matter. */
 #define SHORTEST_NAMED_WAIT_NS 1000000
 
@@ -438,8 +473,8 @@ int BPF_PROG(signal_waking, struct task_struct *task) {
   const struct thread *waker = bpf_map_lookup_elem(&threads, &waker_tid);
   if (waker)
     thread->waker = waker->pid;
-  else if (thread->signal == GPUSONDE_SIGNAL_WAITING &&
-           thread->woken_ns - thread->since_ns >= SHORTEST_NAMED_WAIT_NS)
+  else if (thread->woken_ns - thread->since_ns >= SHORTEST_NAMED_WAIT_NS &&
+           (thread->signal == GPUSONDE_SIGNAL_WAITING || sends_to_itself(bpf_get_current_task_btf())))
     thread->waker = name_other_waker();
   return 0;
 }

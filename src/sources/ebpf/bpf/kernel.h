@@ -2,7 +2,7 @@
 /* The kernel types that our programs use, with the fields that they read; CO-RE relocates them to the running
  * kernel's layout. Not vmlinux.h, which has 130,000 lines, and a recent version of which broke programs that
  * had passed the verifier. Source: include/linux/sched.h, include/linux/sched/signal.h, include/linux/pid.h,
- * arch/x86/include/asm/processor.h.
+ * arch/x86/include/asm/processor.h, include/linux/fs.h, include/linux/fdtable.h, include/net/sock.h.
  */
 #pragma once
 
@@ -28,6 +28,39 @@ struct thread_struct {
 };
 
 struct mm_struct;
+
+struct in6_addr {
+  union {
+    __u32 u6_addr32[4];
+  } in6_u;
+};
+struct sock_common {
+  unsigned short skc_family;
+  __u32 skc_daddr; /* IPv4: of the other end; 0: not connected */
+  __u32 skc_rcv_saddr;
+  struct in6_addr skc_v6_daddr;
+  struct in6_addr skc_v6_rcv_saddr;
+};
+struct sock {
+  struct sock_common __sk_common;
+};
+struct socket {
+  struct sock *sk;
+};
+struct inode {
+  unsigned short i_mode;
+};
+struct file {
+  struct inode *f_inode;
+  void *private_data; /* a socket's: struct socket */
+};
+struct fdtable {
+  unsigned int max_fds;
+  struct file **fd;
+};
+struct files_struct {
+  struct fdtable *fdt;
+};
 
 struct cpumask {
   unsigned long bits[1]; /* as many as there are CPUs */
@@ -62,6 +95,7 @@ struct task_struct {
   struct task_struct *group_leader;
   struct pid *thread_pid;
   struct signal_struct *signal;
+  struct files_struct *files;
   struct thread_struct thread;
   const struct cpumask *cpus_ptr; /* where it may run */
   unsigned int __state;           /* 0: runnable */
@@ -79,7 +113,6 @@ struct bio {
   struct bvec_iter bi_iter;
 };
 
-struct sock;
 struct sk_buff {
   struct sk_buff *next;
   struct sock *sk; /* NULL: a forwarded packet */
