@@ -15,8 +15,8 @@ namespace gpusonde::agent {
 namespace {
 
 // Checking whether a file has grown costs 3 µs. Code that is sampled before its entry was read has no name
-// for at most this long.
-constexpr int64_t kIntervalNs = 200 * kNanosPerMilli;
+// for at most kMissIntervalNs, code in place of other code kIntervalNs that one's.
+constexpr int64_t kIntervalNs = 200 * kNanosPerMilli, kMissIntervalNs = 20 * kNanosPerMilli;
 
 size_t Left(size_t limit, size_t used) { return limit - std::min(limit, used); }
 
@@ -56,14 +56,17 @@ void JitCode::OpenDump(int32_t pid, const std::string& path) {
     dump_file_ = *std::move(file);
 }
 
-void JitCode::Refresh(const proc::ProcessInfo& process, model::DropCounts& drops) {
+bool JitCode::Refresh(const proc::ProcessInfo& process, model::DropCounts& drops, bool missed) {
   const int64_t now = MonotonicNow();
-  if (now - read_ns_ < kIntervalNs || !budget_.time().HasTime(user_id_, now)) return;
+  const int64_t interval_ns = missed ? kMissIntervalNs : kIntervalNs;
+  if (now - read_ns_ < interval_ns || !budget_.time().HasTime(user_id_, now)) return false;
   read_ns_ = now;
+  const uint64_t version = version_;
   RefreshDump();
   RefreshMap(process);
   budget_.time().Spend(user_id_, MonotonicNow() - now);
-  if (omitted_ || (!dump_.full() && !map_.full())) return;
+  const bool changed = version_ != version;
+  if (omitted_ || (!dump_.full() && !map_.full())) return changed;
   omitted_ = true;
   drops.Add(model::DropReason::kJitCodeOmitted);
   const JitBudget::Limits& limits = budget_.limits();
@@ -73,6 +76,7 @@ void JitCode::Refresh(const proc::ProcessInfo& process, model::DropCounts& drops
       "per process, {} MB per user and {} MB in total",
       process.name, process.pid, map_.full() ? "perf map" : "jitdump", limits.process_bytes >> 20,
       limits.user_bytes >> 20, limits.bytes >> 20);
+  return changed;
 }
 
 void JitCode::RefreshDump() {

@@ -65,9 +65,10 @@ class JitCode {
   // remove it.
   void OpenDump(int32_t pid, const std::string& path);
 
-  // Reads what was appended to the jitdump and the perf map since the last call, at most five times a second.
+  // Reads what was appended to the jitdump and the perf map since the last call, at most five times a second;
+  // `missed`: Find did not know a function, at most fifty times. Returns whether Find may answer differently.
   // A process whose code exceeds the budget is counted once in `drops`.
-  void Refresh(const proc::ProcessInfo& process, model::DropCounts& drops);
+  bool Refresh(const proc::ProcessInfo& process, model::DropCounts& drops, bool missed = false);
 
   // The function at this address, from the jitdump if it has one: it also records which code was replaced.
   std::optional<Symbol> Find(uint64_t address) const;

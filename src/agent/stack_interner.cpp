@@ -59,6 +59,8 @@ Id128 StackInterner::Intern(Process& process, const ebpf::RawStack& stack, model
     };
     for (const uint64_t address : stack.kernel()) add(KernelFrame(address));
     for (const Frame& frame : UserFrames(process, stack)) add(frame);
+    if (made.without_jit_name > 0 && process.jit->Refresh(process.info, drops, true))
+      return Intern(process, stack, drops);
     if (locations.empty()) add(UnknownFrame());
     made.stack = HashIds("stack", locations);
     if (stacks_.insert(made.stack).second)

@@ -6,7 +6,9 @@
 
 #include <sys/mman.h>
 #include <unistd.h>
+#include <fstream>
 #include <future>
+#include <ios>
 #include <optional>
 #include <utility>
 
@@ -108,9 +110,16 @@ TEST_F(StackInternerTest, JitCodeIsNamedFromThePerfMapEvenWhenTheMapComesLater) 
   ASSERT_TRUE(WriteFileAtomically(path, line).has_value());
   ::usleep(250'000);  // the map is checked a few times a second
   Intern({}, {address + 8});
-  const std::vector<model::Batch> batches = rows_.Take();
+  std::vector<model::Batch> batches = rows_.Take();
   EXPECT_THAT(TextColumn(batches, "functions", "name"), testing::ElementsAre("py::step:/app/train.py"));
   EXPECT_THAT(TextColumn(batches, "locations", "kind"), testing::ElementsAre("jit"));
+
+  std::ofstream(path, std::ios::app) << std::hex << address + 0x40 << " 40 py::load:/app/train.py\n";
+  ::usleep(30'000);  // sooner for a function that it did not have
+  Intern({}, {address + 0x48, address + 8});
+  batches = rows_.Take();
+  EXPECT_THAT(TextColumn(batches, "functions", "name"), testing::ElementsAre("py::load:/app/train.py"));
+  EXPECT_EQ(drops_.Of(model::DropReason::kJitUnnamed), 1);
   ::unlink(path.c_str());
   ::munmap(code, 4096);
 }
