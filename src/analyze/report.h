@@ -253,11 +253,16 @@ struct ConcurrencyLine {
     std::string_view second;
     int64_t shared_ns = 0;
   };
+  struct KindTime {
+    std::string_view kind;
+    int64_t busy_ns = 0;
+  };
   int64_t rank = 0;
   size_t trace = 0;
   std::array<int64_t, 4> running_ns = {};  // with 1, 2, 3, and 4 or more events at the same time
   double mean = 0;                         // while busy
-  std::vector<Kinds> kinds;                // that share time
+  std::vector<Kinds> kinds;                // of work that share time, by descending shared_ns
+  std::vector<KindTime> kind_times;        // of the kinds that took time
   std::vector<Stream> streams;             // at most 65, by descending busy_ns
   std::vector<Pair> pairs;                 // of streams that share time, at most 100, by descending shared_ns
 

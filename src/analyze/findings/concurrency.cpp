@@ -17,8 +17,8 @@ namespace gpusonde::analyze {
 namespace {
 
 constexpr size_t kMaxPairs = 100;
-constexpr std::array<std::string_view, kWorkKinds> kWorkNames = {"compute", "communication", "transfer",
-                                                                 "graph"};
+constexpr std::array<std::string_view, kWorkKinds> kWorkNames = {
+    "compute", "communication", "unknown_copy", "htod", "dtoh", "dtod", "ptop", "htoh", "memset", "graph"};
 
 ConcurrencyLine::StreamNumber NumberOf(const StreamTable& table, size_t place) {
   if (place == StreamTable::kMaxStreams) return std::nullopt;
@@ -27,6 +27,19 @@ ConcurrencyLine::StreamNumber NumberOf(const StreamTable& table, size_t place) {
 
 // All beyond the first come last among equals.
 auto KeyOf(ConcurrencyLine::StreamNumber number) { return std::tuple(!number.has_value(), number); }
+
+void AddKinds(const RankTimeline& timeline, ConcurrencyLine& line) {
+  for (size_t later = 0; later < kWorkKinds; ++later) {
+    const int64_t busy_ns = timeline.KindNs(static_cast<WorkKind>(later));
+    if (busy_ns > 0) line.kind_times.push_back({kWorkNames[later], busy_ns});
+    for (size_t earlier = 0; earlier < later; ++earlier) {
+      const int64_t shared_ns =
+          timeline.SharedNs(static_cast<WorkKind>(later), static_cast<WorkKind>(earlier));
+      if (shared_ns > 0) line.kinds.push_back({kWorkNames[earlier], kWorkNames[later], shared_ns});
+    }
+  }
+  std::ranges::stable_sort(line.kinds, std::greater<>(), &ConcurrencyLine::Kinds::shared_ns);
+}
 
 void AddStreams(const StreamTable& table, ConcurrencyLine& line) {
   for (size_t place = 0; place < table.streams().size(); ++place) {
@@ -65,13 +78,7 @@ std::vector<ConcurrencyLine> ListConcurrency(const Job& job) {
           at_least_ns[level] - (level + 1 < at_least_ns.size() ? at_least_ns[level + 1] : 0);
     if (at_least_ns[0] > 0)
       line.mean = static_cast<double>(timeline.concurrency().work_ns()) / static_cast<double>(at_least_ns[0]);
-    for (size_t later = 0; later < kWorkKinds; ++later)
-      for (size_t earlier = 0; earlier < later; ++earlier) {
-        const int64_t shared_ns =
-            timeline.SharedNs(static_cast<WorkKind>(later), static_cast<WorkKind>(earlier));
-        if (shared_ns > 0) line.kinds.push_back({kWorkNames[earlier], kWorkNames[later], shared_ns});
-      }
-    std::ranges::stable_sort(line.kinds, std::greater<>(), &ConcurrencyLine::Kinds::shared_ns);
+    AddKinds(timeline, line);
     AddStreams(timeline.streams(), line);
     lines.push_back(std::move(line));
   }

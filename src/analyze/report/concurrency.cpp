@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <string_view>
 
 #include "analyze/report/quantities.h"
 
@@ -29,6 +30,27 @@ std::optional<std::string> ConcurrencySentence(const Report& report) {
     text += fmt::format("; streams {} and {} most, {}", StreamText(most.pairs[0].first),
                         StreamText(most.pairs[0].second), Time(most.pairs[0].shared_ns));
   return text + ".";
+}
+
+KindMatrix KindMatrixOf(const ConcurrencyLine& line) {
+  KindMatrix matrix;
+  const auto shared_ns = [&line](std::string_view one, std::string_view other) {
+    for (const ConcurrencyLine::Kinds& kinds : line.kinds)
+      if ((kinds.first == one && kinds.second == other) || (kinds.first == other && kinds.second == one))
+        return kinds.shared_ns;
+    return int64_t{0};
+  };
+  for (const ConcurrencyLine::KindTime& time : line.kind_times)
+    if (std::ranges::any_of(line.kinds, [&time](const ConcurrencyLine::Kinds& kinds) {
+          return kinds.first == time.kind || kinds.second == time.kind;
+        }))
+      matrix.kinds.push_back(time);
+  for (const ConcurrencyLine::KindTime& row : matrix.kinds) {
+    std::vector<int64_t>& cells = matrix.shared_ns.emplace_back();
+    for (const ConcurrencyLine::KindTime& column : matrix.kinds)
+      cells.push_back(shared_ns(row.kind, column.kind));
+  }
+  return matrix;
 }
 
 std::string StreamText(ConcurrencyLine::StreamNumber stream) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,6 +17,13 @@ std::vector<const ConcurrencyLine*> RanksByConcurrency(const Report& report);
 
 // Of the first of those, if it is a hundredth of its busy time.
 std::optional<std::string> ConcurrencySentence(const Report& report);
+
+// The kinds of work that share time with another one, and for how long each two do; 0 on the diagonal.
+struct KindMatrix {
+  std::vector<ConcurrencyLine::KindTime> kinds;
+  std::vector<std::vector<int64_t>> shared_ns;
+};
+KindMatrix KindMatrixOf(const ConcurrencyLine& line);
 
 // As "7"; "(other)" for all beyond the first 64.
 std::string StreamText(ConcurrencyLine::StreamNumber stream);

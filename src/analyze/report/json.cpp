@@ -264,6 +264,9 @@ void Write(JsonWriter& json, const ConcurrencyLine& line) {
     json.BeginObject().Field("first", kinds.first).Field("second", kinds.second);
     json.Field("shared_ns", kinds.shared_ns).EndObject();
   }
+  json.EndArray().Key("kind_times").BeginArray();
+  for (const ConcurrencyLine::KindTime& time : line.kind_times)
+    json.BeginObject().Field("kind", time.kind).Field("busy_ns", time.busy_ns).EndObject();
   json.EndArray().Key("streams").BeginArray();
   for (const ConcurrencyLine::Stream& stream : line.streams) {
     json.BeginObject().Field("stream", stream.stream).Field("events", stream.events);

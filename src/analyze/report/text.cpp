@@ -192,6 +192,20 @@ class TextWriter {
     for (const auto& pair : std::span(most.pairs).first(std::min(most.pairs.size(), kPairs)))
       Line("Streams {} and {} had work at the same time for {}, {} of busy time.", StreamText(pair.first),
            StreamText(pair.second), Time(pair.shared_ns), Percent(pair.shared_ns, most.busy_ns()));
+    Kinds(most);
+  }
+  void Kinds(const ConcurrencyLine& line) {
+    const KindMatrix matrix = KindMatrixOf(line);
+    if (matrix.kinds.empty()) return;
+    out_ +=
+        fmt::format("\nKinds of work of rank {} at the same time\n{:>13} {:>12}", line.rank, "kind", "busy");
+    for (const auto& column : matrix.kinds) out_ += fmt::format(" {:>13}", column.kind);
+    Line("");
+    for (size_t i = 0; i < matrix.kinds.size(); ++i) {
+      out_ += fmt::format("{:>13} {:>12}", matrix.kinds[i].kind, Time(matrix.kinds[i].busy_ns));
+      for (const int64_t ns : matrix.shared_ns[i]) out_ += fmt::format(" {:>13}", ns == 0 ? "–" : Time(ns));
+      Line("");
+    }
   }
 
   // Of each rank, and what its device does in typical ones.

@@ -2,27 +2,40 @@
 #include "analyze/timeline/rank_timeline.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace gpusonde::analyze {
 namespace {
 
-WorkKind KindOf(importers::GpuWork work, bool is_communication) {
-  if (work == importers::GpuWork::kGraph) return WorkKind::kGraph;
-  if (work != importers::GpuWork::kKernel) return WorkKind::kTransfer;
-  return is_communication ? WorkKind::kCommunication : WorkKind::kCompute;
+WorkKind KindOf(const GpuRecord& event, bool is_communication) {
+  switch (event.work) {
+    case importers::GpuWork::kKernel:
+      return is_communication ? WorkKind::kCommunication : WorkKind::kCompute;
+    case importers::GpuWork::kMemcpy:
+      return static_cast<WorkKind>(static_cast<size_t>(WorkKind::kUnknownCopy) +
+                                   static_cast<size_t>(CopyOf(event.name)));
+    case importers::GpuWork::kMemset:
+      return WorkKind::kMemset;
+    case importers::GpuWork::kGraph:
+      break;
+  }
+  return WorkKind::kGraph;
 }
 
 }  // namespace
 
 void RankTimeline::Add(const LaunchedRecord& record, bool is_communication) {
   const GpuRecord& event = record.gpu;
-  const WorkKind kind = KindOf(event.work, is_communication);
+  const WorkKind kind = KindOf(event, is_communication);
   const bool alone = event.start_ns >= all_.covered_to();
   if (events_++ == 0)
     first_ns_ = event.start_ns;
   else if (event.start_ns > all_.covered_to())
     idle_.Add(record, all_.covered_to());
-  if (!alone) AddShared(event, static_cast<size_t>(kind));
+  if (alone)
+    active_kinds_ = 1u << static_cast<size_t>(kind);
+  else
+    AddShared(event, static_cast<size_t>(kind));
   streams_.Add(record, alone);
   concurrency_.Add(event.start_ns, event.end_ns);
   if (kind == WorkKind::kGraph && !has_graphs_) {
@@ -32,6 +45,7 @@ void RankTimeline::Add(const LaunchedRecord& record, bool is_communication) {
   all_.Add(event.start_ns, event.end_ns);
   kinds_[static_cast<size_t>(kind)].Add(event.start_ns, event.end_ns);
   if (event.work == importers::GpuWork::kKernel) kernels_.Add(event.start_ns, event.end_ns);
+  if (!importers::IsNamed(event.work)) transfers_.Add(event.start_ns, event.end_ns);
   if (has_graphs_ && kind != WorkKind::kGraph) outside_graphs_.Add(event.start_ns, event.end_ns);
   if (!record.has_call) return;
   latency_.Add(event.start_ns - record.call_start_ns);
@@ -39,10 +53,16 @@ void RankTimeline::Add(const LaunchedRecord& record, bool is_communication) {
 }
 
 void RankTimeline::AddShared(const GpuRecord& event, size_t kind) {
-  for (size_t other = 0; other < kWorkKinds; ++other)
-    if (other != kind)
+  for (uint32_t others = active_kinds_ & ~(1u << kind); others != 0; others &= others - 1) {
+    const auto other = static_cast<size_t>(std::countr_zero(others));
+    // Until there is more of it, nothing later runs beside it.
+    if (kinds_[other].covered_to() <= event.start_ns)
+      active_kinds_ &= ~(1u << other);
+    else
       shared_ns_[PairOf(std::max(kind, other), std::min(kind, other))] +=
           SharedGrowth(event.start_ns, event.end_ns, kinds_[kind], kinds_[other]);
+  }
+  active_kinds_ |= 1u << kind;
 }
 
 void QueueLength::Change(int64_t time_ns, int64_t by) {

@@ -13,9 +13,21 @@
 
 namespace gpusonde::analyze {
 
-// Work of these kinds; of a graph that was traced as a whole it isn't known what ran in it.
-enum class WorkKind : uint8_t { kCompute, kCommunication, kTransfer, kGraph };
-inline constexpr size_t kWorkKinds = 4;
+// Work of these kinds; copies are in the order of importers::CopyKind. Of a graph that was traced as a whole
+// it isn't known what ran in it.
+enum class WorkKind : uint8_t {
+  kCompute,
+  kCommunication,
+  kUnknownCopy,
+  kHostToDevice,
+  kDeviceToHost,
+  kDeviceToDevice,
+  kPeerToPeer,
+  kHostToHost,
+  kMemset,
+  kGraph
+};
+inline constexpr size_t kWorkKinds = 10;
 
 // What a device did until some time, ns.
 struct TimelineParts {
@@ -37,9 +49,12 @@ class RankTimeline {
   int64_t busy_ns() const { return all_.length_ns(); }
   int64_t compute_ns() const { return Of(WorkKind::kCompute).length_ns(); }
   int64_t comm_ns() const { return Of(WorkKind::kCommunication).length_ns(); }
-  int64_t transfer_ns() const { return Of(WorkKind::kTransfer).length_ns(); }
+  // Of copies and sets of all kinds.
+  int64_t transfer_ns() const { return transfers_.length_ns(); }
   // Of communication and computation.
   int64_t overlap_ns() const { return SharedNs(WorkKind::kCommunication, WorkKind::kCompute); }
+  // For how long work of a kind runs.
+  int64_t KindNs(WorkKind kind) const { return Of(kind).length_ns(); }
   // For how long work of both kinds runs; the later kind first.
   int64_t SharedNs(WorkKind later, WorkKind earlier) const {
     return shared_ns_[PairOf(static_cast<size_t>(later), static_cast<size_t>(earlier))];
@@ -79,6 +94,7 @@ class RankTimeline {
     for (Coverage& kind : kinds_) archive(kind);
     for (int64_t& ns : shared_ns_) archive(ns);
     archive(kernels_);
+    archive(transfers_);
     archive(outside_graphs_);
     archive(has_graphs_);
     archive(events_);
@@ -94,8 +110,9 @@ class RankTimeline {
   const Coverage& Of(WorkKind kind) const { return kinds_[static_cast<size_t>(kind)]; }
   void AddShared(const GpuRecord& event, size_t kind);
 
-  Coverage all_, kernels_;
+  Coverage all_, kernels_, transfers_;
   std::array<Coverage, kWorkKinds> kinds_;
+  uint32_t active_kinds_ = 0;  // as bits: those whose work may go on, if that of any does
   std::array<int64_t, PairOf(kWorkKinds, 0)> shared_ns_ = {};
   int64_t events_ = 0;
   int64_t first_ns_ = 0;

@@ -40,6 +40,7 @@ Work RandomWork(uint32_t seed) {
                    .work = kind};
     if (kind == GpuWork::kKernel) event.name = below(2);
     if (kind == GpuWork::kGraph) event.name = 2;
+    if (kind == GpuWork::kMemcpy) event.copy = static_cast<importers::CopyKind>(below(6));
     work.events.push_back(event);
     if (below(4) == 0) continue;
     const int64_t call_ns = start_ns - below(60'000);
@@ -98,6 +99,43 @@ TEST(RankTimeline, UnionsAndOverlapsAreThoseOfCountingNanoseconds) {
     const IdleTime& idle = timeline.idle();
     EXPECT_EQ(idle.host_ns + idle.back_to_back_ns + idle.device_ns + idle.unknown_ns,
               timeline.span_ns() - timeline.busy_ns());
+  }
+}
+
+WorkKind KindOf(const GpuEvent& event) {
+  constexpr WorkKind kCopies[] = {WorkKind::kUnknownCopy,    WorkKind::kHostToDevice, WorkKind::kDeviceToHost,
+                                  WorkKind::kDeviceToDevice, WorkKind::kPeerToPeer,   WorkKind::kHostToHost};
+  if (event.work == GpuWork::kMemcpy) return kCopies[static_cast<size_t>(event.copy)];
+  if (event.work == GpuWork::kMemset) return WorkKind::kMemset;
+  if (event.work == GpuWork::kGraph) return WorkKind::kGraph;
+  return IsComm(event) ? WorkKind::kCommunication : WorkKind::kCompute;
+}
+
+TEST(RankTimeline, KindsShareTheNanosecondsInWhichBothHaveWork) {
+  for (uint32_t seed = 1; seed <= 5; ++seed) {
+    const Work work = RandomWork(seed);
+    std::vector<uint32_t> running(3'100'000);  // kinds, as bits
+    for (const GpuEvent& event : work.events)
+      for (int64_t ns = event.start_ns; ns < event.end_ns; ++ns)
+        running[static_cast<size_t>(ns)] |= 1u << static_cast<uint32_t>(KindOf(event));
+    std::map<uint32_t, int64_t> times_ns;
+    for (const uint32_t kinds : running) ++times_ns[kinds];
+    const auto with_both = [&times_ns](uint32_t one, uint32_t other) {
+      int64_t sum_ns = 0;
+      for (const auto& [kinds, ns] : times_ns) sum_ns += (kinds >> one & kinds >> other & 1) != 0 ? ns : 0;
+      return sum_ns;
+    };
+    const auto results = FollowProcesses(StateOf(work), 1).value();
+    for (uint32_t later = 0; later < kWorkKinds; ++later) {
+      EXPECT_EQ(results[0].timeline.KindNs(static_cast<WorkKind>(later)), with_both(later, later));
+      for (uint32_t earlier = 0; earlier < later; ++earlier)
+        EXPECT_EQ(results[0].timeline.SharedNs(static_cast<WorkKind>(later), static_cast<WorkKind>(earlier)),
+                  with_both(later, earlier))
+            << later << ", " << earlier;
+    }
+    EXPECT_GT(
+        with_both(static_cast<uint32_t>(WorkKind::kHostToDevice), static_cast<uint32_t>(WorkKind::kMemset)),
+        0);
   }
 }
 

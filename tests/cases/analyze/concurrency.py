@@ -22,15 +22,21 @@ from operators import CALLS, GPU
 from steps import nanoseconds
 
 MAX_STREAMS, MAX_PAIRS = 64, 100
+COPIES = {0: "unknown_copy", 1: "htod", 2: "dtoh", 8: "dtod", 9: "htoh", 10: "ptop"}  # of CUPTI
+KINDS = ("compute", "communication", "unknown_copy", "htod", "dtoh", "dtod", "ptop", "htoh", "memset", "graph")
 
 Work = collections.namedtuple("Work", "start end stream kind key")  # key: (process, correlation)
 
 
 def kind_of(category, name):
+    """`name`: also that of a copy's kind, of Kineto."""
     if "graph" in category:
         return "graph"
+    if "memset" in category:
+        return "memset"
     if "mem" in category:
-        return "transfer"
+        return next((kind for text, kind in (("HtoD", "htod"), ("DtoH", "dtoh"), ("DtoD", "dtod"), ("PtoP", "ptop"),
+                                             ("HtoH", "htoh")) if text in name), "unknown_copy")
     return "communication" if re.search("nccl|rccl|cross_device_reduce|two_shot|one_shot|multimem", name, re.IGNORECASE) else "compute"
 
 
@@ -62,13 +68,13 @@ def read_nsys(path):
     for begin, thread, correlation in database.execute("SELECT start, globalTid, correlationId FROM CUPTI_ACTIVITY_KIND_RUNTIME"):
         calls[thread >> 24, correlation].append(begin)
     tables = {name for (name,) in database.execute("SELECT name FROM sqlite_master")}
-    for table, name in (("KERNEL", "demangledName"), ("MEMCPY", "NULL"), ("MEMSET", "NULL"), ("GRAPH_TRACE", "NULL")):
+    for table, name in (("KERNEL", "demangledName"), ("MEMCPY", "copyKind"), ("MEMSET", "NULL"), ("GRAPH_TRACE", "NULL")):
         if f"CUPTI_ACTIVITY_KIND_{table}" not in tables:
             continue
         for begin, end, process, device, stream, correlation, text in database.execute(
                 f"SELECT start, end, globalPid, deviceId, streamId, correlationId, {name} FROM CUPTI_ACTIVITY_KIND_{table}"):
-            gpu[process >> 24, device].append(
-                Work(begin, end, stream, kind_of(table.lower(), strings.get(text, "")), (process >> 24, correlation)))
+            kind = COPIES[text] if table == "MEMCPY" else kind_of(table.lower(), strings.get(text, ""))
+            gpu[process >> 24, device].append(Work(begin, end, stream, kind, (process >> 24, correlation)))
     return gpu, calls
 
 
@@ -112,7 +118,7 @@ def sum_up(work, calls):
     own = list(dict.fromkeys(item.stream for item in work))  # by their first events
     shown = {stream: stream if place < MAX_STREAMS else None for place, stream in enumerate(own)}
     running, busy = [0, 0, 0, 0], collections.Counter()
-    pairs, kinds = collections.Counter(), collections.Counter()
+    pairs, kinds, kind_times = collections.Counter(), collections.Counter(), collections.Counter()
     for length, events in pieces(work):
         running[min(len(events), 4) - 1] += length
         streams = sorted({shown[item.stream] for item in events}, key=order)
@@ -120,8 +126,10 @@ def sum_up(work, calls):
             busy[stream] += length
         for pair in itertools.combinations(streams, 2):
             pairs[pair] += length
-        for pair in itertools.combinations([kind for kind in ("compute", "communication", "transfer", "graph")
-                                            if any(item.kind == kind for item in events)], 2):
+        running_kinds = [kind for kind in KINDS if any(item.kind == kind for item in events)]
+        for kind in running_kinds:
+            kind_times[kind] += length
+        for pair in itertools.combinations(running_kinds, 2):
             kinds[pair] += length
     by_stream = collections.defaultdict(list)
     for item in work:
@@ -136,7 +144,8 @@ def sum_up(work, calls):
         line["gaps"] = dict(line["gaps"])
     return {"running_ns": running, "mean": sum(item.end - item.start for item in work) / max(1, sum(running)),
             "kinds": [{"first": first, "second": second, "shared_ns": ns} for (first, second), ns in sorted(
-                kinds.items(), key=lambda one: -one[1])],
+                kinds.items(), key=lambda one: (-one[1], KINDS.index(one[0][1]), KINDS.index(one[0][0])))],
+            "kind_times": [{"kind": kind, "busy_ns": kind_times[kind]} for kind in KINDS if kind_times[kind]],
             "streams": sorted(streams.values(), key=lambda line: (-line["busy_ns"], order(line["stream"]))),
             "pairs": [{"first": first, "second": second, "shared_ns": ns} for (first, second), ns in sorted(
                 pairs.items(), key=lambda one: (-one[1], *map(order, one[0])))][:MAX_PAIRS]}
@@ -148,7 +157,8 @@ def make(path):
     for number in range(6000):
         device, begin = number % 2, chance.randrange(30_000)
         category, name = chance.choice((("kernel", "gemm"), ("kernel", "ncclDevKernel_AllReduce"), ("gpu_memcpy", "Memcpy HtoD (Pinned -> Device)"),
-                                        ("gpu_memset", "Memset (Device)")))
+                                        ("gpu_memcpy", "Memcpy DtoH (Device -> Pinned)"), ("gpu_memcpy", "Memcpy DtoD (Device -> Device)"),
+                                        ("gpu_memcpy", "Memcpy PtoP (Device -> Device)"), ("gpu_memset", "Memset (Device)")))
         events.append({"ph": "X", "cat": category, "name": name, "pid": device, "tid": 1, "ts": begin,
                        "dur": chance.choice((0, 1, 3, 10, 100)),
                        "args": {"device": device, "stream": chance.randrange(3 if device else 80), "correlation": number + 1}})

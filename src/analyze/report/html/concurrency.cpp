@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "analyze/report/html/charts.h"
@@ -42,28 +44,36 @@ void WriteStreams(HtmlWriter& html, const ConcurrencyLine& line) {
 
 void WritePairs(HtmlWriter& html, const ConcurrencyLine& line) {
   const size_t rows = std::min(line.pairs.size(), kMaxRows);
-  if (rows > 0) {
-    html.Table(fmt::format("Streams of rank {} that had work at the same time", line.rank),
-               {"#stream", "#and stream", "#time", "#of busy time"});
-    for (size_t i = 0; i < rows; ++i) {
-      html.Row();
-      html.Figure(StreamText(line.pairs[i].first));
-      html.Figure(StreamText(line.pairs[i].second));
-      html.Figure(Time(line.pairs[i].shared_ns));
-      html.Figure(Percent(line.pairs[i].shared_ns, line.busy_ns()));
-      html.EndRow();
-    }
-    html.EndTable(line.pairs.size() - rows);
-  }
-  if (line.kinds.empty()) return;
-  html.Table(fmt::format("Kinds of work that rank {} had at the same time", line.rank),
-             {"kind", "and kind", "#time", "#of busy time"});
-  for (const ConcurrencyLine::Kinds& kinds : line.kinds) {
+  if (rows == 0) return;
+  html.Table(fmt::format("Streams of rank {} that had work at the same time", line.rank),
+             {"#stream", "#and stream", "#time", "#of busy time"});
+  for (size_t i = 0; i < rows; ++i) {
     html.Row();
-    html.Cell(kinds.first);
-    html.Cell(kinds.second);
-    html.Figure(Time(kinds.shared_ns));
-    html.Figure(Percent(kinds.shared_ns, line.busy_ns()));
+    html.Figure(StreamText(line.pairs[i].first));
+    html.Figure(StreamText(line.pairs[i].second));
+    html.Figure(Time(line.pairs[i].shared_ns));
+    html.Figure(Percent(line.pairs[i].shared_ns, line.busy_ns()));
+    html.EndRow();
+  }
+  html.EndTable(line.pairs.size() - rows);
+}
+
+// Of both of two kinds, beside the share of the row's kind.
+void WriteKinds(HtmlWriter& html, const ConcurrencyLine& line) {
+  const KindMatrix matrix = KindMatrixOf(line);
+  if (matrix.kinds.empty()) return;
+  std::vector<std::string> headings = {"kind", "#busy"};
+  for (const ConcurrencyLine::KindTime& column : matrix.kinds)
+    headings.push_back(fmt::format("#{}", column.kind));
+  html.Table(fmt::format("For how long each kind of work of rank {} ran beside another, and of its own time",
+                         line.rank),
+             std::vector<std::string_view>(headings.begin(), headings.end()));
+  for (size_t i = 0; i < matrix.kinds.size(); ++i) {
+    html.Row();
+    html.Cell(matrix.kinds[i].kind);
+    html.Figure(Time(matrix.kinds[i].busy_ns));
+    for (const int64_t ns : matrix.shared_ns[i])
+      html.Figure(ns == 0 ? "" : fmt::format("{}, {}", Time(ns), Percent(ns, matrix.kinds[i].busy_ns)));
     html.EndRow();
   }
   html.EndTable();
@@ -92,6 +102,7 @@ void WriteConcurrency(HtmlWriter& html, const Report& report) {
   html.EndTable(ranks.size() - rows);
   WriteStreams(html, *ranks[0]);
   WritePairs(html, *ranks[0]);
+  WriteKinds(html, *ranks[0]);
   html.EndSection();
 }
 

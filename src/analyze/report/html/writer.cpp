@@ -61,7 +61,7 @@ void HtmlWriter::Section(std::string_view title, std::string_view explanation) {
 
 void HtmlWriter::Paragraph(std::string_view text) { Raw("<p>{}</p>\n", Escaped(text)); }
 
-void HtmlWriter::Table(std::string_view caption, std::initializer_list<std::string_view> headings) {
+void HtmlWriter::Table(std::string_view caption, std::span<const std::string_view> headings) {
   Raw("<div class=wide><table>\n<caption>{}</caption>\n<thead><tr>", Escaped(caption));
   for (const std::string_view heading : headings) {
     const bool is_figure = heading.starts_with('#');

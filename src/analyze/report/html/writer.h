@@ -35,7 +35,10 @@ class HtmlWriter {
   void Paragraph(std::string_view text);
 
   // A table of rows of cells. A heading that begins with '#' is above figures, which are aligned right.
-  void Table(std::string_view caption, std::initializer_list<std::string_view> headings);
+  void Table(std::string_view caption, std::span<const std::string_view> headings);
+  void Table(std::string_view caption, std::initializer_list<std::string_view> headings) {
+    Table(caption, std::span(headings.begin(), headings.size()));
+  }
   void Row() { RawText("<tr>"); }
   void Cell(std::string_view text) { Raw("<td>{}</td>", Escaped(text)); }
   void Figure(std::string_view text) { Raw("<td class=n>{}</td>", Escaped(text)); }
