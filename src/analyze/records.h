@@ -135,13 +135,20 @@ struct ByStart {
 // A launch joins the queue at its call's start and leaves it at its start on the GPU.
 struct QueueEntry {
   int64_t time_ns = 0;
-  int64_t rank = 0;
+  uint32_t thread = 0;  // of the call
+  uint16_t rank = 0;
+  uint16_t is_named = 0;  // whether it launches a kernel or a graph; 0 or 1
 };
 static_assert(sizeof(QueueEntry) == 16);
 
 struct ByTime {
   static uint64_t Radix(const QueueEntry& entry) { return RadixOf(entry.time_ns); }
-  bool operator()(const QueueEntry& a, const QueueEntry& b) const { return a.time_ns < b.time_ns; }
+  static auto Key(const QueueEntry& entry) {
+    return std::tuple(entry.time_ns, entry.thread, entry.rank, entry.is_named);
+  }
+  bool operator()(const QueueEntry& a, const QueueEntry& b) const {
+    return a.time_ns != b.time_ns ? a.time_ns < b.time_ns : Key(a) < Key(b);
+  }
 };
 
 }  // namespace gpusonde::analyze

@@ -270,6 +270,39 @@ struct ConcurrencyLine {
   int64_t busy_ns() const { return running_ns[0] + several_ns(); }
 };
 
+// How the threads of a rank launch kernels and graphs (timeline/launch_pattern.h).
+struct LaunchPatternLine {
+  // Bursts are two launches and more without a pause between them.
+  struct Thread {
+    int64_t thread = 0;  // 0 if the trace doesn't say
+    int64_t launches = 0;
+    int64_t span_ns = 0;  // from the first to the last
+    int64_t gap_p50_ns = 0;
+    int64_t gap_p99_ns = 0;
+    int64_t gap_max_ns = 0;
+    int64_t pause_from_ns = 0;  // the shortest gap that is a pause
+    int64_t pauses = 0;
+    int64_t pauses_ns = 0;
+    int64_t pause_p50_ns = 0;
+    int64_t drained_pauses = 0;  // at whose end no launch of the rank waited for the GPU
+    int64_t bursts = 0;
+    int64_t burst_launches = 0;
+    int64_t burst_gap_p50_ns = 0;
+    int64_t behind_p50_ns = 0;  // from the begin of the launch to the start on the GPU
+    int64_t behind_p99_ns = 0;
+    double waiting_mean = 0;  // launches of the rank that wait for the GPU when this thread launches
+
+    enum class Pattern : uint8_t { kFew, kSteady, kBursts };
+    Pattern pattern() const;
+    double mean_burst() const;
+    std::optional<double> launches_per_s() const;  // empty without time between them
+  };
+  int64_t rank = 0;
+  size_t trace = 0;
+  std::vector<Thread> threads;  // at most 20, by descending launches
+  int64_t others = 0;           // launches of other threads
+};
+
 // The kernels that take most time on a rank.
 struct RankKernelsLine {
   struct Kernel {
@@ -516,6 +549,7 @@ struct Report {
   std::vector<StepsLine> steps;
   std::vector<SyncsLine> syncs;
   std::vector<ConcurrencyLine> concurrency;
+  std::vector<LaunchPatternLine> launch_patterns;
   std::vector<ClockLine> clocks;
   std::vector<OperatorLine> operators;           // with Options::operators
   std::vector<CriticalPathLine> critical_paths;  // with Options::critical_path

@@ -242,6 +242,7 @@ Result<Report> ReportBuilder::Finish() && {
   report_.steps = SumSteps(job);
   report_.syncs = SumSyncs(job);
   report_.concurrency = ListConcurrency(job);
+  report_.launch_patterns = ListLaunchPatterns(job);
   report_.clocks = CompareClocks(job, report_.windows);
   operators_.Finish();
   report_.operators = MakeOperatorLines(operators_);

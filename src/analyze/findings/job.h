@@ -68,6 +68,8 @@ std::vector<StepsLine> SumSteps(const Job& job);
 std::vector<SyncsLine> SumSyncs(const Job& job);
 // Of each rank with GPU work, in the order of ranks.
 std::vector<ConcurrencyLine> ListConcurrency(const Job& job);
+// Of each rank with recorded launches of kernels or graphs, in the order of ranks.
+std::vector<LaunchPatternLine> ListLaunchPatterns(const Job& job);
 // Of each rank with samples of its clock within its span, in the order of ranks; with the unusual windows of
 // all.
 std::vector<ClockLine> CompareClocks(const Job& job, std::span<const WindowLine> windows);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analyze/report.h"
+#include "analyze/report/launch_patterns.h"
 #include "base/json_writer.h"
 
 namespace gpusonde::analyze {
@@ -282,6 +283,26 @@ void Write(JsonWriter& json, const ConcurrencyLine& line) {
   json.EndArray().EndObject();
 }
 
+void Write(JsonWriter& json, const LaunchPatternLine::Thread& thread) {
+  json.BeginObject().Field("thread", thread.thread).Field("pattern", PatternText(thread.pattern()));
+  json.Field("launches", thread.launches).Field("span_ns", thread.span_ns);
+  json.Field("launches_per_s", thread.launches_per_s()).Field("gap_p50_ns", thread.gap_p50_ns);
+  json.Field("gap_p99_ns", thread.gap_p99_ns).Field("gap_max_ns", thread.gap_max_ns);
+  json.Field("pause_from_ns", thread.pause_from_ns).Field("pauses", thread.pauses);
+  json.Field("pauses_ns", thread.pauses_ns).Field("pause_p50_ns", thread.pause_p50_ns);
+  json.Field("drained_pauses", thread.drained_pauses).Field("bursts", thread.bursts);
+  json.Field("burst_launches", thread.burst_launches).Field("burst_gap_p50_ns", thread.burst_gap_p50_ns);
+  json.Field("behind_p50_ns", thread.behind_p50_ns).Field("behind_p99_ns", thread.behind_p99_ns);
+  json.Field("waiting_mean", thread.waiting_mean).EndObject();
+}
+
+void Write(JsonWriter& json, const LaunchPatternLine& line) {
+  json.BeginObject().Field("rank", line.rank).Field("trace", static_cast<int64_t>(line.trace));
+  json.Key("threads").BeginArray();
+  for (const LaunchPatternLine::Thread& thread : line.threads) Write(json, thread);
+  json.EndArray().Field("other_launches", line.others).EndObject();
+}
+
 void Write(JsonWriter& json, const OperatorLine& line) {
   json.BeginObject().Field("kind", line.kind).Field("name", line.name).Field("calls", line.calls);
   json.Field("host_ns", line.host_ns).Field("launches", line.launches).Field("self_ns", line.self_ns);
@@ -392,6 +413,7 @@ std::string ToJson(const Report& report) {
   WriteLines(json, "steps", report.steps);
   WriteLines(json, "syncs", report.syncs);
   WriteLines(json, "concurrency", report.concurrency);
+  WriteLines(json, "launch_patterns", report.launch_patterns);
   WriteLines(json, "clocks", report.clocks);
   WriteLines(json, "operators", report.operators);
   WriteLines(json, "critical_paths", report.critical_paths);

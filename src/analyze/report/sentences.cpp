@@ -12,6 +12,7 @@
 #include "analyze/name_table.h"
 #include "analyze/report/concurrency.h"
 #include "analyze/report/critical_paths.h"
+#include "analyze/report/launch_patterns.h"
 #include "analyze/report/quantities.h"
 #include "analyze/report/steps.h"
 #include "base/counted.h"
@@ -39,6 +40,8 @@ class SentenceWriter {
       AllRanks(overview);
     if (std::optional<std::string> several = ConcurrencySentence(report_); several.has_value())
       overview.push_back(*std::move(several));
+    if (std::optional<std::string> launches = LaunchPatternSentence(report_); launches.has_value())
+      overview.push_back(*std::move(launches));
     LargestKernel(overview);
     if (std::optional<std::string> steps = StepsSentence(report_); steps.has_value())
       overview.push_back(*std::move(steps));

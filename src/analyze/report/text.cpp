@@ -14,6 +14,7 @@
 #include "analyze/report.h"
 #include "analyze/report/concurrency.h"
 #include "analyze/report/critical_paths.h"
+#include "analyze/report/launch_patterns.h"
 #include "analyze/report/operators.h"
 #include "analyze/report/quantities.h"
 #include "analyze/report/sentences.h"
@@ -40,6 +41,7 @@ class TextWriter {
     Notes();
     Ranks();
     Concurrency();
+    LaunchPatterns();
     Steps();
     CriticalPaths();
     Durations("Kernels", report_.kernels);
@@ -206,6 +208,27 @@ class TextWriter {
       for (const int64_t ns : matrix.shared_ns[i]) out_ += fmt::format(" {:>13}", ns == 0 ? "–" : Time(ns));
       Line("");
     }
+  }
+
+  // Of the threads that launch most.
+  void LaunchPatterns() {
+    const std::vector<ThreadOfRank> threads = ThreadsByLaunches(report_);
+    if (threads.empty()) return;
+    constexpr size_t kShown = 5;
+    Line(
+        "\nLaunches of kernels and graphs, by thread\n{:>5} {:>10} {:>9} {:>10} {:>11} {:>11} {:>8} {:>9} "
+        "{:>11} "
+        "{:>11} {:>8} {:>11} {:>8}",
+        "rank", "thread", "launches", "per second", "gap p50", "gap p99", "bursts", "mean size", "apart",
+        "pause p50", "drained", "GPU behind", "waiting");
+    for (const auto& [rank, thread] : std::span(threads).first(std::min(threads.size(), kShown)))
+      Line("{:>5} {:>10} {:>9} {:>10} {:>11} {:>11} {:>8} {:>9} {:>11} {:>11} {:>8} {:>11} {:>8.1f}", rank,
+           thread->thread, thread->launches, PerSecond(*thread), Time(thread->gap_p50_ns),
+           Time(thread->gap_p99_ns), thread->bursts, BurstSize(*thread), Time(thread->burst_gap_p50_ns),
+           thread->pauses > 0 ? Time(thread->pause_p50_ns) : "–",
+           Percent(thread->drained_pauses, thread->pauses), Time(thread->behind_p50_ns),
+           thread->waiting_mean);
+    if (threads.size() > kShown) Line("… and {} more", threads.size() - kShown);
   }
 
   // Of each rank, and what its device does in typical ones.

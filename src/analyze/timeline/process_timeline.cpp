@@ -107,7 +107,11 @@ class RankFollower {
       *time_ns = clock_.Without(*time_ns);
     Add(without, record);
   }
-  void Join(int64_t time_ns) { result_.queue.Join(clock_.IsTraces() ? time_ns : clock_.Without(time_ns)); }
+  void Join(const QueueEntry& entry) {
+    const int64_t time_ns = clock_.IsTraces() ? entry.time_ns : clock_.Without(entry.time_ns);
+    if (entry.is_named != 0) launches_.Launch(entry.thread, time_ns, result_.queue.length());
+    result_.queue.Join(time_ns);
+  }
 
   // Errors: those of temporary files.
   Result<RankResult> Finish() && {
@@ -117,6 +121,7 @@ class RankFollower {
     result_.steps = steps_.Finish(result_.timeline);
     result_.loader = std::move(loader_).Finish();
     result_.full_queue = std::move(full_queue_).Finish();
+    result_.launches = std::move(launches_).Finish();
     ASSIGN_OR_RETURN(result_.syncs, std::move(syncs_).Finish(result_.timeline));
     if (sequences_.has_value()) result_.sequences = std::move(*sequences_).Finish();
     if (!clock_.IsTraces()) ToTraces(clock_, result_);
@@ -140,7 +145,11 @@ class RankFollower {
     full_queue_.Add(record);
     if (sequences_.has_value()) sequences_->Add(event);
     result_.timeline.Add(record, is_communication);
-    if (record.has_call != 0) result_.queue.Leave(event.start_ns);
+    if (record.has_call != 0) {
+      result_.queue.Leave(event.start_ns);
+      if (importers::IsNamed(event.work))
+        launches_.Start(record.thread, event.start_ns - record.call_start_ns);
+    }
     if (is_kernel)
       kernels_.Kernel(event, is_communication);
     else if (event.work == importers::GpuWork::kMemcpy)
@@ -188,6 +197,7 @@ class RankFollower {
   StepFollower steps_;
   LoaderFollower loader_;
   FullQueueFollower full_queue_;
+  LaunchFollower launches_;
   SyncFollower syncs_;
   std::optional<SequenceFollower> sequences_;
   const CommunicatorLaunches& communicators_;
@@ -212,7 +222,7 @@ class ProcessFollower {
     kept.gpu.name = names_.canonical[event.gpu.name];
     (*this)[event.gpu.rank].Add(kept);
   }
-  void Join(const QueueEntry& entry) { (*this)[static_cast<uint16_t>(entry.rank)].Join(entry.time_ns); }
+  void Join(const QueueEntry& entry) { (*this)[entry.rank].Join(entry); }
   // Errors: those of temporary files.
   Result<std::vector<RankResult>> Finish() && {
     std::vector<RankResult> results;
@@ -239,7 +249,10 @@ class ProcessFollower {
 };
 
 QueueEntry EntryOf(const LaunchedRecord& record) {
-  return {.time_ns = std::min(record.call_start_ns, record.gpu.start_ns), .rank = record.gpu.rank};
+  return {.time_ns = std::min(record.call_start_ns, record.gpu.start_ns),
+          .thread = record.thread,
+          .rank = record.gpu.rank,
+          .is_named = static_cast<uint16_t>(importers::IsNamed(record.gpu.work) ? 1 : 0)};
 }
 
 // Launches run nearly in order of their correlation ids, so usually only the last few thousand need to be

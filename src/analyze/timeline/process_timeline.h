@@ -15,6 +15,7 @@
 #include "analyze/timeline/host_gaps.h"
 #include "analyze/timeline/kernel_sequences.h"
 #include "analyze/timeline/kernel_strata.h"
+#include "analyze/timeline/launch_pattern.h"
 #include "analyze/timeline/loader_waits.h"
 #include "analyze/timeline/rank_timeline.h"
 #include "analyze/timeline/sync_times.h"
@@ -59,6 +60,7 @@ struct RankResult {
   FullQueue full_queue;
   BlockingSets blocking_sets;
   QueueLength queue;
+  LaunchPattern launches;
   KernelResult kernels;
   // By their starts, the first kMaxCollectives.
   std::vector<Collective> collectives;
@@ -80,6 +82,7 @@ struct RankResult {
     archive(full_queue);
     archive(blocking_sets);
     archive(queue);
+    archive(launches);
     archive(kernels);
     archive(collectives);
     archive(steps);

@@ -131,6 +131,7 @@ class QueueLength {
   void Join(int64_t time_ns) { Change(time_ns, 1); }
   void Leave(int64_t time_ns) { Change(time_ns, -1); }
 
+  int64_t length() const { return length_; }
   int64_t max() const { return max_; }
   // Averages over its changes and over time; 0 without any.
   double MeanOverChanges() const;

@@ -147,6 +147,7 @@ std::string ToHtml(const Report& report) {
   WriteRanks(html, report);
   WriteHeatMap(html, report);
   WriteConcurrency(html, report);
+  WriteLaunchPatterns(html, report);
   WriteSyncs(html, report);
   WriteSteps(html, report, shown);
   WriteCriticalPaths(html, report, shown);

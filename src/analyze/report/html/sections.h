@@ -39,6 +39,8 @@ void WriteJob(HtmlWriter& html, const Report& report);
 void WriteSyncs(HtmlWriter& html, const Report& report);
 // What ran at the same time, and streams by themselves.
 void WriteConcurrency(HtmlWriter& html, const Report& report);
+// How threads launch kernels and graphs.
+void WriteLaunchPatterns(HtmlWriter& html, const Report& report);
 // Graphs, communication, copies, sets, calls, metrics.
 void WriteOthers(HtmlWriter& html, const Report& report, const model::ShortNames& shown);
 
