@@ -63,7 +63,7 @@ class ArchiveWriter {
     (*this)(value.value_or(T{}));
   }
   // Only readers can find fault.
-  void Require(bool /*condition*/) {}
+  void Require(bool /*condition*/, std::string_view /*what*/ = {}) {}
 
   std::string Take() { return std::move(out_); }
 
@@ -124,13 +124,17 @@ class ArchiveReader {
     (*this)(found);
     value = has_value ? std::optional<T>(found) : std::nullopt;
   }
-  void Require(bool condition) {
+  // `what` names the value that must be so, for the error; it outlives the archive.
+  void Require(bool condition, std::string_view what = {}) {
     if (condition) return;
+    if (ok_) fault_ = what;
     ok_ = false;
     in_ = {};
   }
 
   bool ok() const { return ok_; }
+  // The value that is impossible; empty if that isn't known.
+  std::string_view fault() const { return fault_; }
   std::string_view rest() const { return in_; }
 
  private:
@@ -143,6 +147,7 @@ class ArchiveReader {
   }
 
   std::string_view in_;
+  std::string_view fault_;
   bool ok_ = true;
 };
 

@@ -190,6 +190,8 @@ class PartReader {
     Part part;
     ArchiveReader archive(header);
     archive(part);
+    if (!archive.fault().empty())
+      return Corrupt(fmt::format("its header is damaged: impossible {}", archive.fault()));
     if (!archive.ok() || !archive.rest().empty() || part.part >= part.parts || part.parts > kMaxParts)
       return Corrupt("its header is damaged");
     for (size_t i = 0; i < part.traces.size(); ++i)

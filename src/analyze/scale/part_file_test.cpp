@@ -11,6 +11,7 @@
 
 #include "analyze/report.h"
 #include "base/fd.h"
+#include "base/id128.h"
 #include "base/testing/temp_folder.h"
 
 namespace gpusonde::analyze {
@@ -76,6 +77,54 @@ TEST_F(PartFile, ADamagedPartIsAnErrorOrAReportAndNeverWorse) {
     errors += MergeParts({damaged, files_[1]}, options_).has_value() ? 0 : 1;
   }
   EXPECT_GT(errors, 90);  // the checksum holds for the header
+}
+
+// A kernel beside which a copy runs for 7,654,321 ns, of its 10 ms, and a set for 5 µs.
+void WriteOverlap(const std::string& path) {
+  const auto event = [](std::string_view category, std::string_view name, double ts, double duration) {
+    return fmt::format(
+        R"({{"ph":"X","cat":"{}","name":"{}","pid":0,"tid":7,"ts":{:.3f},"dur":{:.3f},"args":{{"device":0,"stream":7}}}})",
+        category, name, ts, duration);
+  };
+  std::ofstream(path) << R"({"traceEvents": [)" << event("kernel", "gemm", 0, 1'000'000) << ','
+                      << event("gpu_memset", "Memset (Device)", 100, 5) << ','
+                      << event("gpu_memcpy", "Memcpy HtoD (Pinned -> Device)", 992'345.679, 10'000) << "]}";
+}
+
+// Whoever wrote it can write a right checksum too.
+TEST_F(PartFile, AnImpossibleTimeInAPartIsAnErrorWithFileAndValue) {
+  const std::string other = folder_ / "overlap.json", first = folder_ / "q0", second = folder_ / "q1";
+  WriteOverlap(other);
+  ASSERT_TRUE(AnalyzePart({other, trace_}, options_, 0, 2, first).has_value());
+  ASSERT_TRUE(AnalyzePart({other, trace_}, options_, 1, 2, second).has_value());
+  ASSERT_TRUE(MergeParts({first, second}, options_).has_value());
+  const auto overlapping_ns = [](int64_t ns) {
+    return std::string(reinterpret_cast<const char*>(&ns), sizeof ns);
+  };
+  for (const std::string& path : {first, second}) {
+    std::string bytes = ReadFile(path).value();
+    const size_t at = bytes.find(overlapping_ns(7'654'321));
+    if (at == std::string::npos) continue;
+    for (const int64_t impossible_ns : {int64_t{-1}, INT64_MIN, int64_t{10'000'001}}) {
+      bytes.replace(at, sizeof(int64_t), overlapping_ns(impossible_ns));
+      const size_t size_at = bytes.find('\n') + 1, checksum_at = size_at + sizeof(uint64_t);
+      uint64_t size = 0;
+      bytes.copy(reinterpret_cast<char*>(&size), sizeof size, size_at);
+      const Id128 checksum =
+          IdHasher("analyze part").Add(bytes.substr(checksum_at + sizeof(Id128), size)).Finish();
+      bytes.replace(checksum_at, sizeof checksum, reinterpret_cast<const char*>(&checksum), sizeof checksum);
+      const std::string hostile = folder_ / "hostile";
+      std::ofstream(hostile, std::ios::binary) << bytes;
+      const auto merged = MergeParts({hostile, path == first ? second : first}, options_);
+      ASSERT_FALSE(merged.has_value()) << impossible_ns;
+      EXPECT_EQ(merged.error().code, ErrorCode::kCorrupt);
+      EXPECT_NE(merged.error().message.find(hostile), std::string::npos) << merged.error().message;
+      EXPECT_NE(merged.error().message.find("impossible concurrency.kinds.shared_ns"), std::string::npos)
+          << merged.error().message;
+    }
+    return;
+  }
+  FAIL() << "no part has the time";
 }
 
 }  // namespace

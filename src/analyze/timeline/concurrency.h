@@ -51,10 +51,10 @@ class Concurrency {
     int64_t longer_ns = std::numeric_limits<int64_t>::max();
     for (int64_t& ns : at_least_ns_) {
       archive(ns);
-      archive.Require(ns >= 0 && ns <= longer_ns);
+      archive.Require(ns >= 0 && ns <= longer_ns, "concurrency.running_ns");
       longer_ns = ns;
     }
-    archive.Require(work_ns_ >= 0);
+    archive.Require(work_ns_ >= at_least_ns_[0], "concurrency.mean");
   }
 
  private:
@@ -77,7 +77,7 @@ struct StreamTimes {
     archive(events);
     archive(busy);
     archive(gaps);
-    archive.Require(events > 0 && busy.length_ns() >= 0);
+    archive.Require(events > 0 && busy.length_ns() >= 0, "concurrency.streams");
   }
 };
 
@@ -104,8 +104,9 @@ class StreamTable {
   void Transfer(Archive& archive) {
     archive(streams_);
     archive(shared_ns_);
-    archive.Require(streams_.size() <= kMaxStreams + 1 && shared_ns_.size() == PairOf(streams_.size(), 0));
-    for (const int64_t ns : shared_ns_) archive.Require(ns >= 0);
+    archive.Require(streams_.size() <= kMaxStreams + 1 && shared_ns_.size() == PairOf(streams_.size(), 0),
+                    "concurrency.streams");
+    for (const int64_t ns : shared_ns_) archive.Require(ns >= 0, "concurrency.pairs.shared_ns");
   }
 
  private:

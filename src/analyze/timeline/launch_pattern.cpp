@@ -15,7 +15,7 @@ size_t LaunchFollower::FindPlace(uint32_t thread) {
 
 void LaunchFollower::Launch(uint32_t thread, int64_t time_ns, int64_t waiting) {
   const size_t place = PlaceOf(thread);
-  if (place == kMaxThreads) {
+  if (place == LaunchPattern::kMaxThreads) {
     ++result_.others;
     return;
   }

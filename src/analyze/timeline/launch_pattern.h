@@ -60,18 +60,22 @@ struct ThreadLaunches {
     for (auto* const sums : {&gap_ns, &drained, &lone})
       for (int64_t& sum : *sums) {
         archive(sum);
-        archive.Require(sum >= 0);
+        archive.Require(sum >= 0, "launch_patterns.threads");
       }
     archive(waiting);
     archive(behind);
     archive.Require(launches > 0 && longest_gap_ns >= 0 && waiting >= 0 &&
-                    gaps.count() == static_cast<uint64_t>(launches - 1) && SumOf(lone) == launches &&
-                    SumOf(drained) < launches && SumOf(gap_ns) == Int128{last_ns} - first_ns);
+                        gaps.count() == static_cast<uint64_t>(launches - 1) && SumOf(lone) == launches &&
+                        SumOf(drained) < launches && SumOf(gap_ns) == Int128{last_ns} - first_ns,
+                    "launch_patterns.threads");
   }
 };
 
 // How the threads of a process launch kernels and graphs on one device.
 struct LaunchPattern {
+  // Few programs launch from more than the two threads of PyTorch's forward and backward pass.
+  static constexpr size_t kMaxThreads = 64;
+
   std::vector<ThreadLaunches> threads;  // by their first launch
   int64_t others = 0;                   // launches of further threads
 
@@ -79,16 +83,12 @@ struct LaunchPattern {
   void Transfer(Archive& archive) {
     archive(threads);
     archive(others);
-    archive.Require(others >= 0);
+    archive.Require(threads.size() <= kMaxThreads && others >= 0, "launch_patterns.other_launches");
   }
 };
 
 class LaunchFollower {
  public:
-  // Few programs launch from more than the two threads of PyTorch's forward and backward pass; so many take
-  // 0.5 MB a rank at most.
-  static constexpr size_t kMaxThreads = 64;
-
   // A launch of a kernel or a graph, by time; `waiting`: how many launches of the rank wait for the GPU.
   void Launch(uint32_t thread, int64_t time_ns, int64_t waiting);
   // Work that such a launch started on the GPU.
@@ -101,7 +101,7 @@ class LaunchFollower {
  private:
   static constexpr int64_t kNoGap = INT64_MAX;
 
-  // kMaxThreads for threads beyond the bound; result_.threads.size() for new ones.
+  // LaunchPattern::kMaxThreads for threads beyond the bound; result_.threads.size() for new ones.
   size_t PlaceOf(uint32_t thread) {
     if (recent_ < result_.threads.size() && result_.threads[recent_].thread == thread) return recent_;
     return FindPlace(thread);

@@ -73,14 +73,14 @@ TEST(LaunchFollower, EventsOfOneCallAreOneLaunch) {
 
 TEST(LaunchFollower, ThreadsBeyondTheBoundAreOnlyCounted) {
   LaunchFollower follower;
-  constexpr uint32_t kThreads = LaunchFollower::kMaxThreads + 10;
+  constexpr uint32_t kThreads = LaunchPattern::kMaxThreads + 10;
   for (int64_t round = 0; round < 3; ++round)
     for (uint32_t thread = 0; thread < kThreads; ++thread) {
       follower.Launch(thread, round * kLongNs + thread, 0);
       follower.Start(thread, 50);
     }
   const LaunchPattern pattern = std::move(follower).Finish();
-  ASSERT_EQ(pattern.threads.size(), LaunchFollower::kMaxThreads);
+  ASSERT_EQ(pattern.threads.size(), LaunchPattern::kMaxThreads);
   EXPECT_EQ(pattern.others, 30);
   for (const ThreadLaunches& thread : pattern.threads) {
     EXPECT_EQ(thread.launches, 3);

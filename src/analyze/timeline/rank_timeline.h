@@ -91,14 +91,28 @@ class RankTimeline {
   template <class Archive>
   void Transfer(Archive& archive) {
     archive(all_);
-    for (Coverage& kind : kinds_) archive(kind);
-    for (int64_t& ns : shared_ns_) archive(ns);
+    archive.Require(all_.length_ns() >= 0, "ranks.busy_ns");
+    for (Coverage& kind : kinds_) {
+      archive(kind);
+      archive.Require(IsPart(kind), "concurrency.kind_times.busy_ns");
+    }
+    for (size_t later = 0; later < kWorkKinds; ++later)
+      for (size_t earlier = 0; earlier < later; ++earlier) {
+        int64_t& ns = shared_ns_[PairOf(later, earlier)];
+        archive(ns);
+        archive.Require(ns >= 0 && ns <= kinds_[later].length_ns() && ns <= kinds_[earlier].length_ns(),
+                        "concurrency.kinds.shared_ns");
+      }
     archive(kernels_);
+    archive.Require(IsPart(kernels_), "ranks.compute_ns");
     archive(transfers_);
+    archive.Require(IsPart(transfers_), "ranks.transfer_ns");
     archive(outside_graphs_);
+    archive.Require(IsPart(outside_graphs_), "ranks.graph_ns");
     archive(has_graphs_);
     archive(events_);
     archive(first_ns_);
+    archive.Require(events_ >= 0, "ranks.events");
     archive(idle_);
     archive(streams_);
     archive(concurrency_);
@@ -107,6 +121,10 @@ class RankTimeline {
   }
 
  private:
+  // Whether that is possible of some of the device's work.
+  bool IsPart(const Coverage& some) const {
+    return some.length_ns() >= 0 && some.length_ns() <= all_.length_ns();
+  }
   const Coverage& Of(WorkKind kind) const { return kinds_[static_cast<size_t>(kind)]; }
   void AddShared(const GpuRecord& event, size_t kind);
 
