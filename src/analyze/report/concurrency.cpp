@@ -27,8 +27,7 @@ std::optional<std::string> ConcurrencySentence(const Report& report) {
       "Rank {} had several GPU events at the same time for {} of its busy time, {:.2f} on average", most.rank,
       Percent(most.several_ns(), most.busy_ns()), most.mean);
   if (!most.pairs.empty())
-    text += fmt::format("; streams {} and {} most, {}", StreamText(most.pairs[0].first),
-                        StreamText(most.pairs[0].second), Time(most.pairs[0].shared_ns));
+    text += fmt::format("; {} most, {}", PairText(most.pairs[0]), Time(most.pairs[0].shared_ns));
   return text + ".";
 }
 
@@ -51,6 +50,21 @@ KindMatrix KindMatrixOf(const ConcurrencyLine& line) {
       cells.push_back(shared_ns(row.kind, column.kind));
   }
   return matrix;
+}
+
+std::string PairText(const ConcurrencyLine::Pair& pair) {
+  return pair.second.has_value()
+             ? fmt::format("streams {} and {}", StreamText(pair.first), StreamText(pair.second))
+             : fmt::format("stream {} and those beyond the first 64", StreamText(pair.first));
+}
+
+std::string StreamCount(const ConcurrencyLine& line) {
+  return HasOthers(line) ? fmt::format("over {}", line.streams.size() - 1)
+                         : fmt::format("{}", line.streams.size());
+}
+
+bool HasOthers(const ConcurrencyLine& line) {
+  return std::ranges::any_of(line.streams, [](const auto& stream) { return !stream.stream.has_value(); });
 }
 
 std::string StreamText(ConcurrencyLine::StreamNumber stream) {

@@ -25,6 +25,15 @@ struct KindMatrix {
 };
 KindMatrix KindMatrixOf(const ConcurrencyLine& line);
 
+// As "streams 7 and 84", or "stream 7 and those beyond the first 64".
+std::string PairText(const ConcurrencyLine::Pair& pair);
+
+// Whether some of a rank's streams aren't told apart.
+bool HasOthers(const ConcurrencyLine& line);
+
+// How many a rank has, as "65"; "over 64" of those that aren't told apart.
+std::string StreamCount(const ConcurrencyLine& line);
+
 // As "7"; "(other)" for all beyond the first 64.
 std::string StreamText(ConcurrencyLine::StreamNumber stream);
 

@@ -54,6 +54,14 @@ std::optional<std::string> LaunchPatternSentence(const Report& report) {
   return text + ".";
 }
 
+int64_t LaunchesOfOthers(const Report& report) {
+  int64_t others = 0;
+  for (const LaunchPatternLine& line : report.launch_patterns) others = AddSaturated(others, line.others);
+  return others;
+}
+
+std::string Launches(int64_t count) { return count == 1 ? "1 launch" : fmt::format("{} launches", count); }
+
 std::string_view PatternText(LaunchPatternLine::Thread::Pattern pattern) {
   constexpr std::string_view kTexts[] = {"few", "steady", "bursts"};
   return kTexts[static_cast<size_t>(pattern)];

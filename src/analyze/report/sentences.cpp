@@ -167,6 +167,8 @@ class SentenceWriter {
     for (const TraceLine& trace : report_.traces) kernel_ns += trace.kernel_ns;
     if (report_.kernels.size() < 2 || report_.kernels[0].total_ns * kTenth < kernel_ns) return;
     const DurationLine& largest = report_.kernels[0];
+    // One of those may be larger than all others, or none.
+    if (largest.name == NameTable::kOther) return;
     found.push_back(fmt::format("The kernel with the most time, {:.1f} % of kernel time, is {}: {} in {}.",
                                 100 * static_cast<double>(largest.total_ns) / static_cast<double>(kernel_ns),
                                 shown_(largest.name), Time(largest.total_ns), Counted(largest.count, "run")));
@@ -315,7 +317,7 @@ std::string SentenceOf(const Note& note, const Report& report) {
   if (note.kind == "metrics_beyond_bound")
     return fmt::format("{} of metrics of too many kinds {} left out", Counted(note.count, "value"), are);
   if (note.kind == "names_beyond_bound")
-    return fmt::format("{} with names beyond the first 50,000 {} together in {}", events, are,
+    return fmt::format("{} {} together in {}, as there are more than 50,000 names", events, are,
                        NameTable::kOther);
   if (note.kind == "sequences_beyond_bound")
     return fmt::format("{} of sequences of kernels {} left out, as there are too many different ones",

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <functional>
 #include <iterator>
@@ -177,7 +178,7 @@ class TextWriter {
     Line("\nGPU events at the same time, of busy time\n{:>5} {:>8} {:>12} {:>9} {:>9} {:>9} {:>9} {:>6}",
          "rank", "streams", "busy", "1", "2", "3", "4 or more", "mean");
     for (const ConcurrencyLine* const rank : std::span(ranks).first(std::min(ranks.size(), kShown)))
-      Line("{:>5} {:>8} {:>12} {:>9} {:>9} {:>9} {:>9} {:>6.2f}", rank->rank, rank->streams.size(),
+      Line("{:>5} {:>8} {:>12} {:>9} {:>9} {:>9} {:>9} {:>6.2f}", rank->rank, StreamCount(*rank),
            Time(rank->busy_ns()), Percent(rank->running_ns[0], rank->busy_ns()),
            Percent(rank->running_ns[1], rank->busy_ns()), Percent(rank->running_ns[2], rank->busy_ns()),
            Percent(rank->running_ns[3], rank->busy_ns()), rank->mean);
@@ -192,8 +193,8 @@ class TextWriter {
     if (most.streams.size() > kShown) Line("… and {} more", most.streams.size() - kShown);
     constexpr size_t kPairs = 3;
     for (const auto& pair : std::span(most.pairs).first(std::min(most.pairs.size(), kPairs)))
-      Line("Streams {} and {} had work at the same time for {}, {} of busy time.", StreamText(pair.first),
-           StreamText(pair.second), Time(pair.shared_ns), Percent(pair.shared_ns, most.busy_ns()));
+      Line("{} had work at the same time for {}, {} of busy time.", Capitalized(PairText(pair)),
+           Time(pair.shared_ns), Percent(pair.shared_ns, most.busy_ns()));
     Kinds(most);
   }
   void Kinds(const ConcurrencyLine& line) {
@@ -208,6 +209,11 @@ class TextWriter {
       for (const int64_t ns : matrix.shared_ns[i]) out_ += fmt::format(" {:>13}", ns == 0 ? "–" : Time(ns));
       Line("");
     }
+  }
+
+  static std::string Capitalized(std::string text) {
+    text[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(text[0])));
+    return text;
   }
 
   // Of the threads that launch most.
@@ -229,6 +235,8 @@ class TextWriter {
            Percent(thread->drained_pauses, thread->pauses), Time(thread->behind_p50_ns),
            thread->waiting_mean);
     if (threads.size() > kShown) Line("… and {} more", threads.size() - kShown);
+    if (const int64_t others = LaunchesOfOthers(report_); others > 0)
+      Line("Further threads: {}.", Launches(others));
   }
 
   // Of each rank, and what its device does in typical ones.

@@ -21,7 +21,8 @@ void WriteStreams(HtmlWriter& html, const ConcurrencyLine& line) {
              {"#stream", "", "#events", "#busy", "#idle", "#host", "#back to back", "#device", "#unknown"});
   int64_t longest_ns = 0;
   for (const ConcurrencyLine::Stream& stream : line.streams)
-    longest_ns = std::max(longest_ns, AddSaturated(stream.busy_ns, stream.gaps.sum_ns()));
+    if (stream.stream.has_value())
+      longest_ns = std::max(longest_ns, AddSaturated(stream.busy_ns, stream.gaps.sum_ns()));
   for (size_t i = 0; i < rows; ++i) {
     const ConcurrencyLine::Stream& stream = line.streams[i];
     const IdleLine& gaps = stream.gaps;
@@ -32,7 +33,8 @@ void WriteStreams(HtmlWriter& html, const ConcurrencyLine& line) {
                              {"idle", gaps.unknown_ns}};
     html.Row();
     html.Figure(StreamText(stream.stream));
-    html.RawCell(Bar(parts, longest_ns));
+    // The sum of several is as long as several bars.
+    html.RawCell(stream.stream.has_value() ? Bar(parts, longest_ns) : "");
     html.Figure(fmt::format("{}", stream.events));
     for (const int64_t ns :
          {stream.busy_ns, gaps.sum_ns(), gaps.host_ns, gaps.back_to_back_ns, gaps.device_ns, gaps.unknown_ns})
@@ -40,6 +42,11 @@ void WriteStreams(HtmlWriter& html, const ConcurrencyLine& line) {
     html.EndRow();
   }
   html.EndTable(line.streams.size() - rows);
+  if (HasOthers(line))
+    html.RawText(
+        "<p class=dim>(other): all streams but the 64 whose first events came first; its idle times are the "
+        "sum of "
+        "those of each.</p>\n");
 }
 
 void WritePairs(HtmlWriter& html, const ConcurrencyLine& line) {
@@ -93,7 +100,7 @@ void WriteConcurrency(HtmlWriter& html, const Report& report) {
     const ConcurrencyLine& line = *ranks[i];
     html.Row();
     html.Figure(fmt::format("{}", line.rank));
-    html.Figure(fmt::format("{}", line.streams.size()));
+    html.Figure(StreamCount(line));
     html.Figure(Time(line.busy_ns()));
     for (const int64_t ns : line.running_ns) html.Figure(Percent(ns, line.busy_ns()));
     html.Figure(fmt::format("{:.2f}", line.mean));

@@ -90,6 +90,32 @@ TEST(Html, AReportWithoutGpuWorkSaysSo) {
   EXPECT_EQ(CountOf(page, "<svg"), 0u);
 }
 
+TEST(Html, NotesComeBeforeTheFiguresThatTheyAreAbout) {
+  const std::string page = ToHtml(ReportWith("kernel", 2, 2));
+  const size_t notes_at = page.find("<h2>Notes</h2>");
+  ASSERT_NE(notes_at, std::string::npos);
+  EXPECT_NE(page.find("1 event that can&#39;t be parsed is left out", notes_at), std::string::npos);
+  EXPECT_LT(page.find("<h2>Findings</h2>"), notes_at);
+  EXPECT_GT(page.find("<h2>What each rank did</h2>"), notes_at);
+}
+
+// Their idle times are the sum of those of several streams, which would make other bars a pixel wide.
+TEST(Html, StreamsThatArentToldApartHaveNoBarAndAnExplanation) {
+  Report report = ReportWith("kernel", 1, 1);
+  ConcurrencyLine line{.running_ns = {1'000, 0, 0, 0}, .mean = 1};
+  line.streams = {{.stream = 7, .events = 3, .busy_ns = 600, .gaps = {.host_ns = 400}},
+                  {.stream = std::nullopt, .events = 9, .busy_ns = 400, .gaps = {.host_ns = 90'000}}};
+  line.pairs = {{.first = 7, .second = std::nullopt, .shared_ns = 20}};
+  report.concurrency = {line};
+  const std::string page = ToHtml(report);
+  EXPECT_NE(page.find("<rect class=compute x=0 width=600 "), std::string::npos);
+  EXPECT_NE(page.find("<td class=n>(other)</td><td class=chart></td>"), std::string::npos);
+  EXPECT_EQ(CountOf(page, "(other): all streams but the 64 "), 1u);
+  EXPECT_NE(ToText(report).find("Stream 7 and those beyond the first 64 had work"), std::string::npos);
+  report.concurrency[0].streams[1].stream = 8;
+  EXPECT_EQ(CountOf(ToHtml(report), "(other)"), 1u);  // the pair's
+}
+
 TEST(Html, EveryTableIsWholeAndFiguresStandBesideCharts) {
   const std::string page = ToHtml(ReportWith("kernel", 30, 3));
   for (const std::string_view element :

@@ -46,6 +46,8 @@ void WriteLaunchPatterns(HtmlWriter& html, const Report& report) {
     html.EndRow();
   }
   html.EndTable(threads.size() - rows);
+  if (const int64_t others = LaunchesOfOthers(report); others > 0)
+    html.Raw("<p class=dim>Further threads: {}.</p>\n", Launches(others));
   html.EndSection();
 }
 

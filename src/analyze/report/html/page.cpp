@@ -77,6 +77,22 @@ void WriteAdvice(HtmlWriter& html, const Report& report, const model::ShortNames
   html.EndSection();
 }
 
+// What the figures lack: before them, so that nobody reads them without.
+void WriteNotes(HtmlWriter& html, const Report& report) {
+  if (report.notes.empty()) return;
+  html.Section("Notes", "What the traces lack, and what is left out of the figures below.");
+  html.RawText("<ul>\n");
+  const size_t notes = std::min(report.notes.size(), kMaxRows);
+  for (size_t i = 0; i < notes; ++i)
+    html.Raw("<li>{}: {}.</li>\n",
+             Escaped(Shorten(Printable(report.traces[report.notes[i].trace].path), kMaxPath)),
+             Escaped(SentenceOf(report.notes[i], report)));
+  html.RawText("</ul>\n");
+  if (report.notes.size() > notes)
+    html.Raw("<p class=dim>… and {} more notes, in the JSON.</p>\n", report.notes.size() - notes);
+  html.EndSection();
+}
+
 void WriteTraces(HtmlWriter& html, const Report& report) {
   if (report.traces.empty()) return;
   html.Section("Traces");
@@ -97,17 +113,6 @@ void WriteTraces(HtmlWriter& html, const Report& report) {
     html.EndRow();
   }
   html.EndTable(report.traces.size() - rows);
-  if (!report.notes.empty()) {
-    html.RawText("<ul>\n");
-    const size_t notes = std::min(report.notes.size(), kMaxRows);
-    for (size_t i = 0; i < notes; ++i)
-      html.Raw("<li>{}: {}.</li>\n",
-               Escaped(Shorten(Printable(report.traces[report.notes[i].trace].path), kMaxPath)),
-               Escaped(SentenceOf(report.notes[i], report)));
-    html.RawText("</ul>\n");
-    if (report.notes.size() > notes)
-      html.Raw("<p class=dim>… and {} more notes, in the JSON.</p>\n", report.notes.size() - notes);
-  }
   html.EndSection();
 }
 
@@ -144,6 +149,7 @@ std::string ToHtml(const Report& report) {
                                               Counted(static_cast<int64_t>(report.traces.size()), "trace")));
   WriteSentences(html, SentencesOf(report, shown));
   WriteAdvice(html, report, shown);
+  WriteNotes(html, report);
   WriteRanks(html, report);
   WriteHeatMap(html, report);
   WriteConcurrency(html, report);

@@ -55,8 +55,10 @@ void WriteSyncs(HtmlWriter& html, const Report& report) {
     html.EndRow();
   }
   html.EndTable();
-  html.Table(fmt::format("By thread, of rank {}", most.rank),
-             {"#thread", "#count", "#total", "#GPU busy", "#GPU idle"});
+  const bool has_more_threads = most.threads.size() == kMaxRows;
+  html.Table(
+      fmt::format("By thread, of rank {}{}", most.rank, has_more_threads ? ": the 20 that wait longest" : ""),
+      {"#thread", "#count", "#total", "#GPU busy", "#GPU idle"});
   for (const SyncsLine::Thread& thread : most.threads) {
     html.Row();
     html.Figure(fmt::format("{}", thread.thread));
