@@ -239,6 +239,27 @@ TEST_F(Unwind, FollowsAFrameOfVariableSize) {
   Check([] { Variable::Call(1000); }, 3);
 }
 
+TEST_F(Unwind, CutsADeepStackAfterTheLastFrameThatFits) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::ptrace(PTRACE_TRACEME, 0, nullptr, nullptr);
+    Recurse(GPUSONDE_MAX_FRAMES);
+    ::_exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  user_regs_struct registers{};
+  ASSERT_EQ(::ptrace(PTRACE_GETREGS, child, nullptr, &registers), 0);
+  int end = -1;
+  const std::vector<uint64_t> found = Image(child).Unwind(registers, end);
+  ::kill(child, SIGKILL);
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(end, GPUSONDE_NATIVE_TRUNCATED);
+  ASSERT_EQ(found.size(), size_t{GPUSONDE_MAX_FRAMES});
+  // The outer half are calls of Recurse by itself.
+  for (size_t i = found.size() / 2; i < found.size(); ++i) EXPECT_EQ(found[i], found.back()) << "frame " << i;
+}
+
 TEST_F(Unwind, EndsARandomStackWithAReason) {
   const pid_t child = ::fork();
   if (child == 0) {

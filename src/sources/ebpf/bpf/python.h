@@ -130,6 +130,17 @@ __noinline int python_step(struct python_walk *walk, struct gpusonde_stack *stac
   return PYTHON_GOES_ON;
 }
 
+/* Processes up to this many frames: as unwind_steps, so that the verifier follows fewer iterations. */
+#define PYTHON_STEPS 16
+__noinline int python_steps(struct python_walk *walk, struct gpusonde_stack *stack,
+                            const struct gpusonde_process *process) {
+  if (!walk || !stack || !process) return GPUSONDE_PYTHON_UNREADABLE;
+  int end = PYTHON_GOES_ON;
+  for (int step = 0; step < PYTHON_STEPS && end == PYTHON_GOES_ON; ++step)
+    end = python_step(walk, stack, process);
+  return end;
+}
+
 /* Appends the current thread's Python frames to the stack, after all kernel and user frames. */
 static __always_inline void take_python_frames(const struct gpusonde_process *process, __u32 pid,
                                                struct python_walk *walk, struct gpusonde_stack *stack,
@@ -143,8 +154,8 @@ static __always_inline void take_python_frames(const struct gpusonde_process *pr
   walk->between_runs = true;
   int end = PYTHON_GOES_ON;
   /* A shim takes a step but adds no frame. */
-  for (int step = 0; step < 2 * GPUSONDE_MAX_FRAMES && end == PYTHON_GOES_ON; ++step)
-    end = python_step(walk, stack, process);
+  for (int steps = 0; steps < 2 * GPUSONDE_MAX_FRAMES && end == PYTHON_GOES_ON; steps += PYTHON_STEPS)
+    end = python_steps(walk, stack, process);
   stack->counts.python_frames = walk->taken;
   stack->counts.python_end = end == PYTHON_GOES_ON ? GPUSONDE_PYTHON_TRUNCATED : end;
   if (wake && walk->met_new_code) *wake = true;

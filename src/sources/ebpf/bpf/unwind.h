@@ -21,6 +21,8 @@ struct unwind_walk {
   __u64 registers[GPUSONDE_UNWIND_REGISTERS]; /* by DWARF's numbers; only rbp and rsp after the first frame */
   __u32 exact;                                /* pc is the current instruction, not a return address */
   __u32 first;                                /* the first frame: all registers are known */
+  __u32 place;                                /* of the first frame in the stack's words */
+  __u32 taken;                                /* frames written */
 };
 
 #define UNWIND_GOES_ON (-1)
@@ -35,7 +37,7 @@ static __always_inline const struct gpusonde_unwind_mapping *find_unwind_mapping
     const struct gpusonde_unwind_mapping *middle = unwind_mapping(low + half);
     if (!middle) return NULL;
     if (middle->start <= address) low += half;
-    count = middle->start <= address ? count - half : half;
+    count -= half;
   }
   const struct gpusonde_unwind_mapping *found = count ? unwind_mapping(low) : NULL;
   return found && found->start <= address && address < found->end ? found : NULL;
@@ -58,9 +60,8 @@ static __always_inline __u32 find_unwind_rule(const struct gpusonde_unwind_mappi
   for (int step = 0; step < 17 && count > 1; ++step) {
     const __u32 half = count / 2;
     const __u32 row = words[(low + half) & (GPUSONDE_UNWIND_SHARD_WORDS - 1)];
-    const __u32 before = (row & 0xffff) <= (offset & 0xffff);
-    low += before ? half : 0;
-    count = before ? count - half : half;
+    if ((row & 0xffff) <= (offset & 0xffff)) low += half;
+    count -= half;
   }
   return count ? words[low & (GPUSONDE_UNWIND_SHARD_WORDS - 1)] >> 16 : 0;
 }
@@ -134,8 +135,8 @@ __noinline int unwind_step(struct unwind_walk *walk) {
   const __u64 address = walk->exact ? walk->pc : walk->pc - 1;
   const struct gpusonde_unwind_mapping *mapping = find_unwind_mapping(&walk->process, address);
   if (!mapping) return GPUSONDE_NATIVE_NO_MAPPING;
-  if (!mapping->pages) return step_by_frame_pointer(walk, GPUSONDE_NATIVE_NO_RULE);
-  const struct gpusonde_unwind_rule *rule = unwind_rule(find_unwind_rule(mapping, address));
+  const struct gpusonde_unwind_rule *rule =
+      mapping->pages ? unwind_rule(find_unwind_rule(mapping, address)) : NULL;
   if (!rule || rule->cfa == GPUSONDE_CFA_NONE) return step_by_frame_pointer(walk, GPUSONDE_NATIVE_NO_RULE);
   if (rule->cfa == GPUSONDE_CFA_END) return GPUSONDE_NATIVE_COMPLETE;
   if (rule->cfa == GPUSONDE_CFA_GO) return step_to_left_stack(walk, rule);
@@ -165,18 +166,32 @@ __noinline int unwind_step(struct unwind_walk *walk) {
   return UNWIND_GOES_ON;
 }
 
+/* Writes up to this many frames. Returns UNWIND_GOES_ON, or why the walk ended. A global function, as
+ * unwind_step is: the verifier follows 16 iterations here and 8 in unwind_frames instead of 127, each of
+ * several paths. */
+#define UNWIND_STEPS 16
+__noinline int unwind_steps(struct unwind_walk *walk, struct gpusonde_stack *stack) {
+  if (!walk || !stack) return GPUSONDE_NATIVE_UNREADABLE;
+  int end = UNWIND_GOES_ON;
+  for (int step = 0; step < UNWIND_STEPS && end == UNWIND_GOES_ON; ++step) {
+    if (walk->taken >= GPUSONDE_MAX_FRAMES) return GPUSONDE_NATIVE_TRUNCATED;
+    stack->words[(walk->place + walk->taken) & (GPUSONDE_STACK_WORDS - 1)] =
+        walk->pc + (walk->taken ? walk->exact : 0);
+    ++walk->taken;
+    end = unwind_step(walk);
+  }
+  return end;
+}
+
 /* Writes the frames of a walk, from its current one on, to words[place…], leaf first. A caller is written as
  * its return address, and a frame that a signal interrupted as its pc + 1, so that for all but the leaf the
  * address - 1 is in the current instruction. Returns the number of frames; `end` is why the walk ended. */
 static __always_inline __u32 unwind_frames(struct unwind_walk *walk, struct gpusonde_stack *stack,
                                            __u32 place, int *end) {
-  __u32 taken = 0;
+  walk->place = place;
+  walk->taken = 0;
   *end = UNWIND_GOES_ON;
-  for (__u32 i = 0; i < GPUSONDE_MAX_FRAMES && *end == UNWIND_GOES_ON; ++i) {
-    stack->words[(place + i) & (GPUSONDE_STACK_WORDS - 1)] = walk->pc + (i && walk->exact ? 1 : 0);
-    taken = i + 1;
-    *end = unwind_step(walk);
-  }
-  if (*end == UNWIND_GOES_ON) *end = GPUSONDE_NATIVE_TRUNCATED;
-  return taken;
+  for (int steps = 0; steps <= GPUSONDE_MAX_FRAMES && *end == UNWIND_GOES_ON; steps += UNWIND_STEPS)
+    *end = unwind_steps(walk, stack);
+  return walk->taken;
 }

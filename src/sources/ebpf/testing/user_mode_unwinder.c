@@ -5,7 +5,8 @@
 #include <string.h>
 
 struct unwind_walk;
-int unwind_step(struct unwind_walk* walk); /* has no other declaration */
+int unwind_step(struct unwind_walk* walk); /* they have no other declaration */
+int unwind_steps(struct unwind_walk* walk, struct gpusonde_stack* stack);
 
 #define __noinline __attribute__((noinline))
 #ifndef __always_inline /* glibc has it */
