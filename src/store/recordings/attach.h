@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -12,6 +13,9 @@
 namespace gpusonde::store {
 
 enum class Access { kReading, kWriting };
+
+// For Settings::threads: how many are worth their cost for files of so many bytes in all.
+int ThreadsFor(uint64_t bytes);
 
 // Attaches the existing recording at `path` as a catalog. Inspects the file first, since DuckDB's messages
 // about foreign files help nobody. Errors, each naming the file: kNotFound, kPermissionDenied; kCorrupt for a

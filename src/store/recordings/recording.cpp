@@ -35,7 +35,9 @@ constexpr size_t kRowsPerCommit = 1'000'000;
 // Rows between two looks at the size of the file; a commit's rows take some 100 MB.
 constexpr size_t kRowsPerSizeCheck = 200'000;
 
-duckdb::Settings SettingsBeside(const std::string& path) { return {.temporary_folder = path + ".tmp-files"}; }
+duckdb::Settings SettingsBeside(const std::string& path, int threads = duckdb::Settings().threads) {
+  return {.threads = threads, .temporary_folder = path + ".tmp-files"};
+}
 
 // The appenders of a recording that is being written, one per table that had rows.
 class RecordingWriter {
@@ -125,7 +127,8 @@ Status CheckSize(const std::string& path, uint64_t max_bytes) {
 
 Status WriteFile(const std::string& path, const RecordingSize& size,
                  const std::function<Status(const BatchSink& sink)>& produce) {
-  ASSIGN_OR_RETURN(auto instance, duckdb::Instance::Create(SettingsBeside(path)));
+  ASSIGN_OR_RETURN(auto instance,
+                   duckdb::Instance::Create(SettingsBeside(path, ThreadsFor(size.expected_bytes))));
   ASSIGN_OR_RETURN(duckdb::Connection connection, duckdb::Connection::Open(instance));
   TRY(AttachTemporary(connection, path, kCatalog, static_cast<int64_t>(size.expected_bytes)));
   RecordingWriter writer(connection);
