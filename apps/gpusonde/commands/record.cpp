@@ -91,10 +91,9 @@ Result<std::vector<std::string>> ReadIncidentSentences(store::Store& store) {
 }
 
 // `uncounted_rows` were lost too late to be counted in the recording itself.
-Status PrintSummary(const std::string& path, int64_t uncounted_rows) {
-  ASSIGN_OR_RETURN(const auto store, store::OpenRecordings({path}));
-  ASSIGN_OR_RETURN(const store::Overview overview, store::ReadOverview(*store));
-  ASSIGN_OR_RETURN(const model::Profile profile, store::ReadProfile(*store, {}));
+Status PrintSummary(store::Store& store, const std::string& path, int64_t uncounted_rows) {
+  ASSIGN_OR_RETURN(const store::Overview overview, store::ReadOverview(store));
+  ASSIGN_OR_RETURN(const model::Profile profile, store::ReadProfile(store, {}));
   exporters::SummaryFacts facts{.path = path};
   std::error_code ignored;
   facts.bytes = static_cast<int64_t>(std::filesystem::file_size(path, ignored));
@@ -104,9 +103,9 @@ Status PrintSummary(const std::string& path, int64_t uncounted_rows) {
     facts.cpus = source.cpus;
     facts.sampling_hz = source.sampling_hz.value_or(0);
   }
-  const std::unique_ptr<server::ApiData> data = server::ReadingFrom(*store);
+  const std::unique_ptr<server::ApiData> data = server::ReadingFrom(store);
   ASSIGN_OR_RETURN(facts.gpu, server::ReadGpuFacts(*data, {}, facts.sampling_hz > 0));
-  ASSIGN_OR_RETURN(facts.incidents, ReadIncidentSentences(*store));
+  ASSIGN_OR_RETURN(facts.incidents, ReadIncidentSentences(store));
   for (const auto& drop : overview.drops) {
     std::string meaning = drop.meaning.substr(0, drop.meaning.find('.'));
     const bool acronym =
@@ -125,9 +124,9 @@ Status PrintSummary(const std::string& path, int64_t uncounted_rows) {
 
 // Turns the spool into the recording. On failure the spool stays and the error says how to continue from it.
 Status FinishRecording(const RecordOptions& options, int64_t uncounted_rows) {
-  const auto frames = store::WriteRecording(options.spool_folder(), options.output);
-  if (!frames.has_value()) {
-    Error error = frames.error();
+  const auto store = store::WriteAndReadRecording(options.spool_folder(), options.output);
+  if (!store.has_value()) {
+    Error error = store.error();
     error.message +=
         fmt::format("\nThe data is safe in {}; fix the problem, then run `gpusonde record --recover -o {}`",
                     options.spool_folder(), ShellWord(options.output));
@@ -138,7 +137,7 @@ Status FinishRecording(const RecordOptions& options, int64_t uncounted_rows) {
   if (failed)
     PrintNotice("record",
                 fmt::format("{} could not be removed: {}", options.spool_folder(), failed.message()));
-  return PrintSummary(options.output, uncounted_rows);
+  return PrintSummary(**store, options.output, uncounted_rows);
 }
 
 // Locks the spool so that no other process writes to it meanwhile.

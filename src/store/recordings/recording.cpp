@@ -125,8 +125,10 @@ Status CheckSize(const std::string& path, uint64_t max_bytes) {
                                                   static_cast<double>(max_bytes) / 1e6));
 }
 
-Status WriteFile(const std::string& path, const RecordingSize& size,
-                 const std::function<Status(const BatchSink& sink)>& produce) {
+// Returns the database, to which the complete file is still attached.
+Result<std::shared_ptr<duckdb::Instance>> WriteFile(
+    const std::string& path, const RecordingSize& size,
+    const std::function<Status(const BatchSink& sink)>& produce) {
   ASSIGN_OR_RETURN(auto instance,
                    duckdb::Instance::Create(SettingsBeside(path, ThreadsFor(size.expected_bytes))));
   ASSIGN_OR_RETURN(duckdb::Connection connection, duckdb::Connection::Open(instance));
@@ -143,8 +145,8 @@ Status WriteFile(const std::string& path, const RecordingSize& size,
   TRY(produce(append));
   TRY(writer.Finish());
   TRY(connection.Run(fmt::format("CHECKPOINT {}", kCatalog)));
-  TRY(connection.Run(fmt::format("DETACH {}", kCatalog)));
-  return CheckSize(path, size.max_bytes);
+  TRY(CheckSize(path, size.max_bytes));
+  return instance;
 }
 
 void RemoveFileAndLog(const std::string& path) {
@@ -172,33 +174,61 @@ Result<std::unique_ptr<Store>> CreateStore(const std::string& path, const duckdb
   return duckdb::DuckDbStore::Create(std::move(instance), kCatalog);
 }
 
+// Returns the database, to which the recording is still attached.
+Result<std::shared_ptr<duckdb::Instance>> PlaceFile(
+    const std::string& path, const RecordingSize& size,
+    const std::function<Status(const BatchSink& sink)>& produce) {
+  TRY(CheckReplaceable(path));
+  const std::string temporary = path + ".tmp";
+  RemoveFileAndLog(temporary);
+  auto written = WriteFile(temporary, size, produce);
+  Status placed = written.has_value() ? Replace(path, temporary) : Fail(written.error());
+  if (!placed.has_value()) {
+    RemoveFileAndLog(temporary);
+    return Fail(std::move(placed).error());
+  }
+  TRY(SyncFolderOf(path));
+  return written;
+}
+
+struct PlacedSpool {
+  std::shared_ptr<duckdb::Instance> instance;
+  int64_t frames = 0;
+};
+
+Result<PlacedSpool> PlaceSpool(const std::string& spool_folder, const std::string& path) {
+  PlacedSpool placed;
+  const RecordingSize size{.expected_bytes = static_cast<uint64_t>(BytesIn(spool_folder))};
+  auto instance = PlaceFile(path, size, [&](const BatchSink& sink) -> Status {
+    const auto append = [&](int64_t /*sequence*/, const model::Batch& batch) { return sink(batch); };
+    ASSIGN_OR_RETURN(const spool::ReadSummary summary, spool::Read(spool_folder, 0, append));
+    placed.frames = summary.frames;
+    return {};
+  });
+  if (!instance.has_value()) return Fail(std::move(instance).error().With("write recording " + path));
+  placed.instance = *std::move(instance);
+  return placed;
+}
+
 }  // namespace
 
 Status WriteRecording(const std::string& path, const RecordingSize& size,
                       const std::function<Status(const BatchSink& sink)>& produce) {
-  TRY(CheckReplaceable(path));
-  const std::string temporary = path + ".tmp";
-  RemoveFileAndLog(temporary);
-  Status placed = WriteFile(temporary, size, produce);
-  if (placed.has_value()) placed = Replace(path, temporary);
-  if (!placed.has_value()) {
-    RemoveFileAndLog(temporary);
-    return placed;
-  }
-  return SyncFolderOf(path);
+  TRY(PlaceFile(path, size, produce));
+  return {};
 }
 
 Result<int64_t> WriteRecording(const std::string& spool_folder, const std::string& path) {
-  int64_t frames = 0;
-  const RecordingSize size{.expected_bytes = static_cast<uint64_t>(BytesIn(spool_folder))};
-  Status written = WriteRecording(path, size, [&](const BatchSink& sink) -> Status {
-    const auto append = [&](int64_t /*sequence*/, const model::Batch& batch) { return sink(batch); };
-    ASSIGN_OR_RETURN(const spool::ReadSummary summary, spool::Read(spool_folder, 0, append));
-    frames = summary.frames;
-    return {};
-  });
-  if (!written.has_value()) return Fail(std::move(written).error().With("write recording " + path));
-  return frames;
+  ASSIGN_OR_RETURN(const PlacedSpool placed, PlaceSpool(spool_folder, path));
+  return placed.frames;
+}
+
+Result<std::unique_ptr<Store>> WriteAndReadRecording(const std::string& spool_folder,
+                                                     const std::string& path) {
+  ASSIGN_OR_RETURN(PlacedSpool placed, PlaceSpool(spool_folder, path));
+  ASSIGN_OR_RETURN(duckdb::Connection connection, duckdb::Connection::Open(placed.instance));
+  TRY(duckdb::CreateViews(connection, std::vector<std::string>{kCatalog}));
+  return duckdb::DuckDbStore::Create(std::move(placed.instance), "");
 }
 
 Result<std::unique_ptr<Store>> CreateRecording(const std::string& path) {

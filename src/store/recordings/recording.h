@@ -21,6 +21,11 @@ namespace gpusonde::store {
 // every case.
 Result<int64_t> WriteRecording(const std::string& spool_folder, const std::string& path);
 
+// The same, but returns the recording for reading: OpenRecordings would start the database once more, and
+// check a file that we have just written.
+Result<std::unique_ptr<Store>> WriteAndReadRecording(const std::string& spool_folder,
+                                                     const std::string& path);
+
 // Takes rows of one table. Errors: those of writing them.
 using BatchSink = std::function<Status(const model::Batch& batch)>;
 

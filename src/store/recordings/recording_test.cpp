@@ -127,6 +127,30 @@ TEST_F(Recording, ACutSpoolGivesARecordingOfItsWholeFrames) {
   EXPECT_EQ(Ask(*OpenRecordings({folder_ / "cut.sonde"}).value(), "SELECT count(*) FROM samples"), "3");
 }
 
+TEST_F(Recording, CanBeReadByItsWriterAndByOthersWhenItIsWritten) {
+  WriteSpool(folder_ / "s.spool", {{Samples(1, 3)}});
+  const auto written = WriteAndReadRecording(folder_ / "s.spool", folder_ / "x.sonde").value();
+  const auto opened = OpenRecordings({folder_ / "x.sonde"}).value();
+  for (Store* store : {written.get(), opened.get()}) {
+    EXPECT_EQ(Ask(*store, "SELECT count(*) FROM samples"), "3");
+    EXPECT_EQ(store->Append({}).error().code, ErrorCode::kUnsupported);
+  }
+  std::vector<std::string> files;
+  for (const auto& entry : std::filesystem::directory_iterator(folder_.path()))
+    files.push_back(entry.path().filename());
+  EXPECT_THAT(files, testing::UnorderedElementsAre("s.spool", "x.sonde"));
+}
+
+TEST_F(Recording, IsReadByOneThreadIfItIsSmall) {
+  WriteSpool(folder_ / "s.spool", {{Samples(1, 3)}});
+  const auto small = WriteAndReadRecording(folder_ / "s.spool", folder_ / "small.sonde").value();
+  EXPECT_EQ(Ask(*small, "SELECT current_setting('threads')"), "1");
+  const std::string path = folder_ / "small.sonde";
+  EXPECT_EQ(Ask(*OpenRecordings({path}).value(), "SELECT current_setting('threads')"), "1");
+  std::filesystem::resize_file(path, 1 << 20);
+  EXPECT_EQ(Ask(*OpenRecordings({path}).value(), "SELECT current_setting('threads')"), "2");
+}
+
 TEST_F(Recording, AFailedWriteLeavesNothingBehind) {
   EXPECT_EQ(WriteRecording(folder_ / "none.spool", folder_ / "x.sonde").error().code, ErrorCode::kNotFound);
   WriteSpool(folder_ / "s.spool", {{Samples(1, 1)}});
