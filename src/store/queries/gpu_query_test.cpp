@@ -420,6 +420,22 @@ TEST_F(GpuQuery, UsersOfGpusSayWhatListeningCostsThem) {
   EXPECT_THAT((*users)[0].listening->cost_high, Optional(2.5));
 }
 
+TEST_F(GpuQuery, ADeviceThatOnlyCopiesIsBusy) {
+  Add(model::kMemcpys,
+      {{.process = kTrainer, .device = kGpu0, .session = 1, .start_ns = kSecond, .end_ns = 2 * kSecond}});
+  const auto uses = ReadDeviceUse(*store_, {});
+  ASSERT_THAT(*uses, SizeIs(2));
+  EXPECT_EQ((*uses)[0].busy_ns, kSecond);
+}
+
+TEST_F(GpuQuery, ADeviceThatOnlySetsMemoryIsBusy) {
+  Add(model::kMemsets,
+      {{.process = kTrainer, .device = kGpu0, .session = 1, .start_ns = kSecond, .end_ns = 4 * kSecond}});
+  const auto uses = ReadDeviceUse(*store_, {});
+  ASSERT_THAT(*uses, SizeIs(2));
+  EXPECT_EQ((*uses)[0].busy_ns, 3 * kSecond);
+}
+
 TEST_F(GpuQuery, BusyTimeCountsOverlappingWorkOnce) {
   Launch(1, kSecond, kSecond);
   Launch(2, kSecond + kSecond / 2, kSecond, std::nullopt, 1, "other", 9);
