@@ -37,8 +37,11 @@ constexpr uint64_t kMinCallsInSilence = 16;
 constexpr uint64_t kSendTimeoutNs = kSecondNs;
 // How long the recorder of a program that has lost its socket is expected to attach to the probes instead: it
 // attaches to a new process within 0.3 s, but later where many start on a busy machine. Within a second it
-// missed three of eight ranks there. Until then records are kept; the program does not wait.
+// missed three of eight ranks there. Until then records are kept; only a program that ends before waits.
 constexpr uint64_t kExpectedNs = 3 * kSecondNs;
+// The kernel increments a probe's semaphore before the listener's BPF program is in place: by up to 12 ms,
+// where it was measured.
+constexpr uint64_t kAttachingNs = kSecondNs / 5;
 // How long cuInit waits for a listener to prepare the unwind tables of the program. Most take 10 to 40 ms.
 constexpr uint64_t kReadyTimeoutNs = kSecondNs / 2;
 constexpr uint64_t kReadyPollNs = 1'000'000;
@@ -361,9 +364,26 @@ void* ThreadBody(void*) {
   return nullptr;
 }
 
+bool KeepsRecords() {
+  const Locked locked(g_control);
+  return Awake() && g_keeps_records;
+}
+
+// What is kept for it is lost if a rank ends before it has attached.
+void AwaitRecorder() {
+  if (!KeepsRecords()) return;
+  for (uint64_t attached_ns = 0; RecorderExpected() && RecorderRuns();) {
+    const uint64_t now = NowNs();
+    if (attached_ns == 0 && ProbeAttached(GPUSONDE_GPU_SNAPSHOT)) attached_ns = now;
+    if (attached_ns != 0 && now - attached_ns > kAttachingNs) return;
+    WaitWhile(&g_stop, 0, kReadyPollNs);
+  }
+}
+
 // If our thread hangs in CUPTI, the last records are dropped so that the host can exit.
 void AtExit() {
   if (__atomic_load_n(&g_forked, __ATOMIC_RELAXED) != 0) return;
+  AwaitRecorder();
   __atomic_store_n(&g_stop, 1, __ATOMIC_SEQ_CST);
   WakeThread();
   const uint64_t give_up_ns = NowNs() + kExitTimeoutNs;

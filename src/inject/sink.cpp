@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -18,6 +19,7 @@ namespace {
 int g_socket = -1;
 uint64_t g_socket_inode = 0;
 uint32_t g_socket_lost = 0;
+pid_t g_recorder = 0;  // 0: not known
 uint64_t g_sequences[GPUSONDE_GPU_CHANNELS];
 uint64_t g_instance = 0;
 uint32_t g_nonblocking = 0;
@@ -68,15 +70,14 @@ uint64_t Instance() {
              : instance;
 }
 
-// Digits up to `end`; false for anything else.
-bool ParseNumber(const char*& text, char end, uint64_t& value) {
-  value = 0;
-  if (*text == end) return false;
-  for (; *text != end; ++text) {
-    if (*text < '0' || *text > '9' || value > UINT64_MAX / 10 - 1) return false;
+// The digits at the beginning, up to which `text` moves; false if there are none, or too many.
+bool ParseNumber(const char*& text, uint64_t& value) {
+  const char* const begin = text;
+  for (value = 0; *text >= '0' && *text <= '9'; ++text) {
+    if (value > UINT64_MAX / 10 - 1) return false;
     value = value * 10 + static_cast<uint64_t>(*text - '0');
   }
-  return true;
+  return text != begin;
 }
 
 }  // namespace
@@ -84,9 +85,13 @@ bool ParseNumber(const char*& text, char end, uint64_t& value) {
 void OpenSocket(const char* value) {
   uint64_t fd = 0;
   uint64_t inode = 0;
-  if (value == nullptr || !ParseNumber(value, ':', fd) || fd > INT32_MAX) return;
-  ++value;
-  if (!ParseNumber(value, '\0', inode)) return;
+  uint64_t recorder = 0;
+  if (value == nullptr || !ParseNumber(value, fd) || fd > INT32_MAX || *value++ != ':' ||
+      !ParseNumber(value, inode))
+    return;
+  if (*value == ':' && (!ParseNumber(++value, recorder) || recorder > INT32_MAX)) return;
+  if (*value != '\0') return;
+  g_recorder = static_cast<pid_t>(recorder);
   g_socket_inode = inode;
   if (!IsTheSocket(static_cast<int>(fd))) return LoseSocket();
   __atomic_store_n(&g_socket, static_cast<int>(fd), __ATOMIC_RELAXED);
@@ -94,6 +99,7 @@ void OpenSocket(const char* value) {
 
 bool SocketOpen() { return __atomic_load_n(&g_socket, __ATOMIC_RELAXED) >= 0; }
 bool SocketLost() { return __atomic_load_n(&g_socket_lost, __ATOMIC_RELAXED) != 0; }
+bool RecorderRuns() { return g_recorder > 0 && (kill(g_recorder, 0) == 0 || errno == EPERM); }
 void ForgetSocket() { __atomic_store_n(&g_socket_lost, 0, __ATOMIC_RELAXED); }
 
 bool HasListeners() {

@@ -10,9 +10,10 @@
 // record`.
 namespace gpusonde::inject {
 
-// "GPUSONDE_INJECT_SOCKET=FD:INODE": a SOCK_SEQPACKET socket that the process inherited. Not a pipe, because
-// writing to a pipe without a reader raises SIGPIPE in the host. The inode identifies the socket: a program
-// may close descriptors that it doesn't know, and open another file under the same number.
+// "GPUSONDE_INJECT_SOCKET=FD:INODE[:PID]": a SOCK_SEQPACKET socket that the process inherited, and the
+// recorder that reads it, if that can attach to probes as well. Not a pipe, because writing to a pipe without
+// a reader raises SIGPIPE in the host. The inode identifies the socket: a program may close descriptors that
+// it doesn't know, and open another file under the same number.
 inline constexpr const char* kSocketVariable = "GPUSONDE_INJECT_SOCKET";
 void OpenSocket(const char* value);
 
@@ -24,6 +25,9 @@ bool SocketOpen();
 // launcher that was recorded did not pass it on (the default of Python's subprocess). The recorder is
 // expected to attach to the probes instead.
 bool SocketLost();
+// Whether the recorder of the socket runs and can attach to probes. False if it was named in another pid
+// namespace, where its pid is somebody else's or nobody's.
+bool RecorderRuns();
 // No longer expects the recorder of a lost socket.
 void ForgetSocket();
 

@@ -190,5 +190,16 @@ TEST_F(Listeners, OfARankWithoutASocketMayComeTwoSecondsLate) {
   EXPECT_FALSE(recorder->received.begins[0].joined);
 }
 
+TEST_F(Listeners, OfARankThatEndsBeforeTheyComeAreAwaited) {
+  GPUSONDE_NOT_UNDER_TSAN("joining takes longer than the program waits for listeners");
+  const auto recorder = Create();
+  Client client({"kernels=1000", "sync"}, {"GPUSONDE_INJECT_SOCKET=99:1:" + std::to_string(::getpid())});
+  std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+  Join(*recorder, client.pid());
+  Finish(client, {recorder.get()}, 1000);
+  recorder->ExpectWhole("the recorder");
+  EXPECT_EQ(recorder->received.kernels.size(), 1000U);
+}
+
 }  // namespace
 }  // namespace gpusonde::cupti

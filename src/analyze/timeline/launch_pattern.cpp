@@ -27,8 +27,8 @@ void LaunchFollower::Launch(uint32_t thread, int64_t time_ns, int64_t waiting) {
   }
   ThreadLaunches& launches = result_.threads[place];
   const int64_t gap_ns = time_ns - launches.last_ns;
-  // Several events of one call, as of a graph.
-  if (gap_ns == 0) return;
+  // Several events of one call, as of a graph; never backward, whatever a clock's correction made of the times.
+  if (gap_ns <= 0) return;
   const size_t bucket = ThreadLaunches::BucketOf(gap_ns);
   launches.gaps.Add(gap_ns);
   launches.gap_ns[bucket] += gap_ns;

@@ -125,6 +125,7 @@ Result<GpuEvents::Inheritance> GpuEvents::MakeSocket() {
   state_->socket_number = end.fd.get();
   state_->socket_name = fmt::format("socket:[{}]", status.st_ino);
   TRY(state_->Watch(state_->sockets.fds().back()));
+  if (state_->probes) end.environment += fmt::format(":{}", ::getpid());
   return Inheritance{.fd = std::move(end.fd), .environment = std::move(end.environment)};
 }
 
