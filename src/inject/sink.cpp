@@ -80,17 +80,21 @@ bool ParseNumber(const char*& text, uint64_t& value) {
   return text != begin;
 }
 
+bool ParseAfterColon(const char*& text, uint64_t& value) {
+  if (*text != ':') return false;
+  ++text;
+  return ParseNumber(text, value);
+}
+
 }  // namespace
 
 void OpenSocket(const char* value) {
   uint64_t fd = 0;
   uint64_t inode = 0;
   uint64_t recorder = 0;
-  if (value == nullptr || !ParseNumber(value, fd) || fd > INT32_MAX || *value++ != ':' ||
-      !ParseNumber(value, inode))
-    return;
-  if (*value == ':' && (!ParseNumber(++value, recorder) || recorder > INT32_MAX)) return;
-  if (*value != '\0') return;
+  if (value == nullptr || !ParseNumber(value, fd) || fd > INT32_MAX || !ParseAfterColon(value, inode)) return;
+  const bool names_recorder = *value != '\0';
+  if (names_recorder && (!ParseAfterColon(value, recorder) || recorder > INT32_MAX || *value != '\0')) return;
   g_recorder = static_cast<pid_t>(recorder);
   g_socket_inode = inode;
   if (!IsTheSocket(static_cast<int>(fd))) return LoseSocket();

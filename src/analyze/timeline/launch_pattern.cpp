@@ -27,7 +27,7 @@ void LaunchFollower::Launch(uint32_t thread, int64_t time_ns, int64_t waiting) {
   }
   ThreadLaunches& launches = result_.threads[place];
   const int64_t gap_ns = time_ns - launches.last_ns;
-  // Several events of one call, as of a graph; never backward, whatever a clock's correction made of the times.
+  // Several events of one call, as of a graph; or times that the correction of a clock has swapped.
   if (gap_ns <= 0) return;
   const size_t bucket = ThreadLaunches::BucketOf(gap_ns);
   launches.gaps.Add(gap_ns);
