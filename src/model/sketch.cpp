@@ -45,11 +45,13 @@ void Sketch::Merge(const Sketch& other) {
 }
 
 int64_t Sketch::Quantile(uint32_t numerator, uint32_t denominator) const {
-  if (count_ == 0) return 0;
-  uint64_t left = RankOf(count_, numerator, denominator);
+  return count_ == 0 ? 0 : ValueAt(RankOf(count_, numerator, denominator));
+}
+
+int64_t Sketch::ValueAt(uint64_t rank) const {
   for (uint32_t i = 0; i < counts_.size(); ++i) {
-    if (left < counts_[i]) return MiddleOf(first_ + i);
-    left -= counts_[i];
+    if (rank < counts_[i]) return MiddleOf(first_ + i);
+    rank -= counts_[i];
   }
   return 0;
 }

@@ -44,6 +44,8 @@ class Sketch {
   // The quantile numerator/denominator: the middle of the bucket with the value of rank ⌊(count − 1) ·
   // numerator / denominator⌋. 0 when empty. 0 ≤ numerator ≤ denominator ≤ 2^31.
   int64_t Quantile(uint32_t numerator, uint32_t denominator) const;
+  // The middle of the bucket with the value of this rank, from 0; 0 if there are not as many.
+  int64_t ValueAt(uint64_t rank) const;
   // How many values lie in buckets that begin above `value`.
   uint64_t CountAbove(int64_t value) const;
   // The median of |x − center|, each x taken at its bucket's middle, by the rank rule of Quantile.

@@ -16,20 +16,6 @@ constexpr size_t kMaxThreadLines = 20;
 // A gap of ten usual ones is a pause.
 constexpr int64_t kPauseFactor = 10;
 
-// The middle of the bucket with the value of a rank, from 0.
-int64_t ValueAt(const model::Sketch& sketch, uint64_t rank) {
-  int64_t value = 0;
-  bool found = false;
-  sketch.ForEach([&](uint32_t bucket, uint64_t count) {
-    if (!found && rank < count) {
-      value = model::Sketch::MiddleOf(bucket);
-      found = true;
-    }
-    if (!found) rank -= count;
-  });
-  return value;
-}
-
 int64_t SumFrom(std::span<const int64_t> sums, size_t bucket) {
   int64_t sum = 0;
   for (const int64_t one : sums.subspan(bucket)) sum += one;
@@ -61,8 +47,8 @@ LaunchPatternLine::Thread ThreadLineOf(const ThreadLaunches& launches) {
   line.drained_pauses = SumFrom(launches.drained, bucket);
   line.bursts = line.pauses + 1 - lone;
   line.burst_launches = launches.launches - lone;
-  if (others > 0) line.burst_gap_p50_ns = ValueAt(launches.gaps, (others - 1) / 2);
-  if (pauses > 0) line.pause_p50_ns = ValueAt(launches.gaps, others + (pauses - 1) / 2);
+  if (others > 0) line.burst_gap_p50_ns = launches.gaps.ValueAt((others - 1) / 2);
+  if (pauses > 0) line.pause_p50_ns = launches.gaps.ValueAt(others + (pauses - 1) / 2);
   return line;
 }
 

@@ -60,8 +60,6 @@ int64_t LaunchesOfOthers(const Report& report) {
   return others;
 }
 
-std::string Launches(int64_t count) { return count == 1 ? "1 launch" : fmt::format("{} launches", count); }
-
 std::string_view PatternText(LaunchPatternLine::Thread::Pattern pattern) {
   constexpr std::string_view kTexts[] = {"few", "steady", "bursts"};
   return kTexts[static_cast<size_t>(pattern)];

@@ -25,8 +25,6 @@ std::optional<std::string> LaunchPatternSentence(const Report& report);
 
 // Of threads that the report doesn't tell apart.
 int64_t LaunchesOfOthers(const Report& report);
-// As "1 launch", "2 launches".
-std::string Launches(int64_t count);
 
 // As in the JSON: "few", "steady", "bursts".
 std::string_view PatternText(LaunchPatternLine::Thread::Pattern pattern);

@@ -236,7 +236,7 @@ class TextWriter {
            thread->waiting_mean);
     if (threads.size() > kShown) Line("… and {} more", threads.size() - kShown);
     if (const int64_t others = LaunchesOfOthers(report_); others > 0)
-      Line("Further threads: {}.", Launches(others));
+      Line("Further threads: {}.", Counted(others, "launch"));
   }
 
   // Of each rank, and what its device does in typical ones.

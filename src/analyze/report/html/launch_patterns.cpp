@@ -10,6 +10,7 @@
 #include "analyze/report/html/charts.h"
 #include "analyze/report/html/sections.h"
 #include "analyze/report/quantities.h"
+#include "base/counted.h"
 
 namespace gpusonde::analyze {
 
@@ -47,7 +48,7 @@ void WriteLaunchPatterns(HtmlWriter& html, const Report& report) {
   }
   html.EndTable(threads.size() - rows);
   if (const int64_t others = LaunchesOfOthers(report); others > 0)
-    html.Raw("<p class=dim>Further threads: {}.</p>\n", Launches(others));
+    html.Raw("<p class=dim>Further threads: {}.</p>\n", Counted(others, "launch"));
   html.EndSection();
 }
 
