@@ -10,6 +10,7 @@
 #include <numeric>
 #include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/printable.h"
@@ -30,11 +31,59 @@ size_t HelpWidth() {
 // The text of an option whose own name says how often it may be given, as "FILE... SQL".
 constexpr std::string_view kNamesAll = " ";
 
+// What options that take text take; an option means the same in all commands. Others: TEXT.
+constexpr std::pair<std::string_view, std::string_view> kTextValues[] = {
+    {"--by", "KEY"},
+    {"--communication", "REGEX"},
+    {"--cri-socket", "SOCKET"},
+    {"--host", "HOST"},
+    {"--hosts", "HOSTS"},
+    {"--html", "FILE"},
+    {"--interval", "TIME"},
+    {"--kubelet-socket", "SOCKET"},
+    {"--library", "FILE"},
+    {"--listen", "ADDRESS"},
+    {"--live", "URL"},
+    {"--merge", "FILE"},
+    {"--metrics-listen", "ADDRESS"},
+    {"--name", "NAME"},
+    {"--otlp", "URL"},
+    {"--otlp-headers", "FILE"},
+    {"--otlp-tls-ca", "FILE"},
+    {"--output", "FILE"},
+    {"--pages-listen", "ADDRESS"},
+    {"--part", "i/N"},
+    {"--pod-labels", "LABELS"},
+    {"--rank-from", "REGEX"},
+    {"--relabel", "FILE"},
+    {"--server", "URL"},
+    {"--sources", "FOLDER"},
+    {"--state", "FOLDER"},
+    {"--steps", "PREFIX"},
+    {"--streams", "FOLDER"},
+    {"--tls-ca", "FILE"},
+    {"--tls-cert", "FILE"},
+    {"--tls-client-ca", "FILE"},
+    {"--tls-key", "FILE"},
+    {"--token-file", "FILE"},
+    {"--tokens", "FILE"},
+    {"--url", "URL"},
+    {"--webhook", "URL"},
+};
+
+std::string NameOfText(const CLI::Option& option) {
+  const std::string name = option.get_name();  // with two dashes, if it has such a name
+  const auto* const found =
+      std::ranges::find(kTextValues, name, [](const auto& value) { return value.first; });
+  return std::string(found == std::end(kTextValues) ? "TEXT" : found->second);
+}
+
 // The name of an option's value. CLI11 gives "TEXT:text|json": its own type name, then the validator's label.
 std::string ValueName(const CLI::Option& option) {
   std::string name = option.get_type_name();
   if (const size_t colon = name.find(':'); colon != std::string::npos) name.erase(0, colon + 1);
   if (name.starts_with("SIZE [")) return "SIZE";  // with all of its units
+  if (name == "TEXT") return NameOfText(option);
   return name == "INT" || name == "UINT" || name == "FLOAT" ? "N" : name;
 }
 
