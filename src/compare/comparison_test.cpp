@@ -521,6 +521,20 @@ TEST(Phases, AreTheRangesOfATraceByNameWithoutDigits) {
   EXPECT_GT(steps.groups.at(0).error.variance, 0);
 }
 
+TEST(Phases, HaveNoSequenceNumbersOfPyTorch) {
+  analyze::StepCandidates ranges;
+  const uint32_t forward = ranges.Label("aten::mm, seq = 12, op_id = 34"),
+                 inner = ranges.Label("aten::mm, op_id = 35");
+  ranges.Add(std::vector<importers::Range>{{.start_ns = 0, .end_ns = 100, .process = 1, .label = forward},
+                                           {.start_ns = 200, .end_ns = 250, .process = 1, .label = inner}});
+  ranges.Finish();
+  Kernels phases;
+  AddPhases(ranges, phases);
+  ASSERT_EQ(phases.size(), 1u);
+  EXPECT_EQ(phases.at("aten::mm").amount.count, 2);
+  EXPECT_EQ(phases.at("aten::mm").amount.total_ns, 150);
+}
+
 TEST(CompareText, ComparesKindsOfWorkWhereKernelsHaveOtherNames) {
   compare::Run a = Make({.kernels = 2}, 1), b = MakeOther({.kernels = 2}, 2);
   a.kernels["cutlass_gemm"] = a.kernels["kernel0"];

@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <string>
 #include <vector>
 
+#include "analyze/detail/spans.h"
 #include "analyze/extent.h"
 #include "analyze/stats/batch_means.h"
 #include "analyze/stats/log_moments.h"
@@ -53,7 +55,8 @@ void AddPhases(const analyze::StepCandidates& ranges, Kernels& phases) {
     for (const auto& [label, all] : by_label)
       for (const TimeRange& range : all) extent.Cover(range.from_ns, range.to_ns);
     for (const auto& [label, all] : by_label) {
-      const auto [known, is_new] = phases.try_emplace(label, PhaseOf(all, extent));
+      const std::string name(analyze::WithoutArguments(label));
+      const auto [known, is_new] = phases.try_emplace(name, PhaseOf(all, extent));
       if (!is_new) known->second.Merge(PhaseOf(all, extent));
     }
   }
