@@ -263,7 +263,7 @@ void TraceRows::WriteProcesses() {
                             .command = ToUtf8(identity_.file_name),
                             .executable = "",
                             .cgroup = "",
-                            .user_id = 0,
+                            .user_id = std::nullopt,
                             .started_ns = extent_.has_value() ? extent_->from_ns : At(0),
                             .exited_ns = std::nullopt});
     if (!process.gpu.has_value()) continue;

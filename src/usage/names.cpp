@@ -112,7 +112,7 @@ std::string HolderNamer::NameOfProcess(const SumBy& by, const store::HolderFacts
     case By::kService:
       return owner.service;
     case By::kUser:
-      return std::to_string(holder.user_id);
+      return holder.user_id.has_value() ? std::to_string(*holder.user_id) : "";
     case By::kApplication:
       return ApplicationOf(holder.name, holder.command);
     case By::kProcess:
@@ -165,7 +165,7 @@ std::string HolderNamer::OwnerName(const store::HolderFacts& holder, const model
   if (!owner.container.empty()) return "container " + containers_.ContainerOf(owner);
   // What a user starts in a desktop or by SSH belongs to the user.
   if (!owner.service.empty() && !owner.service.starts_with("user@")) return "service " + owner.service;
-  return fmt::format("user {}", holder.user_id);
+  return holder.user_id.has_value() ? fmt::format("user {}", *holder.user_id) : "unknown user";
 }
 
 std::string HolderNamer::DeviceName(const Id128& id) const {

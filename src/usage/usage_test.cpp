@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <optional>
+
 #include "base/testing/units.h"
 #include "base/time.h"
 #include "model/tables/containers.h"
@@ -19,6 +21,7 @@
 namespace gpusonde::usage {
 namespace {
 
+using testing::Contains;
 using testing::ElementsAre;
 
 const std::string kTrainerContainer(64, 'a'), kSidecar(64, 'b'), kNameless(64, 'c');
@@ -42,7 +45,8 @@ class UsageTest : public store::MemoryStoreTest {
     Process(4, "/docker/" + kNameless, "server");
     Process(5, "/user.slice/user-1000.slice/user@1000.service/app.slice", "jupyter");
   }
-  void Process(uint64_t number, const std::string& cgroup, const std::string& command) {
+  void Process(uint64_t number, const std::string& cgroup, const std::string& command,
+               std::optional<int32_t> user_id = 1000) {
     const Id128 id{5, number};
     const auto at = static_cast<int64_t>(number) * kSecond;
     Add(model::kProcesses, {{.process = id,
@@ -51,7 +55,7 @@ class UsageTest : public store::MemoryStoreTest {
                              .name = "p",
                              .command = command,
                              .cgroup = cgroup,
-                             .user_id = 1000,
+                             .user_id = user_id,
                              .exited_ns = at + kSecond}});
     Add(model::kGpuSessions, {{.process = id, .session = 1, .start_ns = 1}});
     Add(model::kKernels, {{.process = id,
@@ -74,6 +78,12 @@ TEST_F(UsageTest, OwnersArePodsJobsContainersAndUsers) {
   EXPECT_THAT(Names({By::kOwner}),
               ElementsAre("pod ml/trainer-0", "container cccccccccccc", "job 4711", "user 1000"))
       << "the largest first, equal ones by name";
+}
+
+TEST_F(UsageTest, TheUserOfATraceIsUnknown) {
+  Process(6, "", "trace.json.gz", std::nullopt);
+  EXPECT_THAT(Names({By::kOwner}), Contains("unknown user"));
+  EXPECT_THAT(Names({By::kUser}), ElementsAre("1000", ""));
 }
 
 TEST_F(UsageTest, EachWayToSumUp) {

@@ -20,7 +20,7 @@ struct Process {
   std::string command;
   std::string executable;
   std::string cgroup;
-  int32_t user_id = 0;
+  std::optional<int32_t> user_id;
   int64_t started_ns = 0;
   std::optional<int64_t> exited_ns;
 };
@@ -35,7 +35,7 @@ inline constexpr Table kProcesses(
     Field("command", &Process::command, "", "command line"),
     Field("executable", &Process::executable, "", "path of the program, in its own mount namespace"),
     Field("cgroup", &Process::cgroup, "", "cgroup path"),
-    Field("user_id", &Process::user_id, "", "real user id"),
+    Field("user_id", &Process::user_id, "", "real user id; null: unknown, as in traces of other profilers"),
     Field("started_ns", &Process::started_ns, "ns", "start time"),
     Field("exited_ns", &Process::exited_ns, "ns", "end; null while it runs"));
 

@@ -152,10 +152,14 @@ Status CreateTables(Connection& connection, std::string_view catalog) {
       continue;
     }
     for (const model::ColumnInfo& column : table.columns) {
-      if (present.contains({std::string(table.name), std::string(column.name)})) continue;
-      TRY(connection.Run(fmt::format("ALTER TABLE {}.main.{} ADD COLUMN {} {} DEFAULT {}", QuoteName(catalog),
-                                     QuoteName(table.name), QuoteName(column.name), SqlType(column.type),
-                                     AbsentSql(column))));
+      const std::string alter =
+          fmt::format("ALTER TABLE {}.main.{} ", QuoteName(catalog), QuoteName(table.name));
+      const std::string name = QuoteName(column.name);
+      if (!present.contains({std::string(table.name), std::string(column.name)}))
+        TRY(connection.Run(alter + fmt::format("ADD COLUMN {} {} DEFAULT {}", name, SqlType(column.type),
+                                               AbsentSql(column))));
+      else if (column.nullable)
+        TRY(connection.Run(alter + fmt::format("ALTER COLUMN {} DROP NOT NULL", name)));
     }
   }
   const std::string meta = QuoteName(catalog) + ".main.meta";

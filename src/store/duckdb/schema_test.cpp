@@ -53,6 +53,7 @@ TEST_F(DuckDbSchema, AnOlderFileIsReadAndThenBroughtUpToDate) {
   Run("INSERT INTO file.meta VALUES ('schema_version', '1')");
   Run("CREATE TABLE file.threads (process UUID, tid INTEGER)");
   Run("INSERT INTO file.threads VALUES ('00000000-0000-0000-0000-000000000001', 7)");
+  Run("CREATE TABLE file.processes (process UUID NOT NULL, user_id INTEGER NOT NULL)");
 
   ASSERT_TRUE(CreateViews(*connection_, std::vector<std::string>{"file"}).has_value());
   EXPECT_EQ(AnswerOf(*connection_, "SELECT tid FROM threads WHERE name = '' AND started_ns IS NULL"), "7");
@@ -63,6 +64,10 @@ TEST_F(DuckDbSchema, AnOlderFileIsReadAndThenBroughtUpToDate) {
   EXPECT_EQ(AnswerOf(*connection_, "SELECT tid FROM file.threads WHERE name = '' AND exited_ns IS NULL"),
             "7");
   EXPECT_EQ(AnswerOf(*connection_, "SELECT count(*) FROM file.samples"), "0");
+  EXPECT_EQ(AnswerOf(*connection_,
+                     "SELECT is_nullable FROM duckdb_columns() WHERE database_name = 'file' AND table_name = "
+                     "'processes' AND column_name = 'user_id'"),
+            "true");
   EXPECT_EQ(ReadVersion(*connection_, "file").value(), model::kSchemaVersion);
 }
 

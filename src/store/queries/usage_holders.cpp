@@ -104,7 +104,8 @@ Result<std::map<Id128, KnownProcess>> ReadKnownProcesses(Store& store, const Sig
                      .name = std::string(rows->Text(2)),
                      .command = std::string(rows->Text(3)),
                      .cgroup = std::string(rows->Text(4)),
-                     .user_id = static_cast<int32_t>(rows->Int64(5))};
+                     .user_id = {}};
+    if (!rows->IsNull(5)) process.facts.user_id = static_cast<int32_t>(rows->Int64(5));
     process.started_ns = rows->Int64(6);
     if (!rows->IsNull(7)) process.exited_ns = BoundTime(rows->Int64(7));
   }

@@ -40,8 +40,8 @@ struct HolderFacts {
   int32_t pid = 0;
   std::string name = {};
   std::string command = {};
-  std::string cgroup = {};  // path
-  int32_t user_id = 0;
+  std::string cgroup = {};              // path
+  std::optional<int32_t> user_id = {};  // null: unknown
 };
 
 // What it did with the device.
