@@ -64,10 +64,22 @@ struct Account {
     for (double& part : ns) part *= factor;
     return *this;
   }
+  // The time in which something outside the program kept it from going on.
+  double disturbed() const;
   // Clears negative rounding errors that remain when accounts were added and subtracted again.
   void DropNegative() {
     for (double& part : ns) part = std::max(part, 0.0);
   }
 };
+
+inline constexpr std::array kDisturbedStates = {
+    State::kInterrupted, State::kIoThrottled, State::kNetworkQueue, State::kReclaim,
+    State::kRunQueue,    State::kStopped,     State::kThrottled};
+
+inline double Account::disturbed() const {
+  double sum = 0;
+  for (const State state : kDisturbedStates) sum += (*this)[state];
+  return sum;
+}
 
 }  // namespace gpusonde::diagnose

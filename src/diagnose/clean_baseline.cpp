@@ -33,6 +33,53 @@ void CleanBaseline::DropAfter(int64_t onset_ns) {
   std::erase_if(accounts_, [](const auto& of_type) { return of_type.second.empty(); });
 }
 
+// Compares the newest steps with those before of the same types.
+std::optional<int64_t> CleanBaseline::UndisturbedSince() const {
+  int64_t newest_ns = 0;
+  double total_ns = 0, steps = 0;
+  for (const auto& [type, accounts] : accounts_) {
+    newest_ns = std::max(newest_ns, accounts.back().step.end_ns);
+    for (const AccountedStep& each : accounts) total_ns += each.path.states.total();
+    steps += static_cast<double>(accounts.size());
+  }
+  if (steps == 0) return std::nullopt;
+  const int64_t since_ns =
+      newest_ns - std::max(kIncidentTable.disturbed.since_ns.value,
+                           static_cast<int64_t>(kIncidentTable.disturbed.min_steps * total_ns / steps));
+  Account before, since;
+  double steps_before = 0, steps_since = 0;
+  for (const auto& [type, accounts] : accounts_) {
+    const auto first = std::ranges::partition_point(
+        accounts, [&](const AccountedStep& each) { return each.step.start_ns < since_ns; });
+    const auto old = static_cast<double>(first - accounts.begin());
+    const auto now = static_cast<double>(accounts.end() - first);
+    if (old == 0 || now == 0 || !accounts.front().observed) continue;
+    Account of_type;
+    for (const AccountedStep& each : std::ranges::subrange(accounts.begin(), first))
+      of_type += each.path.states;
+    of_type *= now / old;
+    before += of_type;
+    for (const AccountedStep& each : std::ranges::subrange(first, accounts.end())) since += each.path.states;
+    steps_before += old;
+    steps_since += now;
+  }
+  if (steps_before < kIncidentTable.disturbed.min_before || steps_since < kIncidentTable.disturbed.min_steps)
+    return std::nullopt;
+  const double lost_ns = before.total() - since.total();
+  if (before.total() < kIncidentTable.disturbed.ratio * since.total() ||
+      before.disturbed() - since.disturbed() < kIncidentTable.disturbed.share * lost_ns ||
+      since.disturbed() > kIncidentTable.disturbed.left * before.disturbed())
+    return std::nullopt;
+  return since_ns;
+}
+
+void CleanBaseline::ForgetBefore(int64_t time_ns) {
+  for (auto& [type, accounts] : accounts_)
+    std::erase_if(accounts, [&](const AccountedStep& each) { return each.step.start_ns < time_ns; });
+  std::erase_if(accounts_, [](const auto& of_type) { return of_type.second.empty(); });
+  since_ns_ = std::max(since_ns_, time_ns);
+}
+
 void CleanBaseline::SetCalm(int64_t onset_ns, int64_t previous_end_ns) {
   const int64_t since_ns = std::max(since_ns_, previous_end_ns);
   if (calm_.to_ns == 0 || onset_ns - since_ns >= kIncidentTable.calm.min_ns) calm_ = {since_ns, onset_ns};

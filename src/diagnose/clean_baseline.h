@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <optional>
 
 #include "base/id128.h"
 #include "base/time.h"
@@ -21,6 +22,11 @@ class CleanBaseline {
   // 0 if there was none.
   void DropAfter(int64_t onset_ns);
   void SetCalm(int64_t onset_ns, int64_t previous_end_ns);
+
+  // If steps were slow because the program was disturbed (account.h), and no longer are: since when.
+  std::optional<int64_t> UndisturbedSince() const;
+  // Forgets what was before: it wasn't clean after all.
+  void ForgetBefore(int64_t time_ns);
 
   // Forgets the steps, as their lengths aren't comparable with later ones.
   void Clear();

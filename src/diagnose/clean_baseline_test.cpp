@@ -22,6 +22,18 @@ struct CleanBaselineTest : testing::Test {
       now_ns += 100 * kMs;
     }
   }
+  // Adds consecutive steps of 100 ms, as far as they count here, that run for 60 ms and wait for a CPU.
+  void AddDisturbed(const Id128& type, int count, double run_queue_ns) {
+    for (int i = 0; i < count; ++i) {
+      AccountedStep accounted{.step = {.type = type, .start_ns = now_ns, .end_ns = now_ns + 100 * kMs},
+                              .from_ns = now_ns,
+                              .observed = true};
+      accounted.path.states[State::kCpu] = 60e6;
+      accounted.path.states[State::kRunQueue] = run_queue_ns;
+      baseline.Add(accounted);
+      now_ns += 100 * kMs;
+    }
+  }
   double UsualCpu(const Id128& type, int64_t count) const {
     PathAccount sum;
     baseline.AddUsual(type, count, sum);
@@ -99,6 +111,38 @@ TEST_F(CleanBaselineTest, AfterLessThanFiveSecondsOfCalmTheEarlierCalmCounts) {
   baseline.SetCalm(over_ns + 6 * kNanosPerSecond, over_ns);
   EXPECT_EQ(baseline.calm().from_ns, over_ns);
   EXPECT_EQ(baseline.calm().to_ns, over_ns + 6 * kNanosPerSecond);
+}
+
+TEST_F(CleanBaselineTest, ADisturbanceFromTheBeginningHasEndedAfterThreeSecondsWithoutIt) {
+  AddDisturbed(one, 60, 30e6);
+  const int64_t ended_ns = now_ns;
+  AddDisturbed(one, 25, 0);
+  EXPECT_EQ(baseline.UndisturbedSince(), std::nullopt) << "the pauses between pulses are as long";
+  AddDisturbed(one, 5, 0);
+  EXPECT_EQ(baseline.UndisturbedSince(), ended_ns);
+  baseline.ForgetBefore(ended_ns);
+  EXPECT_EQ(baseline.UndisturbedSince(), std::nullopt);
+  PathAccount sum;
+  baseline.AddUsual(one, 1, sum);
+  EXPECT_EQ(sum.states[State::kRunQueue], 0);
+  AddDisturbed(one, 100, 0);
+  baseline.SetCalm(now_ns, 0);
+  EXPECT_EQ(baseline.calm().from_ns, ended_ns) << "signals weren't normal before";
+}
+
+TEST_F(CleanBaselineTest, WhatTheProgramDoesLessIsNoEndedDisturbance) {
+  Add(one, 60, 80e6);
+  Add(one, 60, 40e6);
+  EXPECT_EQ(baseline.UndisturbedSince(), std::nullopt);
+  AddDisturbed(other, 60, 10e6);
+  AddDisturbed(other, 60, 0);
+  EXPECT_EQ(baseline.UndisturbedSince(), std::nullopt) << "a fifth is little";
+}
+
+TEST_F(CleanBaselineTest, AnEndedDisturbanceIsSeenWithinEachType) {
+  AddDisturbed(one, 60, 90e6);
+  AddDisturbed(other, 60, 0);
+  EXPECT_EQ(baseline.UndisturbedSince(), std::nullopt) << "the program does something else";
 }
 
 TEST_F(CleanBaselineTest, ClearForgetsStepsAndWhenTheyBegan) {

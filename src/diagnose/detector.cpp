@@ -211,7 +211,8 @@ void Detector::Learn(const Step& step) {
   UsualLength& usual = types_[step.type];
   usual.Add({step.end_ns, length_ns, step.work});
   if (usual.steps() < kDetector.baseline.min_of_type) return;
-  baseline_.push_back({step.type, length_ns, step.work, std::log(length_ns) - usual.MedianLog(step.work),
+  baseline_.push_back({step.type, step.end_ns, length_ns, step.work,
+                       std::log(length_ns) - usual.MedianLog(step.work),
                        baseline_ns_ <= kDetector.min.warm_up_ns});
   if (baseline_.size() > kDetector.baseline.max) baseline_.pop_front();
   if (baseline_.size() < kDetector.baseline.learn_steps) return;
@@ -220,6 +221,20 @@ void Detector::Learn(const Step& step) {
   if (HasBaseline() && !is_new) return;
   new_in_baseline_ = 0;
   UpdateThresholds();
+}
+
+void Detector::ForgetBefore(int64_t time_ns) {
+  std::erase_if(baseline_, [&](const BaselineStep& step) { return step.end_ns < time_ns; });
+  for (auto& [type, usual] : types_) usual.ForgetBefore(time_ns);
+  std::erase_if(types_, [](const auto& of_type) { return of_type.second.steps() == 0; });
+  for (BaselineStep& step : baseline_)
+    step.residual = std::log(step.length_ns) - types_[step.type].MedianLog(step.work);
+  // Compared with what is no longer usual.
+  recent_.clear();
+  small_ = large_ = tail_ = 0;
+  new_in_baseline_ = 0;
+  scale_ = 0;
+  if (baseline_.size() >= kDetector.baseline.learn_steps) UpdateThresholds();
 }
 
 // The first seconds of a program are often slower, and would hide a slow-down of their size.

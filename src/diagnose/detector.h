@@ -51,6 +51,9 @@ class Detector {
   // Steps since worse_since_ns() belong to another incident, which is open from now on. Only after kWorse.
   void Split();
 
+  // Steps that ended before weren't clean: forgets them. Not while an incident is open.
+  void ForgetBefore(int64_t time_ns);
+
   // The unfinished step that began at `start_ns` still runs at `now_ns`. Returns kSlow once it overruns.
   Verdict Overrun(int64_t start_ns, int64_t now_ns);
 
@@ -100,6 +103,7 @@ class Detector {
   std::map<Id128, UsualLength> types_;
   struct BaselineStep {
     Id128 type;
+    int64_t end_ns;
     double length_ns;
     int64_t work;
     double residual;  // log ratio to the median of its type and size at that time

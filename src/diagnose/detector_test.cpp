@@ -288,6 +288,27 @@ TEST_F(DetectorTest, RareMuchLongerStepsAreSlowButASingleOneIsNot) {
   EXPECT_EQ(detector_.onset_ns(), onset_ns);
 }
 
+TEST_F(DetectorTest, ForgottenStepsHideNoSlowdownOfTheirSize) {
+  EXPECT_EQ(Slow(400, 50), 0);
+  const int64_t faster_ns = now_ns_;
+  EXPECT_EQ(Slow(120, 25), 0);
+  Detector remembers = detector_;
+  detector_.ForgetBefore(faster_ns);
+  EXPECT_GT(Slow(100, 45), 80);
+  std::swap(detector_, remembers);
+  EXPECT_EQ(Slow(100, 45), 0);
+}
+
+TEST_F(DetectorTest, LearnsAnewIfTooFewStepsAreLeft) {
+  Slow(400, 50);
+  const int64_t faster_ns = now_ns_;
+  Slow(20, 25);  // twelve of them are held back
+  detector_.ForgetBefore(faster_ns);
+  EXPECT_EQ(Step(25, 0.05), Detector::Verdict::kLearning);
+  EXPECT_EQ(Slow(200, 25), 0);
+  EXPECT_GT(Slow(100, 50), 80);
+}
+
 // Training turns into validation during an incident.
 TEST_F(DetectorTest, AnIncidentEndsWhenTheProgramDoesSomethingElse) {
   const Id128 other{1, 2};

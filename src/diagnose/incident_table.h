@@ -20,6 +20,16 @@ struct IncidentTable {
     Tuned<int64_t> kept_ns{10 * kNanosPerSecond, "ns", "a slow onset may be taken for clean for seconds"};
   } clean;
 
+  // A disturbance that was there from the beginning, or was taken for clean, has ended.
+  struct {
+    Tuned<int64_t> since_ns{3 * kNanosPerSecond, "ns", "for this long: pulses of a disturbance are closer"};
+    Tuned<double> min_steps{20, "steps", "and so many: what the detector learns from"};
+    Tuned<double> min_before{8, "steps", "of 32 long ones that are kept, as many as may be older"};
+    Tuned<double> ratio{1.2, "ratio", "of the steps before, as for a slow start"};
+    Tuned<double> share{0.5, "of the difference", "what the program itself does less is no disturbance"};
+    Tuned<double> left{0.1, "of the disturbance", "may be left: with more it isn't over"};
+  } disturbed;
+
   // The period before an incident in which host signals had their normal values.
   struct {
     Tuned<int64_t> min_ns{5 * kNanosPerSecond, "ns",

@@ -39,6 +39,25 @@ TEST_F(ProgramsTest, AnIncidentEndsWithItsProgram) {
   EXPECT_EQ(diagnosis.FoundSteps().begin()->second.process_name, "train");
 }
 
+// It began on a busy machine.
+TEST_F(ProgramsTest, ADisturbanceFromTheBeginningHidesNoLaterOne) {
+  world.Run({.behind_stranger_ns = 30 * kMs}, 150);
+  world.Run({}, 250);
+  world.Run({.behind_stranger_ns = 30 * kMs}, 60);
+  const auto reports = world.Finish();
+  ASSERT_EQ(reports.size(), 1u);
+  EXPECT_EQ(reports[0].incident.cause, "cpu_contention");
+  EXPECT_NEAR(reports[0].incident.slowdown, 2, 0.1);
+  EXPECT_THAT(reports[0].incident.sentence, HasSubstr("50 % of the time (1 % before)"));
+}
+
+TEST_F(ProgramsTest, WorkOfItsOwnThatComesBackIsNoIncident) {
+  world.Run({.cpu_ns = 40 * kMs}, 150);
+  world.Run({}, 100);
+  world.Run({.cpu_ns = 40 * kMs}, 60);
+  EXPECT_TRUE(world.Finish().empty());
+}
+
 TEST_F(ProgramsTest, AbandonEndsOpenIncidents) {
   world.Run({}, 150);
   world.Run({.behind_stranger_ns = 40 * kMs}, 60);

@@ -50,6 +50,12 @@ void UsualLength::Add(const Step& clean) {
   SumUp();
 }
 
+void UsualLength::ForgetBefore(int64_t time_ns) {
+  std::erase_if(clean_, [&](const Step& step) { return step.end_ns < time_ns; });
+  since_summed_up_ = 0;
+  if (!clean_.empty()) SumUp();
+}
+
 double UsualLength::ByWork(int64_t work) const {
   return per_work_ns_ > 0 ? LineNs(fixed_ns_, per_work_ns_, work) : 1;
 }

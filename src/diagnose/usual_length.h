@@ -19,6 +19,8 @@ class UsualLength {
     int64_t work = 0;  // kernels and copies
   };
   void Add(const Step& clean);
+  // Forgets steps that ended before.
+  void ForgetBefore(int64_t time_ns);
 
   // The newest clean steps that it comes from.
   size_t steps() const { return clean_.size(); }

@@ -74,6 +74,7 @@ void Diagnosis::Workload::Advance(int64_t now_ns, int64_t allowed_lateness_ns) {
   gpu_time_.ForgetBefore(now_ns - kRetentionNs);
   ProcessUntil(watermark_.Advance(now_ns, allowed_lateness_ns));
   accounting_.CompleteUntil(now_ns - allowed_lateness_ns);
+  if (!detector_.open() && now_ns - compared_ns_ >= kNanosPerSecond) ForgetEndedDisturbance();
   if (const int64_t exited_ns = ExitedNs(); exited_ns < now_ns - allowed_lateness_ns) EndAt(exited_ns);
 }
 
@@ -170,6 +171,16 @@ void Diagnosis::Workload::Restart() {
   detector_ = {};
   accounting_.Clear();
   baseline_.Clear();
+}
+
+// A program that was disturbed from its beginning has learned the disturbed steps as clean ones: those of the
+// next disturbance would seem no longer than usual.
+void Diagnosis::Workload::ForgetEndedDisturbance() {
+  compared_ns_ = now_ns_;
+  const std::optional<int64_t> since_ns = baseline_.UndisturbedSince();
+  if (!since_ns.has_value()) return;
+  baseline_.ForgetBefore(*since_ns);
+  detector_.ForgetBefore(*since_ns);
 }
 
 void Diagnosis::Workload::CheckUnfinished(int64_t now_ns) {

@@ -87,6 +87,7 @@ class Diagnosis::Workload {
   void AddStep(const StepSpan& span);
   void CheckUnfinished(int64_t now_ns);
   void Restart();
+  void ForgetEndedDisturbance();
   void EndAt(int64_t time_ns);
   void BeginIncident();
   void UpdateIncident(int64_t time_ns);
@@ -115,6 +116,7 @@ class Diagnosis::Workload {
   bool signals_known_ = false;
   int64_t steps_ = 0;
   int64_t now_ns_ = 0;
+  int64_t compared_ns_ = 0;  // when clean steps were last compared with earlier ones
   std::optional<int64_t> ended_ns_;
   std::optional<UnfinishedStep> unfinished_;  // the step under way if it overruns
 };
