@@ -46,6 +46,11 @@ class CleanBaseline {
     for (auto& [type, accounts] : accounts_)
       for (AccountedStep& accounted : accounts) visit(accounted);
   }
+  template <class Visit>
+  void ForEach(Visit visit) const {
+    for (const auto& [type, accounts] : accounts_)
+      for (const AccountedStep& accounted : accounts) visit(accounted);
+  }
 
  private:
   std::map<Id128, std::deque<AccountedStep>> accounts_;  // by step type

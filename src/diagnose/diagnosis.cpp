@@ -186,7 +186,8 @@ Diagnosis::Found Diagnosis::FoundOf(const Id128& process, const Workload& worklo
           .pid = row == nullptr ? 0 : row->pid,
           .late = workload.late(),
           .signals_known = workload.signals_known(),
-          .waits_by_habit = workload.waits_by_habit()};
+          .waits_by_habit = workload.waits_by_habit(),
+          .usual = workload.Usual()};
 }
 
 std::map<Id128, Diagnosis::Found> Diagnosis::FoundSteps() const {

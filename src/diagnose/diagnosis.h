@@ -16,6 +16,7 @@
 #include "base/time.h"
 #include "diagnose/report.h"
 #include "diagnose/situation.h"
+#include "diagnose/usual_step.h"
 #include "model/batch.h"
 #include "model/tables/api_calls.h"
 #include "model/tables/collectives.h"
@@ -110,6 +111,7 @@ class Diagnosis {
     bool signals_known = false;  // whether any host signals of it were received
     // Whether it waits for requests between steps; these waits are not part of its steps.
     bool waits_by_habit = false;
+    UsualStep usual;
   };
   std::map<Id128, Found> FoundSteps() const;
 

@@ -27,6 +27,7 @@ struct IncidentTable {
     Tuned<double> min_before{8, "steps", "of 32 long ones that are kept, as many as may be older"};
     Tuned<double> ratio{1.2, "ratio", "of the steps before, as for a slow start"};
     Tuned<double> share{0.5, "of the difference", "what the program itself does less is no disturbance"};
+    Tuned<double> lasting{0.1, "of a step", "a disturbance that slow steps would be reported for"};
     Tuned<double> left{0.1, "of the disturbance", "may be left: with more it isn't over"};
   } disturbed;
 
@@ -47,6 +48,7 @@ struct IncidentTable {
     Tuned<size_t> max{1000, "reports", "of a program, which may run for months"};
     Tuned<int64_t> update_ns{kNanosPerSecond / 2, "ns", "how often an open incident is explained anew"};
     Tuned<int64_t> young_update_ns{kNanosPerSecond / 5, "ns", "the same while it is young and unexplained"};
+    Tuned<int64_t> usual_ns{30 * kNanosPerSecond, "ns", "how often it is stored what steps usually do"};
     Tuned<int64_t> young_ns{5 * kNanosPerSecond, "ns", "an explanation is expected within as much"};
     Tuned<int64_t> same_onset_ns{2 * kNanosPerSecond, "ns",
                                  "rows in another order shift the onset of an earlier run's by some steps"};

@@ -2,6 +2,12 @@
 #include "diagnose/print.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+#include <vector>
 
 #include "base/json_writer.h"
 #include "base/printable.h"
@@ -30,6 +36,38 @@ std::string TextOf(const Report& report) {
       text += fmt::format("  also considered: {} ({:.2f}), {:.0f} % of the lost time\n", also.cause->title,
                           also.confidence, 100 * also.share);
   return text;
+}
+
+// What steps usually do: the largest parts, and what disturbs them all the time.
+std::string TextOf(const UsualStep& usual) {
+  if (usual.steps == 0) return "";
+  std::vector<std::pair<double, State>> parts;
+  for (size_t i = 0; i < kStates; ++i)
+    if (usual.states.ns[i] >= kNoticeableShare * usual.states.total())
+      parts.emplace_back(usual.states.ns[i], static_cast<State>(i));
+  std::ranges::sort(parts, std::greater());
+  std::vector<std::string> names;
+  for (const auto& [ns, state] : parts)
+    names.push_back(fmt::format("{} {}", Time(ns), model::InfoOf(MetricOf(state)).label));
+  std::string text =
+      fmt::format("  a step usually takes {}: {}\n", Time(usual.states.total()), fmt::join(names, ", "));
+  for (const LastingDisturbance& each : usual.disturbances)
+    text += fmt::format("  {}\n", Printable(each.sentence));
+  return text;
+}
+
+void WriteUsual(JsonWriter& json, const UsualStep& usual) {
+  json.BeginObject().Field("steps", usual.steps).Key("ns").BeginObject();
+  for (size_t i = 0; i < kStates; ++i)
+    if (usual.states.ns[i] > 0)
+      json.Field(model::InfoOf(MetricOf(static_cast<State>(i))).name, usual.states.ns[i]);
+  json.EndObject().Key("disturbances").BeginArray();
+  for (const LastingDisturbance& each : usual.disturbances)
+    json.BeginObject()
+        .Field("state", model::InfoOf(MetricOf(each.state)).name)
+        .Field("sentence", each.sentence)
+        .EndObject();
+  json.EndArray().EndObject();
 }
 
 void WriteIncident(JsonWriter& json, const Report& report) {
@@ -91,6 +129,7 @@ std::string FormatText(const Diagnosis& diagnosis) {
     if (found.waits_by_habit) text += "  its waits for requests between steps are not part of them\n";
     if (!found.signals_known)
       text += "  no host signals of it were received: causes on the host are unknown\n";
+    text += TextOf(found.usual);
   }
   const std::vector<Report> reports = diagnosis.Reports();
   if (text.empty() && reports.empty())
@@ -105,7 +144,7 @@ std::string FormatText(const Diagnosis& diagnosis) {
 std::string FormatJson(const Diagnosis& diagnosis) {
   JsonWriter json;
   json.BeginObject().Field("version", 1).Key("programs").BeginArray();
-  for (const auto& [id, found] : diagnosis.FoundSteps())
+  for (const auto& [id, found] : diagnosis.FoundSteps()) {
     json.BeginObject()
         .Field("id", id.ToHex())
         .Field("process", found.process_name)
@@ -114,7 +153,10 @@ std::string FormatJson(const Diagnosis& diagnosis) {
         .Field("anchor", found.anchor)
         .Field("signals", found.signals_known)
         .Field("waits_by_habit", found.waits_by_habit)
-        .EndObject();
+        .Key("usual");
+    WriteUsual(json, found.usual);
+    json.EndObject();
+  }
   json.EndArray().Key("incidents").BeginArray();
   for (const Report& report : diagnosis.Reports()) WriteIncident(json, report);
   json.EndArray().Key("warnings").BeginArray();

@@ -19,6 +19,7 @@ std::vector<model::Batch> Diagnosis::Shared::DrainRows() {
   drain(incidents);
   drain(evidence);
   drain(warnings);
+  drain(usual_steps);
   return batches;
 }
 
@@ -75,6 +76,7 @@ void Diagnosis::Workload::Advance(int64_t now_ns, int64_t allowed_lateness_ns) {
   ProcessUntil(watermark_.Advance(now_ns, allowed_lateness_ns));
   accounting_.CompleteUntil(now_ns - allowed_lateness_ns);
   if (!detector_.open() && now_ns - compared_ns_ >= kNanosPerSecond) ForgetEndedDisturbance();
+  if (now_ns - usual_ns_ >= kIncidentTable.report.usual_ns) EmitUsual();
   if (const int64_t exited_ns = ExitedNs(); exited_ns < now_ns - allowed_lateness_ns) EndAt(exited_ns);
 }
 
@@ -89,6 +91,7 @@ void Diagnosis::Workload::EndAt(int64_t time_ns) {
   SetObserved(time_ns, false);
   ProcessUntil(now_ns_);
   accounting_.CompleteUntil(INT64_MAX);
+  EmitUsual();
   if (detector_.open()) Explain(detector_.onset_ns(), time_ns, time_ns);
 }
 
@@ -119,6 +122,7 @@ void Diagnosis::Workload::Finish(int64_t time_ns) {
   SetObserved(time_ns - 1, false);  // the unfinished step ends with the program
   ProcessUntil(time_ns);
   accounting_.CompleteUntil(time_ns);
+  EmitUsual();
   if (detector_.open()) UpdateIncident(time_ns);
 }
 
@@ -181,6 +185,23 @@ void Diagnosis::Workload::ForgetEndedDisturbance() {
   if (!since_ns.has_value()) return;
   baseline_.ForgetBefore(*since_ns);
   detector_.ForgetBefore(*since_ns);
+}
+
+// All states each time: a row replaces that of the same state.
+void Diagnosis::Workload::EmitUsual() {
+  usual_ns_ = now_ns_;
+  const UsualStep usual = Usual();
+  if (usual.steps == 0) return;
+  for (size_t i = 0; i < kStates; ++i) {
+    const auto state = static_cast<State>(i);
+    const auto disturbance = std::ranges::find(usual.disturbances, state, &LastingDisturbance::state);
+    shared_.usual_steps.Append(
+        {.process = process_,
+         .state = std::string(model::InfoOf(MetricOf(state)).name),
+         .time_ns = usual.states[state],
+         .steps = usual.steps,
+         .sentence = disturbance == usual.disturbances.end() ? "" : disturbance->sentence});
+  }
 }
 
 void Diagnosis::Workload::CheckUnfinished(int64_t now_ns) {

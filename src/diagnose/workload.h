@@ -23,9 +23,11 @@
 #include "diagnose/incident_tracker.h"
 #include "diagnose/situation_builder.h"
 #include "diagnose/step_finder.h"
+#include "diagnose/usual_step.h"
 #include "diagnose/watermark.h"
 #include "model/tables/evidence.h"
 #include "model/tables/steps.h"
+#include "model/tables/usual_steps.h"
 
 namespace gpusonde::diagnose {
 
@@ -41,6 +43,7 @@ struct Diagnosis::Shared {
   model::BatchBuilder<decltype(model::kIncidents)> incidents{model::kIncidents};
   model::BatchBuilder<decltype(model::kEvidence)> evidence{model::kEvidence};
   model::BatchBuilder<decltype(model::kWarnings)> warnings{model::kWarnings};
+  model::BatchBuilder<decltype(model::kUsualSteps)> usual_steps{model::kUsualSteps};
 
   // Emits the rows of an incident of a process that uses these devices.
   void Emit(const Report& report, const std::set<Id128>& devices);
@@ -72,6 +75,7 @@ class Diagnosis::Workload {
 
   const std::vector<Report>& reports() const { return incidents_.reports(); }
   int64_t steps() const { return steps_; }
+  UsualStep Usual() const { return UsualStepOf(baseline_, shared_.actors, accounting_.program().family); }
   std::string anchor() const { return finder_.anchor().value_or(""); }
   // Whether an incident is open and the process still runs.
   bool is_slow() const;
@@ -88,6 +92,7 @@ class Diagnosis::Workload {
   void CheckUnfinished(int64_t now_ns);
   void Restart();
   void ForgetEndedDisturbance();
+  void EmitUsual();
   void EndAt(int64_t time_ns);
   void BeginIncident();
   void UpdateIncident(int64_t time_ns);
@@ -117,6 +122,7 @@ class Diagnosis::Workload {
   int64_t steps_ = 0;
   int64_t now_ns_ = 0;
   int64_t compared_ns_ = 0;  // when clean steps were last compared with earlier ones
+  int64_t usual_ns_ = 0;     // when rows of what is usual were last emitted
   std::optional<int64_t> ended_ns_;
   std::optional<UnfinishedStep> unfinished_;  // the step under way if it overruns
 };

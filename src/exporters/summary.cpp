@@ -22,6 +22,7 @@ constexpr size_t kLines = 10;
 constexpr size_t kHottest = 4;
 constexpr size_t kHottestKernels = 3;
 constexpr size_t kBusiest = 4;
+constexpr size_t kStepParts = 5;
 constexpr size_t kPoorer = 3;
 constexpr size_t kMaxNameCharacters = 60;
 
@@ -104,6 +105,19 @@ std::pair<std::string, std::string> SelfOf(const model::Profile& profile, int32_
   return {std::move(name), names_file ? "" : binary};
 }
 
+// What the steps of the program with the most of them take their time for, one line.
+std::string StepsLine(const SummaryFacts::Steps& steps) {
+  std::vector<std::string> parts;
+  for (const auto& [label, ns] : steps.parts | std::views::take(kStepParts))
+    if (ns >= steps.time_ns / 100)
+      parts.push_back(fmt::format("{:.0f} % {}", 100 * ns / steps.time_ns, label));
+  return fmt::format("steps     {} of {}{}: {:.1f} ms each usually, {}\n", steps.count, Shown(steps.process),
+                     steps.other_processes == 0
+                         ? ""
+                         : fmt::format(" (and those of {})", Counted(steps.other_processes, "other process")),
+                     steps.time_ns / 1e6, fmt::join(parts, ", "));
+}
+
 // The worst incident, one line.
 std::string Slow(const SummaryFacts& facts) {
   const size_t more = facts.incidents.size() - 1;
@@ -148,7 +162,7 @@ std::string Summarise(const model::Profile& profile, const SummaryFacts& facts) 
   std::string text = fmt::format("recorded  {} for {:.1f} s{}: {}, {}\n", Shown(facts.command), seconds,
                                  cpu ? fmt::format(" at {:g} Hz", facts.sampling_hz) : "", facts.path,
                                  HumanBytes(facts.bytes));
-  // For a program with GPU work, kernels replace the threads and most CPU functions.
+  // For a program with GPU work, kernels replace the threads and most CPU functions, and steps the last one.
   const bool gpu = facts.gpu.has_value();
   const size_t others =
       (gpu ? 7u : 5u) + (facts.poorer.empty() ? 0u : 1u) + (facts.incidents.empty() ? 0u : 1u);
@@ -157,6 +171,7 @@ std::string Summarise(const model::Profile& profile, const SummaryFacts& facts) 
     text += Busy(*facts.gpu) + (cpu ? WhileIdle(account) : "") +
             HottestKernels(account, std::min(kHottestKernels, kLines - others));
   }
+  if (facts.steps.has_value()) text += StepsLine(*facts.steps);
   if (!facts.incidents.empty()) text += Slow(facts);
   if (!cpu) {
     text += "cpu       not sampled\n";
@@ -174,7 +189,8 @@ std::string Summarise(const model::Profile& profile, const SummaryFacts& facts) 
       threads.push_back(fmt::format("{} ({}) {:.1f} %", Shown(share.name), share.where,
                                     Percent(share.weight_ns, total_ns)));
     if (!gpu) text += fmt::format("threads   {}\n", fmt::join(threads, ", "));
-    for (const Share& share : Largest(by_function, gpu ? 1 : std::min(kHottest, kLines - others)))
+    for (const Share& share :
+         Largest(by_function, gpu ? (facts.steps.has_value() ? 0 : 1) : std::min(kHottest, kLines - others)))
       text += fmt::format("self      {:.1f} %  {}{}\n", Percent(share.weight_ns, total_ns), Shown(share.name),
                           share.where.empty() ? "" : "  (" + Shown(share.where) + ")");
   }

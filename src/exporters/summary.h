@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "exporters/gpu_account.h"
@@ -21,7 +22,16 @@ struct SummaryFacts {
   double sampling_hz = 0;  // 0: CPUs were not sampled
   // GPU work; absent if there was none.
   std::optional<GpuFacts> gpu;
-  // Sentences of the incidents (slow steps and their cause), worst first.
+  // The program whose steps took the most time; absent if none were found.
+  struct Steps {
+    std::string process;
+    int64_t count = 0;
+    double time_ns = 0;                                 // of one, usually
+    std::vector<std::pair<std::string, double>> parts;  // of that time: label and ns, the longest first
+    int64_t other_processes = 0;                        // that have steps, too
+  };
+  std::optional<Steps> steps;
+  // Sentences of the incidents (slow steps and their cause), and of what disturbs all steps, worst first.
   std::vector<std::string> incidents;
   // What was lost, and what is less detailed than it could be, each as a count and a phrase: "12 Stacks cut
   // at 127 frames".
@@ -30,9 +40,10 @@ struct SummaryFacts {
 };
 
 // At most ten lines, each ended by a newline: what was recorded; if GPUs worked, how busy they were, what the
-// CPU did while they were idle, and the hottest kernels with the lines that launched them; why steps were
-// slow; CPU use, busiest threads, hottest functions by self time (a file without symbols counts as one); what
-// is incomplete, and the next command. Names are escaped (base/printable.h) and shortened.
+// CPU did while they were idle, and the hottest kernels with the lines that launched them; what steps take
+// their time for, and why some were slow; CPU use, busiest threads, hottest functions by self time (a file
+// without symbols counts as one); what is incomplete, and the next command. Names are escaped
+// (base/printable.h) and shortened.
 std::string Summarise(const model::Profile& profile, const SummaryFacts& facts);
 
 }  // namespace gpusonde::exporters

@@ -145,6 +145,24 @@ TEST(Summarise, TheWorstIncidentIsShown) {
   EXPECT_LE(std::ranges::count(text, '\n'), 10);
 }
 
+TEST(Summarise, SaysWhatStepsTakeTheirTimeFor) {
+  SummaryFacts facts = Facts();
+  facts.gpu = Gpu();
+  facts.incidents = {"CPU contention all the time: 40 % of each step."};
+  facts.poorer = {"3 Frames without a name"};
+  facts.steps = {.process = "train",
+                 .count = 3105,
+                 .time_ns = 15.6e6,
+                 .parts = {{"CPU", 9.36e6}, {"GPU kernels", 6.14e6}, {"Disk", 0.1e6}}};
+  std::string text = Summarise(TwoFunctions(), facts);
+  EXPECT_THAT(text, HasSubstr("\nsteps     3105 of train: 15.6 ms each usually, 60 % CPU, 39 % GPU kernels\n"
+                              "slow      CPU contention all the time: 40 % of each step.\n"));
+  EXPECT_LE(std::ranges::count(text, '\n'), 10);
+  facts.steps->other_processes = 3;
+  text = Summarise(TwoFunctions(), facts);
+  EXPECT_THAT(text, HasSubstr("\nsteps     3105 of train (and those of 3 other processes): 15.6 ms each"));
+}
+
 TEST(Summarise, WithoutSamplesItSaysWhy) { EXPECT_THAT(Summarise({}, Facts()), HasSubstr("no samples")); }
 
 TEST(Summarise, WithoutCpuSamplingItSaysSo) {

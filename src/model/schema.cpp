@@ -45,6 +45,7 @@
 #include "model/tables/steps.h"
 #include "model/tables/syncs.h"
 #include "model/tables/threads.h"
+#include "model/tables/usual_steps.h"
 #include "model/tables/warnings.h"
 
 namespace gpusonde::model {
@@ -60,7 +61,7 @@ std::span<const TableInfo> AllTables() {
       kMeta.info(),          kMetrics.info(),        kPodDevices.info(),    kPodLabels.info(),
       kProcesses.info(),     kProfileWindows.info(), kRanges.info(),        kSamples.info(),
       kSignals.info(),       kSources.info(),        kStacks.info(),        kSteps.info(),
-      kSyncs.info(),         kThreads.info(),        kWarnings.info(),
+      kSyncs.info(),         kThreads.info(),        kUsualSteps.info(),    kWarnings.info(),
   };
   return kTables;
 }

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,6 +21,7 @@
 #include "command.h"
 #include "exporters/summary.h"
 #include "messages.h"
+#include "model/metric_catalogue.h"
 #include "server/api.h"
 #include "server/gpu_facts.h"
 #include "sources/cupti/inject_library.h"
@@ -27,6 +29,7 @@
 #include "spool/segment.h"
 #include "spool/spool.h"
 #include "store/queries/profile_query.h"
+#include "store/queries/usual_steps.h"
 #include "store/recordings/recording.h"
 #include "values.h"
 
@@ -90,6 +93,19 @@ Result<std::vector<std::string>> ReadIncidentSentences(store::Store& store) {
   }
 }
 
+exporters::SummaryFacts::Steps StepFactsOf(const std::vector<store::UsualSteps>& all) {
+  const store::UsualSteps& most = all.front();
+  exporters::SummaryFacts::Steps facts{.process = most.name,
+                                       .count = most.steps,
+                                       .time_ns = most.time_ns,
+                                       .other_processes = std::ssize(all) - 1};
+  for (const store::UsualSteps::Part& part : most.parts) {
+    const std::optional<model::Metric> metric = model::FindMetric(part.state);
+    facts.parts.emplace_back(metric.has_value() ? model::InfoOf(*metric).label : part.state, part.time_ns);
+  }
+  return facts;
+}
+
 // `uncounted_rows` were lost too late to be counted in the recording itself.
 Status PrintSummary(store::Store& store, const std::string& path, int64_t uncounted_rows) {
   ASSIGN_OR_RETURN(const store::Overview overview, store::ReadOverview(store));
@@ -106,6 +122,11 @@ Status PrintSummary(store::Store& store, const std::string& path, int64_t uncoun
   const std::unique_ptr<server::ApiData> data = server::ReadingFrom(store);
   ASSIGN_OR_RETURN(facts.gpu, server::ReadGpuFacts(*data, {}, facts.sampling_hz > 0));
   ASSIGN_OR_RETURN(facts.incidents, ReadIncidentSentences(store));
+  ASSIGN_OR_RETURN(const std::vector<store::UsualSteps> steps, store::ReadUsualSteps(store));
+  if (!steps.empty()) facts.steps = StepFactsOf(steps);
+  for (const store::UsualSteps& of_process : steps)
+    for (const store::UsualSteps::Part& part : of_process.parts)
+      if (!part.sentence.empty()) facts.incidents.push_back(part.sentence);
   for (const auto& drop : overview.drops) {
     std::string meaning = drop.meaning.substr(0, drop.meaning.find('.'));
     const bool acronym =

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "diagnose/usual_step.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "diagnose/diagnosis.h"
+#include "diagnose/print.h"
+#include "diagnose/testing/world.h"
+#include "model/batch.h"
+
+namespace gpusonde::diagnose {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+struct UsualStepTest : testing::Test {
+  UsualStep Usual() const { return diagnosis.FoundSteps().at(world.workload).usual; }
+
+  Diagnosis diagnosis{{}};
+  World world{diagnosis};
+};
+
+TEST_F(UsualStepTest, IsTheMeanOfStepsOutsideOfIncidents) {
+  world.Run({}, 150);
+  world.Run({.behind_stranger_ns = 40 * kMs}, 60);
+  world.Run({}, 150);
+  ASSERT_EQ(world.Finish().size(), 1u);
+  const UsualStep usual = Usual();
+  EXPECT_GT(usual.steps, 100);
+  EXPECT_NEAR(usual.states[State::kCpu], 10e6, 1e6) << "signals come in buckets";
+  EXPECT_NEAR(usual.states[State::kGpuRun], 20e6, 0.2e6);
+  EXPECT_EQ(usual.states[State::kRunQueue], 0);
+  EXPECT_TRUE(usual.disturbances.empty());
+  const std::string text = FormatText(diagnosis);
+  EXPECT_THAT(text, HasSubstr("\n  a step usually takes 30 ms: 20 ms GPU kernels, 9."));
+  EXPECT_THAT(FormatJson(diagnosis), HasSubstr(R"("disturbances":[])"));
+}
+
+TEST_F(UsualStepTest, NamesWhatDisturbsItAllTheTime) {
+  world.Run({.behind_stranger_ns = 15 * kMs, .stopped_ns = 6 * kMs}, 150);
+  EXPECT_TRUE(world.Finish().empty()) << "no steps are slower than others";
+  const UsualStep usual = Usual();
+  ASSERT_EQ(usual.disturbances.size(), 2u);
+  EXPECT_EQ(usual.disturbances[0].state, State::kRunQueue);
+  EXPECT_EQ(
+      usual.disturbances[0].sentence,
+      "CPU contention all the time: 29 % of each step; 15 ms of each step were taken by stress (process 99) "
+      "in /batch.slice. Move the others to other CPUs (cpuset), or lower their CPU weight.");
+  EXPECT_THAT(usual.disturbances[1].sentence,
+              HasSubstr("Stopped all the time: 12 % of each step. Find out who"));
+  EXPECT_THAT(FormatText(diagnosis), HasSubstr("\n  CPU contention all the time: 29 % of each step;"));
+  EXPECT_THAT(FormatJson(diagnosis), HasSubstr(R"({"state":"step.run_queue","sentence":"CPU contention)"));
+}
+
+TEST_F(UsualStepTest, ATenthIsLittle) {
+  world.Run({.behind_stranger_ns = 3 * kMs}, 150);
+  EXPECT_TRUE(world.Finish().empty());
+  EXPECT_NEAR(Usual().states[State::kRunQueue], 3e6, 1e5);
+  EXPECT_TRUE(Usual().disturbances.empty());
+}
+
+TEST_F(UsualStepTest, TooFewStepsSayNothing) {
+  world.Run({}, 15);
+  world.Finish();
+  EXPECT_EQ(Usual().steps, 0);
+  EXPECT_THAT(FormatText(diagnosis), Not(HasSubstr("usually")));
+}
+
+TEST_F(UsualStepTest, IsStoredAsRows) {
+  world.Run({.behind_stranger_ns = 15 * kMs}, 150);
+  world.Finish();
+  const auto batches = diagnosis.DrainRows();
+  const auto rows = std::ranges::find(batches, "usual_steps", &model::Batch::table);
+  ASSERT_NE(rows, batches.end());
+  EXPECT_EQ(rows->rows % kStates, 0u) << "each time those of all states";
+}
+
+}  // namespace
+}  // namespace gpusonde::diagnose

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/id128.h"
+#include "model/table.h"
+
+namespace gpusonde::model {
+
+// One row per part of the time that the steps of a process usually take.
+struct UsualStep {
+  Id128 process;
+  std::string state;
+  double time_ns = 0;
+  int64_t steps = 0;
+  std::string sentence;
+};
+
+inline constexpr Table kUsualSteps(
+    "usual_steps", Key{2}, "One row per part of the time that the steps of a process usually take",
+    Field("process", &UsualStep::process, "", "whose"),
+    Field("state", &UsualStep::state, "", "metric of the catalogue: step.cpu, step.gpu_run, …"),
+    Field("time_ns", &UsualStep::time_ns, "ns", "mean per step"),
+    Field("steps", &UsualStep::steps, "", "the newest ones outside of incidents, which it is the mean of"),
+    Field("sentence", &UsualStep::sentence, "",
+          "explanation for the user if this part disturbs the process all the time; else empty"));
+
+}  // namespace gpusonde::model

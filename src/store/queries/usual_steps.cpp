@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/queries/usual_steps.h"
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+
+namespace gpusonde::store {
+
+Result<std::vector<UsualSteps>> ReadUsualSteps(Store& store) {
+  ASSIGN_OR_RETURN(
+      const std::unique_ptr<Rows> rows,
+      store.Query("WITH counts AS (SELECT process, count(*) AS steps FROM steps GROUP BY process) "
+                  "SELECT process, name, pid, counts.steps, state, time_ns, sentence FROM usual_steps "
+                  "LEFT JOIN processes USING (process) LEFT JOIN counts USING (process) "
+                  "WHERE time_ns > 0 ORDER BY process, time_ns DESC, state"));
+  std::vector<UsualSteps> all;
+  while (true) {
+    ASSIGN_OR_RETURN(const bool more, rows->Next());
+    if (!more) break;
+    if (all.empty() || all.back().process != rows->Id(0))
+      all.push_back({.process = rows->Id(0),
+                     .name = std::string(rows->Text(1)),
+                     .pid = static_cast<int32_t>(rows->Int64(2)),
+                     .steps = rows->Int64(3)});
+    all.back().time_ns += rows->Float64(5);
+    all.back().parts.push_back({std::string(rows->Text(4)), rows->Float64(5), std::string(rows->Text(6))});
+  }
+  std::ranges::stable_sort(all, std::greater(), [](const UsualSteps& each) {
+    return static_cast<double>(each.steps) * each.time_ns;
+  });
+  return all;
+}
+
+}  // namespace gpusonde::store

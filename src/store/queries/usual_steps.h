@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/id128.h"
+#include "base/result.h"
+#include "store/store.h"
+
+namespace gpusonde::store {
+
+// The steps of a process, and what they usually do.
+struct UsualSteps {
+  struct Part {
+    std::string state;  // metric of the catalogue: step.cpu
+    double time_ns = 0;
+    std::string sentence;  // if it disturbs the process all the time; else empty
+  };
+  Id128 process = {};
+  std::string name = {};
+  int32_t pid = 0;
+  int64_t steps = 0;             // all that were found
+  double time_ns = 0;            // of one, usually
+  std::vector<Part> parts = {};  // that take any time, the longest first
+};
+
+// Of all processes, the one whose steps took the most time first. Errors: those of Store::Query.
+Result<std::vector<UsualSteps>> ReadUsualSteps(Store& store);
+
+}  // namespace gpusonde::store

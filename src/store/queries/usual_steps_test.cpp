@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/queries/usual_steps.h"
+
+#include <gtest/gtest.h>
+
+#include "model/tables/processes.h"
+#include "model/tables/steps.h"
+#include "model/tables/usual_steps.h"
+#include "store/recordings/testing/memory_store.h"
+
+namespace gpusonde::store {
+namespace {
+
+using UsualStepsTest = MemoryStoreTest;
+
+TEST_F(UsualStepsTest, AreThoseOfEachProcessTheLongestPartsFirst) {
+  const Id128 one{1, 1}, other{1, 2};
+  Add(model::kProcesses,
+      {{.process = one, .pid = 7, .name = "rank0"}, {.process = other, .pid = 8, .name = "rank1"}});
+  for (int64_t i = 0; i < 3; ++i)
+    Add(model::kSteps, {{.process = one, .ordinal = i}, {.process = other, .ordinal = i}});
+  Add(model::kUsualSteps,
+      {{.process = one, .state = "step.cpu", .time_ns = 10, .steps = 2},
+       {.process = one, .state = "step.gpu_run", .time_ns = 20, .steps = 2},
+       {.process = one, .state = "step.stopped", .time_ns = 0, .steps = 2},
+       {.process = other, .state = "step.cpu", .time_ns = 90, .steps = 2, .sentence = "Slow."}});
+  Add(model::kUsualSteps, {{.process = one, .state = "step.cpu", .time_ns = 30, .steps = 2}});  // replaces
+  const auto read = ReadUsualSteps(*store_);
+  ASSERT_TRUE(read.has_value()) << read.error().message;
+  ASSERT_EQ(read->size(), 2u);
+  EXPECT_EQ(read->at(0).process, other);
+  EXPECT_EQ(read->at(0).parts.at(0).sentence, "Slow.");
+  const UsualSteps& first = read->at(1);
+  EXPECT_EQ(first.name, "rank0");
+  EXPECT_EQ(first.pid, 7);
+  EXPECT_EQ(first.steps, 3);
+  EXPECT_EQ(first.time_ns, 50);
+  ASSERT_EQ(first.parts.size(), 2u);
+  EXPECT_EQ(first.parts[0].state, "step.cpu");
+  EXPECT_EQ(first.parts[1].time_ns, 20);
+}
+
+TEST_F(UsualStepsTest, AProcessWithoutARowHasNoName) {
+  Add(model::kUsualSteps, {{.process = {1, 1}, .state = "step.cpu", .time_ns = 10}});
+  const auto read = ReadUsualSteps(*store_);
+  ASSERT_TRUE(read.has_value()) << read.error().message;
+  ASSERT_EQ(read->size(), 1u);
+  EXPECT_EQ(read->front().name, "");
+  EXPECT_EQ(read->front().steps, 0);
+}
+
+}  // namespace
+}  // namespace gpusonde::store
