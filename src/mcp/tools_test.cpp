@@ -164,8 +164,11 @@ TEST(McpTools, IncidentsKeepTheirEvidenceButNotWhatIsDrawn) {
                    {"shown_from_us", 1},
                    {"shown_to_us", 2}};
   for (int i = 0; i < 40; ++i) incident["evidence"].push_back({{"signal", std::to_string(i)}});
-  const json body = {
-      {"steps", 7}, {"omitted", 3}, {"incidents", {incident, incident}}, {"warnings", json::array()}};
+  const json body = {{"steps", 7},
+                     {"omitted", 3},
+                     {"incidents", {incident, incident}},
+                     {"warnings", json::array()},
+                     {"programs", {{{"name", "train"}}}}};
   const auto source = ServerSource([&](const std::string& target) -> Result<std::string> {
     return target == "overview" ? "{}" : body.dump();
   });
@@ -180,6 +183,7 @@ TEST(McpTools, IncidentsKeepTheirEvidenceButNotWhatIsDrawn) {
   EXPECT_EQ(shown["evidence"].size(), 12U);
   EXPECT_EQ(shown["evidence_omitted"], 28);
   EXPECT_FALSE(shown.contains("strips"));
+  EXPECT_EQ(answer["programs"][0]["name"], "train");
 }
 
 TEST(McpTools, UsageIsAskedForByWhatIsChosen) {

@@ -448,6 +448,13 @@ TEST_F(ApiTest, IncidentsHaveTheirAccountTheirCausesAndTheirStrips) {
                  {"thread.run_queue", {1'000'000, 9'000'000, {0.1, 1.5}}},
                  {"gpu.clock.sm", {1'000'000, 9'000'000, {1980, 900}}, 3}};
   data_.incidents = {.incidents = {info}, .omitted = 2, .steps = 700};
+  data_.incidents.programs = {
+      {.process = id,
+       .name = "train",
+       .pid = 411,
+       .steps = 700,
+       .time_ns = 26e6,
+       .parts = {{"step.run_queue", 16e6, "CPU contention all the time."}, {"step.cpu", 10e6, ""}}}};
   data_.incidents.warnings = {{.warning = id,
                                .indicator = "temperature",
                                .start_ns = 2'000'000,
@@ -472,6 +479,14 @@ TEST_F(ApiTest, IncidentsHaveTheirAccountTheirCausesAndTheirStrips) {
   EXPECT_THAT(units, testing::ElementsAre("ns", "cores", "threads", "MHz"));
   EXPECT_EQ(incident["strips"][3]["label"], "SM clock, GPU 3");
   EXPECT_EQ(incident["shown_to_us"], 9'000);
+  const json& program = answer["programs"][0];
+  EXPECT_EQ(program["name"], "train");
+  EXPECT_EQ(program["steps"], 700);
+  EXPECT_EQ(program["step_ns"], 26e6);
+  EXPECT_EQ(program["parts"][0]["signal"], "run_queue");
+  EXPECT_EQ(program["parts"][0]["label"], "CPU taken by others");
+  EXPECT_EQ(program["parts"][0]["sentence"], "CPU contention all the time.");
+  EXPECT_EQ(program["parts"][1]["time_ns"], 10e6);
   const json& warning = answer["warnings"][0];
   EXPECT_EQ(warning["indicator"], "temperature");
   EXPECT_TRUE(warning["device"].is_null());

@@ -66,6 +66,13 @@ Result<IncidentsAnswer> ParseIncidents(const std::string& text) {
     IncidentsAnswer answer{.omitted = json.value("omitted", int64_t{0})};
     for (const nlohmann::json& incident : json.at("incidents"))
       answer.incidents.push_back(IncidentOf(incident));
+    if (const auto programs = json.find("programs"); programs != json.end())
+      for (const nlohmann::json& program : *programs)
+        for (const nlohmann::json& part : program.at("parts"))
+          if (const auto& sentence = part.at("sentence").get_ref<const std::string&>(); !sentence.empty())
+            answer.disturbances.push_back({.process_name = program.at("name").get<std::string>(),
+                                           .pid = program.at("pid").get<int32_t>(),
+                                           .sentence = sentence});
     std::ranges::stable_sort(answer.incidents, {}, &IncidentsAnswer::Incident::from_us);
     if (const auto hosts = json.find("hosts"); hosts != json.end())
       for (const nlohmann::json& host : *hosts) {
@@ -88,12 +95,16 @@ bool IsOverviewOfServe(const std::string& text) {
 }
 
 std::string ToText(const IncidentsAnswer& answer) {
-  if (answer.incidents.empty())
-    return answer.hosts > 0
-               ? fmt::format("no incident on {} in the last 24 hours\n", Counted(answer.hosts, "host"))
-               : "no incident: no steps were slow\n";
   std::string text;
-  if (answer.omitted > 0) text = fmt::format("{} before these\n\n", Counted(answer.omitted, "incident"));
+  for (const IncidentsAnswer::Disturbance& each : answer.disturbances)
+    text += fmt::format("{} (process {}): {}\n", Printable(each.process_name), each.pid,
+                        Printable(each.sentence));
+  if (answer.incidents.empty())
+    return text + (answer.hosts > 0 ? fmt::format("no incident on {} in the last 24 hours\n",
+                                                  Counted(answer.hosts, "host"))
+                                    : "no incident: no steps were slow\n");
+  if (!text.empty()) text += "\n";
+  if (answer.omitted > 0) text += fmt::format("{} before these\n\n", Counted(answer.omitted, "incident"));
   for (const IncidentsAnswer::Incident& incident : answer.incidents)
     text += (text.empty() || text.ends_with("\n\n") ? "" : "\n") + TextOf(incident);
   return text;

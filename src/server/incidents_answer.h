@@ -27,7 +27,13 @@ struct IncidentsAnswer {
     std::string sentence;
     std::vector<Part> account;  // only of /api/v1/incidents
   };
+  struct Disturbance {
+    std::string process_name;
+    int32_t pid = 0;
+    std::string sentence;
+  };
   std::vector<Incident> incidents;                               // the oldest first
+  std::vector<Disturbance> disturbances = {};                    // of all steps; only of /api/v1/incidents
   int64_t hosts = 0;                                             // that were read; only of /api/v1/hosts
   int64_t omitted = 0;                                           // older ones; only of /api/v1/incidents
   std::vector<std::pair<std::string, std::string>> errors = {};  // hosts that weren't, and why

@@ -47,6 +47,20 @@ TEST(IncidentsAnswer, WhatTheApiWritesIsReadBack) {
             "        0.0 ms →     9.7 ms  CPU taken by others\n");
 }
 
+TEST(IncidentsAnswer, WhatDisturbsAllStepsIsReadBack) {
+  const auto answer = ParseIncidents(
+      IncidentsJson({.incidents = {},
+                     .steps = 9,
+                     .programs = {{.name = "train",
+                                   .pid = 7,
+                                   .parts = {{"step.run_queue", 2e6, "CPU contention all the time."},
+                                             {"step.cpu", 1e6, ""}}}},
+                     .warnings = {}}));
+  ASSERT_TRUE(answer.has_value()) << answer.error().message;
+  EXPECT_EQ(ToText(*answer),
+            "train (process 7): CPU contention all the time.\nno incident: no steps were slow\n");
+}
+
 TEST(IncidentsAnswer, OfAllHostsItNamesThemAndThoseThatCanNotBeRead) {
   const auto answer = ParseIncidents(
       R"({"hosts":[{"name":"node-1","error":""},{"name":"node-2","error":"its file is damaged"}],
@@ -69,8 +83,9 @@ TEST(IncidentsAnswer, ServeIsRecognizedByItsOverview) {
 }
 
 TEST(IncidentsAnswer, WhatIsNoneIsAnError) {
-  for (const char* text : {"", "[]", "{}", R"({"incidents":5})", R"({"incidents":[{"name":1}]})",
-                           R"({"incidents":[],"hosts":[{"name":"a"}]})"}) {
+  for (const char* text :
+       {"", "[]", "{}", R"({"incidents":5})", R"({"incidents":[{"name":1}]})",
+        R"({"incidents":[],"hosts":[{"name":"a"}]})", R"({"incidents":[],"programs":[{}]})"}) {
     const auto answer = ParseIncidents(text);
     ASSERT_FALSE(answer.has_value()) << text;
     EXPECT_EQ(answer.error().code, ErrorCode::kCorrupt);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/incidents_json.h"
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -72,6 +73,20 @@ void WriteWarning(JsonWriter& json, const model::Warning& warning) {
   json.Field("lead_us", warning.lead_ns.transform(micros)).EndObject();
 }
 
+void WriteProgram(JsonWriter& json, const store::UsualSteps& program) {
+  json.BeginObject().Field("process", program.process.ToHex()).Field("name", program.name);
+  json.Field("pid", program.pid).Field("steps", program.steps).Field("step_ns", program.time_ns);
+  json.Key("parts").BeginArray();
+  for (const store::UsualSteps::Part& part : program.parts)
+    json.BeginObject()
+        .Field("signal", std::string_view(part.state).substr(std::min(kStep.size(), part.state.size())))
+        .Field("label", LabelOf(part.state))
+        .Field("time_ns", part.time_ns)
+        .Field("sentence", part.sentence)
+        .EndObject();
+  json.EndArray().EndObject();
+}
+
 }  // namespace
 
 std::string IncidentsJson(const store::Incidents& incidents) {
@@ -98,6 +113,8 @@ std::string IncidentsJson(const store::Incidents& incidents) {
     for (const store::IncidentStrip& strip : info.strips) WriteStrip(json, strip);
     json.EndArray().EndObject();
   }
+  json.EndArray().Key("programs").BeginArray();
+  for (const store::UsualSteps& program : incidents.programs) WriteProgram(json, program);
   json.EndArray().Key("warnings").BeginArray();
   for (const model::Warning& warning : incidents.warnings) WriteWarning(json, warning);
   json.EndArray().EndObject();

@@ -434,6 +434,17 @@ export function incidents() {
   const sentence = "Steps slowed 2.9× from 01:11:40. CPU contention (0.93): the step waited for a CPU 57 % of the time (1 % before); 88 ms of each step were taken by cc1plus in /batch.slice, 7.1 ms by ld.";
   return {
     steps: 9000, omitted: 0,
+    programs: [
+      { process: "5".repeat(32), name: "calm", pid: 500, steps: 4000, step_ns: 50e6, parts: [{ signal: "gpu_run", label: "GPU kernels", time_ns: 50e6, sentence: "" }] },
+      {
+        process: "0000000000000000000000000000a411", name: "python3.11", pid: 411, steps: 5000, step_ns: 57e6,
+        parts: [
+          { signal: "gpu_run", label: "GPU kernels", time_ns: 35e6, sentence: "" },
+          { signal: "run_queue", label: "CPU taken by others", time_ns: 13e6, sentence: "CPU contention all the time: 23 % of each step; 13 ms of each step were taken by rsync. Move the others to other CPUs (cpuset), or lower their CPU weight." },
+          { signal: "cpu", label: "CPU", time_ns: 9e6, sentence: "" },
+        ],
+      },
+    ],
     warnings: [{
       id: "2".repeat(32), indicator: "temperature", device: "3".repeat(32), from_us: from_us - 240_000_000, to_us: from_us - 60_000_000,
       sentence: "the GPU is at 71 °C, 9.2 °C more each minute; from 87 °C on, in about 104 s, it slows itself down", incident: null, lead_us: null,

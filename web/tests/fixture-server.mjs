@@ -140,7 +140,7 @@ export async function startFixture({ scenario = "realistic", nodes = 200_000, po
       }
       case "incidents": {
         readSelection(params, [...SELECTION, "buckets"]);
-        return state.scenario === "gpu" ? data.incidents() : { steps: 0, omitted: 0, incidents: [], warnings: [] };
+        return state.scenario === "gpu" ? data.incidents() : { steps: 0, omitted: 0, incidents: [], programs: [], warnings: [] };
       }
       case "devices": {
         const selection = readSelection(params, ["from_us", "to_us"]);

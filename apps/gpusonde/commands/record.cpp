@@ -122,7 +122,7 @@ Status PrintSummary(store::Store& store, const std::string& path, int64_t uncoun
   const std::unique_ptr<server::ApiData> data = server::ReadingFrom(store);
   ASSIGN_OR_RETURN(facts.gpu, server::ReadGpuFacts(*data, {}, facts.sampling_hz > 0));
   ASSIGN_OR_RETURN(facts.incidents, ReadIncidentSentences(store));
-  ASSIGN_OR_RETURN(const std::vector<store::UsualSteps> steps, store::ReadUsualSteps(store));
+  ASSIGN_OR_RETURN(const std::vector<store::UsualSteps> steps, store::ReadUsualSteps(store, {}));
   if (!steps.empty()) facts.steps = StepFactsOf(steps);
   for (const store::UsualSteps& of_process : steps)
     for (const store::UsualSteps::Part& part : of_process.parts)

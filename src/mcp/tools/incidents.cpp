@@ -30,6 +30,8 @@ Result<std::string> RunIncidents(Source& source, const Arguments& arguments) {
       for (const char* list : {"account", "causes", "evidence"}) KeepFirst(incident, list);
     }
     found["incidents"] = std::move(body.at("incidents"));
+    found["programs"] = body.value("programs", Json::array());
+    KeepFirst(found, "programs");
     found["warnings"] = std::move(body.at("warnings"));
     found["omitted"] = {{"incidents", body.at("omitted")}};
     return found.dump();
@@ -53,12 +55,16 @@ Tool IncidentsTool() {
           "Times in which the steps (iterations, requests) of a GPU program were slow, newest first: by how "
           "much, the most likely cause with its confidence, where the time went (account: ns per step before "
           "and during), other causes considered (score: log odds) and the evidence. No incidents although "
-          "steps is more than 0: no slow-down was found. steps is 0: the program has no regular steps. "
+          "steps is more than 0: no slow-down was found, but see `programs`: what their steps usually do, "
+          "and what "
+          "disturbs all of them. steps is 0: the program has no regular steps. "
           "Confidence is of a model that isn't calibrated on real incidents.",
       .parameters = std::move(parameters),
       .results = {{"range", "object", "from_us and to_us of the data described; null without data."},
                   {"steps", "integer", "How many steps were measured."},
                   {"incidents", "array", "Newest first. to_us is null while one lasts."},
+                  {"programs", "array",
+                   "Those with steps: the parts of a usual step in ns; a sentence where one disturbs it."},
                   {"warnings", "array", "Signs that come before slow steps, newest first."}},
       .run = RunIncidents};
 }

@@ -68,6 +68,8 @@ Result<Incidents> ReadIncidents(Store& store, const model::Selection& selection,
   ASSIGN_OR_RETURN(const std::unique_ptr<Rows> steps, store.Query(counting.text, counting.parameters));
   ASSIGN_OR_RETURN(const bool counted, steps->Next());
   if (counted) read.steps = steps->Int64(0);
+  ASSIGN_OR_RETURN(read.programs, ReadUsualSteps(store, selection));
+  read.programs.resize(std::min(read.programs.size(), static_cast<size_t>(std::max<int64_t>(most, 0))));
   const std::vector<Parameter> of_warnings = {range.to_ns, range.to_ns, range.from_ns, most};
   ASSIGN_OR_RETURN(read.warnings,
                    ReadTable(store, model::kWarnings,

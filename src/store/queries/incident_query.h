@@ -12,6 +12,7 @@
 #include "model/tables/incidents.h"
 #include "model/tables/warnings.h"
 #include "store/queries/incident_strips.h"
+#include "store/queries/usual_steps.h"
 #include "store/store.h"
 
 // Queries of the UI about slow steps.
@@ -29,6 +30,7 @@ struct Incidents {
   std::vector<IncidentInfo> incidents;   // the newest first
   int64_t omitted = 0;                   // older ones beyond `most`
   int64_t steps = 0;                     // in the selection's time
+  std::vector<UsualSteps> programs;      // with steps in the selection, truncated
   std::vector<model::Warning> warnings;  // in the selection's time range, the newest first, truncated
 };
 

@@ -5,15 +5,22 @@
 #include <functional>
 #include <memory>
 
+#include "store/sql/process_sql.h"
+#include "store/sql/time_range.h"
+
 namespace gpusonde::store {
 
-Result<std::vector<UsualSteps>> ReadUsualSteps(Store& store) {
-  ASSIGN_OR_RETURN(
-      const std::unique_ptr<Rows> rows,
-      store.Query("WITH counts AS (SELECT process, count(*) AS steps FROM steps GROUP BY process) "
-                  "SELECT process, name, pid, counts.steps, state, time_ns, sentence FROM usual_steps "
-                  "LEFT JOIN processes USING (process) LEFT JOIN counts USING (process) "
-                  "WHERE time_ns > 0 ORDER BY process, time_ns DESC, state"));
+Result<std::vector<UsualSteps>> ReadUsualSteps(Store& store, const model::Selection& selection) {
+  ASSIGN_OR_RETURN(const TimeRange range, ReadTimeRange(store, selection));
+  SqlPart query{
+      "WITH counts AS (SELECT process, count(*) AS steps FROM steps WHERE end_ns >= ? AND start_ns < ?",
+      {range.from_ns, range.to_ns}};
+  query += AndOfProcesses(selection);
+  query.text +=
+      " GROUP BY process) SELECT process, name, pid, counts.steps, state, time_ns, sentence FROM usual_steps "
+      "JOIN counts USING (process) LEFT JOIN processes USING (process) "
+      "WHERE time_ns > 0 ORDER BY process, time_ns DESC, state";
+  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, store.Query(query.text, query.parameters));
   std::vector<UsualSteps> all;
   while (true) {
     ASSIGN_OR_RETURN(const bool more, rows->Next());

@@ -7,6 +7,7 @@
 
 #include "base/id128.h"
 #include "base/result.h"
+#include "model/selection.h"
 #include "store/store.h"
 
 namespace gpusonde::store {
@@ -21,12 +22,13 @@ struct UsualSteps {
   Id128 process = {};
   std::string name = {};
   int32_t pid = 0;
-  int64_t steps = 0;             // all that were found
+  int64_t steps = 0;             // in the selected time
   double time_ns = 0;            // of one, usually
   std::vector<Part> parts = {};  // that take any time, the longest first
 };
 
-// Of all processes, the one whose steps took the most time first. Errors: those of Store::Query.
-Result<std::vector<UsualSteps>> ReadUsualSteps(Store& store);
+// Of the selected processes with steps in the selected time, the one whose steps took the most first. What is
+// usual is that of the newest steps, whatever time is selected. Errors: those of Store::Query.
+Result<std::vector<UsualSteps>> ReadUsualSteps(Store& store, const model::Selection& selection);
 
 }  // namespace gpusonde::store

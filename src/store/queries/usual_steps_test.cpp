@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "model/tables/processes.h"
+#include "model/tables/sources.h"
 #include "model/tables/steps.h"
 #include "model/tables/usual_steps.h"
 #include "store/recordings/testing/memory_store.h"
@@ -15,17 +16,19 @@ using UsualStepsTest = MemoryStoreTest;
 
 TEST_F(UsualStepsTest, AreThoseOfEachProcessTheLongestPartsFirst) {
   const Id128 one{1, 1}, other{1, 2};
+  Add(model::kSources, {{.source = {9, 9}, .started_ns = 0, .ended_ns = 100}});
   Add(model::kProcesses,
       {{.process = one, .pid = 7, .name = "rank0"}, {.process = other, .pid = 8, .name = "rank1"}});
   for (int64_t i = 0; i < 3; ++i)
-    Add(model::kSteps, {{.process = one, .ordinal = i}, {.process = other, .ordinal = i}});
+    Add(model::kSteps, {{.process = one, .ordinal = i, .start_ns = i, .end_ns = i + 1},
+                        {.process = other, .ordinal = i, .start_ns = i, .end_ns = i + 1}});
   Add(model::kUsualSteps,
       {{.process = one, .state = "step.cpu", .time_ns = 10, .steps = 2},
        {.process = one, .state = "step.gpu_run", .time_ns = 20, .steps = 2},
        {.process = one, .state = "step.stopped", .time_ns = 0, .steps = 2},
        {.process = other, .state = "step.cpu", .time_ns = 90, .steps = 2, .sentence = "Slow."}});
   Add(model::kUsualSteps, {{.process = one, .state = "step.cpu", .time_ns = 30, .steps = 2}});  // replaces
-  const auto read = ReadUsualSteps(*store_);
+  const auto read = ReadUsualSteps(*store_, {});
   ASSERT_TRUE(read.has_value()) << read.error().message;
   ASSERT_EQ(read->size(), 2u);
   EXPECT_EQ(read->at(0).process, other);
@@ -40,13 +43,18 @@ TEST_F(UsualStepsTest, AreThoseOfEachProcessTheLongestPartsFirst) {
   EXPECT_EQ(first.parts[1].time_ns, 20);
 }
 
-TEST_F(UsualStepsTest, AProcessWithoutARowHasNoName) {
-  Add(model::kUsualSteps, {{.process = {1, 1}, .state = "step.cpu", .time_ns = 10}});
-  const auto read = ReadUsualSteps(*store_);
+TEST_F(UsualStepsTest, OfProcessesWithStepsInTheSelectedTime) {
+  const Id128 early{1, 1}, late{1, 2};
+  Add(model::kSources, {{.source = {9, 9}, .started_ns = 0, .ended_ns = 100}});
+  Add(model::kSteps,
+      {{.process = early, .start_ns = 1, .end_ns = 2}, {.process = late, .start_ns = 50, .end_ns = 60}});
+  Add(model::kUsualSteps, {{.process = early, .state = "step.cpu", .time_ns = 10},
+                           {.process = late, .state = "step.cpu", .time_ns = 10}});
+  const auto read = ReadUsualSteps(*store_, {.from_ns = 40, .to_ns = 90});
   ASSERT_TRUE(read.has_value()) << read.error().message;
   ASSERT_EQ(read->size(), 1u);
-  EXPECT_EQ(read->front().name, "");
-  EXPECT_EQ(read->front().steps, 0);
+  EXPECT_EQ(read->front().process, late);
+  EXPECT_EQ(read->front().name, "") << "nothing is known of it";
 }
 
 }  // namespace

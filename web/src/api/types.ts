@@ -342,10 +342,23 @@ export interface Warning {
   lead_us: number | null;
 }
 
+// What the steps of a program usually do, outside of incidents.
+export interface Program {
+  process: string;
+  name: string;
+  pid: number;
+  // In the selected time.
+  steps: number;
+  step_ns: number;
+  // The longest first. The sentence explains a part that disturbs all steps, and is empty for others.
+  parts: { signal: string; label: string; time_ns: number; sentence: string }[];
+}
+
 export interface Incidents {
   steps: number;
   omitted: number;
   incidents: Incident[];
+  programs: Program[];
   warnings: Warning[];
 }
 

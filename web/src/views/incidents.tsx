@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Account, Incident, Incidents, IncidentStrip, Overview, Warning } from "../api/types";
+import type { Account, Incident, Incidents, IncidentStrip, Overview, Program, Warning } from "../api/types";
 import { formatClock, formatCount, formatDuration, formatRange, formatShare, threeDigits } from "../format";
 import { DEFAULT_VIEW } from "../state/view";
 import type { Navigation } from "../state/use-view";
@@ -7,7 +7,7 @@ import { Message } from "./states";
 
 // Incidents (when steps were slow, and why), newest first.
 export function IncidentsPage({ found, overview, nav }: { found: Incidents; overview: Overview; nav: Navigation }) {
-  if (found.incidents.length === 0) {
+  if (found.incidents.length === 0 && found.programs.length === 0) {
     return (
       <>
         {found.warnings.length > 0 && (
@@ -22,9 +22,15 @@ export function IncidentsPage({ found, overview, nav }: { found: Incidents; over
   return (
     <div class="incidents">
       <Warnings warnings={found.warnings} />
+      {found.incidents.length === 0 && (
+        <p>
+          <b>No step was slow.</b> {formatCount(found.steps)} steps were looked at, and none took longer than its own kind usually does.
+        </p>
+      )}
       {found.incidents.map((incident) => (
         <IncidentCard key={incident.id} incident={incident} overview={overview} nav={nav} />
       ))}
+      <Programs programs={found.programs} />
       {found.omitted > 0 && <p class="dim">{formatCount(found.omitted)} older ones are not shown. Select less time to see them.</p>}
     </div>
   );
@@ -72,6 +78,68 @@ function NoIncidents({ steps }: { steps: number }) {
       <p>No GPU work was recorded in this time. To see what works on this machine:</p>
       <pre>gpusonde doctor</pre>
     </Message>
+  );
+}
+
+const MAX_PROGRAMS = 8;
+
+// What steps usually do, and what disturbs all of them: those that are disturbed first.
+function Programs({ programs }: { programs: Program[] }) {
+  const disturbances = (program: Program) => program.parts.filter(({ sentence }) => sentence !== "");
+  const shown = [...programs].sort((a, b) => Number(disturbances(b).length > 0) - Number(disturbances(a).length > 0)).slice(0, MAX_PROGRAMS);
+  return (
+    <>
+      {shown.map((program) => (
+        <article class={disturbances(program).length > 0 ? "incident" : "incident calm"} key={program.process} aria-label={`Usual steps of ${program.name}`}>
+          <header>
+            <span class="dim">Usual steps</span>
+            <span>
+              {program.name} <span class="dim">{program.pid}</span>
+            </span>
+            <span class="dim figure">{formatCount(program.steps)} steps</span>
+          </header>
+          {disturbances(program).map(({ signal, sentence }) => (
+            <p class="sentence" key={signal}>
+              {sentence}
+            </p>
+          ))}
+          <UsualBar program={program} />
+        </article>
+      ))}
+      {programs.length > MAX_PROGRAMS && <p class="dim">{formatCount(programs.length - MAX_PROGRAMS)} more programs have steps. Select one to see its steps.</p>}
+    </>
+  );
+}
+
+function UsualBar({ program }: { program: Program }) {
+  const total = Math.max(program.step_ns, 1);
+  return (
+    <div class="account">
+      <div class="account-row">
+        <span class="account-when dim">usual</span>
+        <div class="account-bar" role="img" aria-label={`${formatDuration(program.step_ns)} a step`}>
+          {program.parts.map(({ signal, label, time_ns: ns }) => (
+            <span
+              key={signal}
+              class={`account-part state-${signal}`}
+              style={{ width: `${(100 * ns) / total}%` }}
+              title={`${label}: ${formatDuration(ns)} of a step`}
+            />
+          ))}
+        </div>
+        <span class="figure">{formatDuration(program.step_ns)}</span>
+      </div>
+      <ul class="account-legend">
+        {program.parts
+          .filter(({ time_ns: ns }) => ns > total / 200)
+          .map(({ signal, label, time_ns: ns }) => (
+            <li key={signal}>
+              <span class={`swatch state-${signal}`} aria-hidden="true" />
+              {label} <span class="dim figure">{formatDuration(ns)}</span>
+            </li>
+          ))}
+      </ul>
+    </div>
   );
 }
 

@@ -12,7 +12,7 @@ export const tests = [
       await page.settle();
       assert.equal(page.param("page"), "incidents");
       assert.match(await page.text(".sentence"), /taken by cc1plus in \/batch\.slice/);
-      assert.equal(await page.raw.locator(".account-bar").count(), 2);
+      assert.equal(await page.raw.locator(".account-bar").count(), 4, "before, during, and what two programs usually do");
       assert.deepEqual(await page.raw.locator(".warnings .alarm").count(), 1, "one of the two warnings is over");
       assert.match(await page.text(".warnings"), /No incident followed[^]*Issued 3\.00.s before steps slowed/);
       assert.match(await page.raw.locator(".account-bar").nth(1).getAttribute("aria-label"), /during: 159.ms a step/);
@@ -24,6 +24,35 @@ export const tests = [
       assert.equal(Number(page.param("to_us")) - Number(page.param("from_us")), 12e6);
       await page.back();
       assert.match(await page.text(".sentence"), /CPU contention/);
+    },
+  },
+  {
+    name: "what disturbs all steps of a program is said, of disturbed programs first",
+    scenario: "gpu",
+    query: "?page=incidents",
+    async run(page) {
+      await page.raw.waitForSelector(".incident");
+      const usual = page.raw.getByRole("article", { name: "Usual steps" });
+      assert.equal(await usual.count(), 2);
+      assert.match(await usual.first().innerText(), /python3\.11 411[^]*5,000 steps[^]*CPU contention all the time: 23 % of each step[^]*57\.0.ms/);
+      assert.match(await usual.first().innerText(), /CPU taken by others 13\.0.ms/);
+      assert.equal(await usual.nth(1).locator(".sentence").count(), 0);
+      assert.match(await usual.nth(1).locator(".account-bar").getAttribute("aria-label"), /50\.0.ms a step/);
+    },
+  },
+  {
+    name: "without a slow step, what steps usually do remains",
+    scenario: "gpu",
+    query: "?page=incidents",
+    async run(page) {
+      await page.raw.route("**/api/v1/incidents*", async (route) => {
+        const response = await route.fetch();
+        await route.fulfill({ response, json: { ...(await response.json()), incidents: [] } });
+      });
+      await page.raw.reload();
+      await page.raw.waitForSelector(".incident");
+      assert.match(await page.text(".incidents"), /No step was slow\. 9,000 steps were looked at[^]*CPU contention all the time/);
+      assert.equal(await page.raw.locator(".message").count(), 0);
     },
   },
   {
