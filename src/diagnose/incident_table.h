@@ -27,9 +27,16 @@ struct IncidentTable {
     Tuned<double> min_before{8, "steps", "of 32 long ones that are kept, as many as may be older"};
     Tuned<double> ratio{1.2, "ratio", "of the steps before, as for a slow start"};
     Tuned<double> share{0.5, "of the difference", "what the program itself does less is no disturbance"};
-    Tuned<double> lasting{0.1, "of a step", "a disturbance that slow steps would be reported for"};
     Tuned<double> left{0.1, "of the disturbance", "may be left: with more it isn't over"};
   } disturbed;
+
+  // What disturbs all steps.
+  struct {
+    Tuned<double> min_steps{20, "steps", "fewer don't say what is usual"};
+    Tuned<double> share{0.1, "of a step", "slow steps of that size would be reported"};
+    Tuned<double> neighbour{10, "%", "of the GPU's time, used by one other program"};
+    Tuned<double> clocks{0.5, "of the readings", "heat comes and goes"};
+  } lasting;
 
   // The period before an incident in which host signals had their normal values.
   struct {

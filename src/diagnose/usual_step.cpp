@@ -6,10 +6,13 @@
 #include <algorithm>
 #include <array>
 #include <functional>
+#include <map>
 
+#include "base/time_range.h"
 #include "diagnose/cause.h"
 #include "diagnose/causes/words.h"
 #include "diagnose/incident_table.h"
+#include "model/metric_catalogue.h"
 
 namespace gpusonde::diagnose {
 namespace {
@@ -28,32 +31,86 @@ constexpr std::array kCauseOfState = {CauseOfState{State::kInterrupted, CauseId:
                                       CauseOfState{State::kThrottled, CauseId::kCpuQuota}};
 static_assert(std::ranges::equal(kCauseOfState, kDisturbedStates, {}, &CauseOfState::state));
 
-}  // namespace
+using Largest = std::vector<std::pair<Actor, double>>;
 
-UsualStep UsualStepOf(const CleanBaseline& baseline, const Actors& actors, const std::set<Id128>& family) {
-  UsualStep usual;
-  PathAccount sum;
-  baseline.ForEach([&](const AccountedStep& clean) {
-    sum.Add(clean.path, 1);
-    ++usual.steps;
-  });
-  if (static_cast<double>(usual.steps) < kIncidentTable.disturbed.min_steps) return {};
-  const double per_step = 1 / static_cast<double>(usual.steps);
-  usual.states = sum.states;
-  usual.states *= per_step;
-  Shares takers;
-  for (const auto& [who, ns] : sum.behind) AddShare(takers, actors.ActorOf(who, family), per_step * ns);
-  for (const auto& [state, id] : kCauseOfState) {
-    if (usual.states[state] < kIncidentTable.disturbed.lasting * usual.states.total()) continue;
-    const Cause& cause = *AllCauses()[static_cast<size_t>(id)];
-    const auto who =
-        state == State::kRunQueue ? LargestRises({}, takers, false) : std::vector<std::pair<Actor, double>>{};
-    usual.disturbances.push_back({state, fmt::format("{} all the time: {} of each step{}. {}", cause.title,
-                                                     Percent(usual.states[state], usual.states.total()),
-                                                     who.empty() ? "" : "; " + TakenBy(who), cause.advice)});
+Largest LargestOf(const std::map<Id128, double>& by_process, double per_step, const UsualScope& scope) {
+  Shares shares;
+  for (const auto& [who, ns] : by_process)
+    AddShare(shares, scope.actors.ActorOf(who, scope.program.family), per_step * ns);
+  return LargestRises({}, shares, false);
+}
+
+std::string Sentence(CauseId id, const std::string& what) {
+  const Cause& cause = *AllCauses()[static_cast<size_t>(id)];
+  return fmt::format("{} all the time: {}. {}", cause.title, what, cause.advice);
+}
+
+// By how much of each step.
+void AddHostDisturbances(const PathAccount& sum, double per_step, const UsualScope& scope, UsualStep& usual) {
+  for (const auto& [state, cause] : kCauseOfState) {
+    if (usual.states[state] < kIncidentTable.lasting.share * usual.states.total()) continue;
+    std::string what = Percent(usual.states[state], usual.states.total()) + " of each step";
+    if (state == State::kRunQueue) {
+      if (const Largest who = LargestOf(sum.behind, per_step, scope); !who.empty())
+        what += "; " + TakenBy(who);
+    } else if (state == State::kStopped) {
+      const Largest who = LargestOf(sum.stopped_by, per_step, scope);
+      if (!who.empty() && !who.front().first.name.empty())
+        what += fmt::format("; {} lets it continue", NameActor(who.front().first));
+    }
+    usual.disturbances.push_back({state, Sentence(cause, what)});
   }
   std::ranges::sort(usual.disturbances, std::greater(),
                     [&](const LastingDisturbance& each) { return usual.states[each.state]; });
+}
+
+// By how much it is used by others, and how long it is too hot or short of power: for how much each step
+// would be shorter otherwise, nothing is measured. A power limit is what many programs run at.
+void AddGpuDisturbances(const Id128& device, const TimeRange& time, const UsualScope& scope,
+                        UsualStep& usual) {
+  Shares neighbours;
+  for (const auto& [process, percent] :
+       scope.host.ReadingsByProcess(model::Metric::kGpuProcessUtilization, device, time.from_ns, time.to_ns))
+    if (!scope.program.family.contains(process) && !scope.program.ranks.contains(process))
+      AddShare(neighbours, scope.actors.ActorOf(process, scope.program.family), percent);
+  const Largest most = LargestRises({}, neighbours, false);
+  if (!most.empty() && most.front().second >= kIncidentTable.lasting.neighbour)
+    usual.disturbances.push_back(
+        {State::kGpuRun,
+         Sentence(CauseId::kGpuNeighbour, fmt::format("{} uses the GPU {:.0f} % of the time",
+                                                      NameActor(most.front().first), most.front().second))});
+  constexpr uint64_t kPowerCap = 0x4;
+  const double limited = scope.host
+                             .MeanReading(model::Metric::kGpuThrottleReasons, device, time.from_ns,
+                                          time.to_ns, model::kSlowingThrottleBits & ~kPowerCap)
+                             .value_or(0);
+  if (limited >= kIncidentTable.lasting.clocks)
+    usual.disturbances.push_back(
+        {State::kGpuRun,
+         Sentence(CauseId::kGpuClocks,
+                  fmt::format("heat or the power supply limited the clocks {:.0f} % of the time",
+                              100 * limited))});
+}
+
+}  // namespace
+
+UsualStep UsualStepOf(const UsualScope& scope) {
+  UsualStep usual;
+  PathAccount sum;
+  TimeRange time{INT64_MAX, INT64_MIN};
+  scope.baseline.ForEach([&](const AccountedStep& clean) {
+    sum.Add(clean.path, 1);
+    ++usual.steps;
+    time = {std::min(time.from_ns, clean.step.start_ns), std::max(time.to_ns, clean.step.end_ns)};
+  });
+  if (static_cast<double>(usual.steps) < kIncidentTable.lasting.min_steps) return {};
+  const double per_step = 1 / static_cast<double>(usual.steps);
+  usual.states = sum.states;
+  usual.states *= per_step;
+  AddHostDisturbances(sum, per_step, scope, usual);
+  if (usual.states[State::kGpuRun] + usual.states[State::kGpuQueue] >=
+      kIncidentTable.lasting.share * usual.states.total())
+    for (const Id128& device : scope.devices) AddGpuDisturbances(device, time, scope, usual);
   return usual;
 }
 

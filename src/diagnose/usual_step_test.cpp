@@ -51,9 +51,41 @@ TEST_F(UsualStepTest, NamesWhatDisturbsItAllTheTime) {
       "CPU contention all the time: 29 % of each step; 15 ms of each step were taken by stress (process 99) "
       "in /batch.slice. Move the others to other CPUs (cpuset), or lower their CPU weight.");
   EXPECT_THAT(usual.disturbances[1].sentence,
-              HasSubstr("Stopped all the time: 12 % of each step. Find out who"));
+              HasSubstr("Stopped all the time: 12 % of each step; stress (process 99) in /batch.slice lets "
+                        "it continue. Find"));
   EXPECT_THAT(FormatText(diagnosis), HasSubstr("\n  CPU contention all the time: 29 % of each step;"));
   EXPECT_THAT(FormatJson(diagnosis), HasSubstr(R"({"state":"step.run_queue","sentence":"CPU contention)"));
+}
+
+TEST_F(UsualStepTest, NamesWhoElseUsesTheGpuAllTheTime) {
+  for (int i = 0; i < 150; ++i) {
+    world.Gauge("gpu.process.utilization", 40, world.stranger);
+    world.Gauge("gpu.process.utilization", 90, world.workload);
+    world.Run({});
+  }
+  EXPECT_TRUE(world.Finish().empty());
+  const UsualStep usual = Usual();
+  ASSERT_EQ(usual.disturbances.size(), 1u);
+  EXPECT_THAT(usual.disturbances[0].sentence,
+              HasSubstr("GPU neighbour all the time: stress (process 99) in /batch.slice uses the GPU"));
+}
+
+TEST_F(UsualStepTest, SaysThatTheGpuIsTooHotAllTheTimeButNotThatItRunsAtItsPowerLimit) {
+  for (const double reasons : {4.0, 64.0}) {
+    Diagnosis of_its_own{{}};
+    World here(of_its_own);
+    for (int i = 0; i < 150; ++i) {
+      here.Gauge("gpu.throttle.reasons", reasons);
+      here.Run({});
+    }
+    EXPECT_TRUE(here.Finish().empty());
+    const UsualStep usual = of_its_own.FoundSteps().at(here.workload).usual;
+    ASSERT_EQ(usual.disturbances.size(), reasons == 64 ? 1u : 0u);
+    if (!usual.disturbances.empty()) {
+      EXPECT_THAT(usual.disturbances[0].sentence,
+                  HasSubstr("heat or the power supply limited the clocks 100 %"));
+    }
+  }
 }
 
 TEST_F(UsualStepTest, ATenthIsLittle) {

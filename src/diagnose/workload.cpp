@@ -187,6 +187,14 @@ void Diagnosis::Workload::ForgetEndedDisturbance() {
   detector_.ForgetBefore(*since_ns);
 }
 
+UsualStep Diagnosis::Workload::Usual() const {
+  return UsualStepOf({.program = accounting_.program(),
+                      .devices = devices_,
+                      .baseline = baseline_,
+                      .host = shared_.host,
+                      .actors = shared_.actors});
+}
+
 // All states each time: a row replaces that of the same state.
 void Diagnosis::Workload::EmitUsual() {
   usual_ns_ = now_ns_;
@@ -194,13 +202,14 @@ void Diagnosis::Workload::EmitUsual() {
   if (usual.steps == 0) return;
   for (size_t i = 0; i < kStates; ++i) {
     const auto state = static_cast<State>(i);
-    const auto disturbance = std::ranges::find(usual.disturbances, state, &LastingDisturbance::state);
-    shared_.usual_steps.Append(
-        {.process = process_,
-         .state = std::string(model::InfoOf(MetricOf(state)).name),
-         .time_ns = usual.states[state],
-         .steps = usual.steps,
-         .sentence = disturbance == usual.disturbances.end() ? "" : disturbance->sentence});
+    std::string sentence;
+    for (const LastingDisturbance& each : usual.disturbances)
+      if (each.state == state) sentence += (sentence.empty() ? "" : " ") + each.sentence;
+    shared_.usual_steps.Append({.process = process_,
+                                .state = std::string(model::InfoOf(MetricOf(state)).name),
+                                .time_ns = usual.states[state],
+                                .steps = usual.steps,
+                                .sentence = std::move(sentence)});
   }
 }
 

@@ -75,7 +75,7 @@ class Diagnosis::Workload {
 
   const std::vector<Report>& reports() const { return incidents_.reports(); }
   int64_t steps() const { return steps_; }
-  UsualStep Usual() const { return UsualStepOf(baseline_, shared_.actors, accounting_.program().family); }
+  UsualStep Usual() const;
   std::string anchor() const { return finder_.anchor().value_or(""); }
   // Whether an incident is open and the process still runs.
   bool is_slow() const;
