@@ -43,6 +43,7 @@ class Steps(program.TestCase):
                                STEPS, kind, str(steps)], capture_output=True, text=True, timeout=60, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(int(done.stdout.splitlines()[0]), steps)
+        self.assertRegex(done.stderr, r"\nsteps     \d+ of python[\d.]*: [\d.]+ ms each usually, \d+ % ")
         return recording
 
     def check_steps(self, recording, made, anchor):
@@ -54,7 +55,13 @@ class Steps(program.TestCase):
         self.assertEqual(found["steps"], stored)
         self.assertTrue(found["anchor"].startswith(anchor), found)
         with view_test.view(recording) as url:
-            self.assertEqual(view_test.get(url, "incidents")["steps"], stored)
+            answer = view_test.get(url, "incidents")
+            self.assertEqual(answer["steps"], stored)
+            (usual,) = answer["programs"]
+            self.assertEqual(usual["steps"], stored)
+            self.assertAlmostEqual(usual["step_ns"], sum(part["time_ns"] for part in usual["parts"]), delta=1)
+            for bound, check in (("min", self.assertGreaterEqual), ("max", self.assertLessEqual)):
+                check(round(usual["step_ns"]), self.value(f"SELECT {bound}(end_ns - start_ns) FROM steps", recording))
             process = self.value("SELECT process FROM steps LIMIT 1", recording)
             self.assertEqual(view_test.get(url, "incidents", process=process)["steps"], stored)
             self.assertEqual(view_test.get(url, "incidents", process="0" * 31 + "1")["steps"], 0)
