@@ -197,9 +197,9 @@ UsualStep Diagnosis::Workload::Usual() const {
 
 // All states each time: a row replaces that of the same state.
 void Diagnosis::Workload::EmitUsual() {
-  usual_ns_ = now_ns_;
   const UsualStep usual = Usual();
   if (usual.steps == 0) return;
+  usual_ns_ = now_ns_;
   for (size_t i = 0; i < kStates; ++i) {
     const auto state = static_cast<State>(i);
     std::string sentence;
