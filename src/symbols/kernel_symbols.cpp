@@ -22,13 +22,14 @@ struct Line {
   std::string_view module = "vmlinux";
 };
 
+constexpr bool IsSpace(char c) { return c == ' ' || c == '\t'; }
+
+// Not by find_first_of, which calls memchr for each character: that took a third of the time of parsing.
 std::string_view NextWord(std::string_view& text) {
-  const size_t begin = text.find_first_not_of(" \t");
-  if (begin == std::string_view::npos) return {};
-  const size_t end = std::min(text.find_first_of(" \t", begin), text.size());
-  const std::string_view word = text.substr(begin, end - begin);
-  text.remove_prefix(end);
-  return word;
+  const char* begin = std::ranges::find_if_not(text, IsSpace);
+  const char* end = std::find_if(begin, text.data() + text.size(), IsSpace);
+  text = {end, text.data() + text.size()};
+  return {begin, end};
 }
 
 std::optional<Line> ParseLine(std::string_view text) {
