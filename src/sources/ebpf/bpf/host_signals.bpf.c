@@ -133,6 +133,13 @@ static __always_inline void add(const struct gpusonde_signal_key *key, __u64 amo
   }
 }
 
+/* `add` where it is rarely reached or in a loop. A global function is verified once, and not at each call on
+ * each path. */
+__noinline int add_rarely(const struct gpusonde_signal_key *key, __u64 amount) {
+  if (key) add(key, amount);
+  return 0;
+}
+
 static __always_inline void finish_piece(const struct thread *thread, __u32 index, __u64 piece) {
   if (!(__u32)piece) return;
   const struct gpusonde_signal_key key = {.bucket = piece >> 32,
@@ -140,7 +147,7 @@ static __always_inline void finish_piece(const struct thread *thread, __u32 inde
                                           .tid = thread->tid,
                                           .other = index < OWN_SIGNALS ? 0 : thread->pid,
                                           .signal = index % OWN_SIGNALS};
-  add(&key, (__u32)piece);
+  add_rarely(&key, (__u32)piece);
 }
 
 static __always_inline void finish_pieces(struct thread *thread) {
@@ -151,18 +158,20 @@ static __always_inline void finish_pieces(struct thread *thread) {
 /* Adds to a thread's piece. User space may finish it at the same time. */
 static __always_inline void add_to_piece(struct thread *thread, const struct gpusonde_signal_key *key,
                                          __u64 amount) {
-  if (key->signal >= OWN_SIGNALS || (key->other && key->other != thread->pid)) return add(key, amount);
+  if (key->signal >= OWN_SIGNALS || (key->other && key->other != thread->pid)) {
+    add(key, amount);
+    return;
+  }
   const __u32 index = key->other ? OWN_SIGNALS + key->signal : key->signal;
   __u64 *piece = &thread->pieces[index % PIECES];
   const __u64 before = *(volatile __u64 *)piece;
   if (before >> 32 != key->bucket)
     finish_piece(thread, index, __sync_lock_test_and_set(piece, (__u64)key->bucket << 32 | amount));
   else if (__sync_val_compare_and_swap(piece, before, before + amount) != before)
-    add(key, amount);
+    add_rarely(key, amount);
 }
 
-/* Adds [from, to) of a thread's time, split into buckets. A global function, so that it is verified once and
- * not at each call. */
+/* Adds [from, to) of a thread's time, split into buckets. */
 __noinline int spend(struct thread *thread, __u32 signal, __u32 other, __u64 from, __u64 to) {
   if (!thread || to <= from) return 0;
   struct gpusonde_signal_key key = {.pid = thread->pid, .tid = thread->tid, .other = other, .signal = signal};
@@ -173,7 +182,7 @@ __noinline int spend(struct thread *thread, __u32 signal, __u32 other, __u64 fro
     for (int i = 0; i < GPUSONDE_SIGNAL_SPREAD - 1 && bucket < last; ++i, ++bucket) {
       const __u64 end = (bucket + 1) * GPUSONDE_SIGNAL_BUCKET_NS;
       key.bucket = (__u32)bucket;
-      add(&key, end - from);
+      add_rarely(&key, end - from);
       from = end;
     }
   }
@@ -267,7 +276,7 @@ static __always_inline __u32 pid_of_run(const struct run *run) {
   struct upid first;
   const struct pid *process = run->process;
   if (bpf_core_read(&first, sizeof first, &process->numbers[0]) || (__u32)first.nr != run->task_pid) return 0;
-  return number_in_namespace(process);
+  return number_in_namespace(&process);
 }
 
 /* The pid of the current process, whose name is recorded. */
@@ -327,24 +336,49 @@ static __always_inline void blame_displacer(struct thread *thread, struct task_s
   if (pid && pid != thread->pid && !wanted(pid)) spend(thread, GPUSONDE_SIGNAL_DISPLACED, pid, from, to);
 }
 
-/* Attributes [woken, now) of a thread's run-queue delay to the processes that ran on this CPU, backwards from
- * now. */
-static __always_inline void blame(struct thread *thread, struct task_struct *task, struct cpu *cpu,
-                                  __u64 woken, __u64 now) {
-  __u64 end = now;
-  for (__u32 i = 1; i <= RUNS && end > woken; ++i) {
-    const struct run *run = &cpu->runs[(cpu->next_run - i) % RUNS];
+/* Run-queue delay of a thread. */
+struct delay {
+  struct task_struct *task;
+  __u64 woken;
+  __u64 now;
+  __u64 end; /* what came later is attributed */
+};
+
+/* Attributes a delay to four of this CPU's last runs, backwards from the `age`th last one: a call costs time,
+ * and in a longer loop the verifier follows twice as many instructions. Returns 0 if there may be more
+ * before. */
+#define RUNS_AT_ONCE 4
+__noinline int blame_runs(struct delay *delay, struct thread *thread, struct cpu *cpu, __u32 age) {
+  if (!delay || !thread || !cpu) return 1;
+  const __u64 woken = delay->woken, now = delay->now;
+  __u64 end = delay->end;
+  int done = 1;
+  for (__u32 i = 0; i < RUNS_AT_ONCE; ++i) {
+    const struct run *run = &cpu->runs[(cpu->next_run - age - i) % RUNS];
     if (run->since_ns > end || !run->since_ns) break;
     const __u64 begin = run->since_ns > woken ? run->since_ns : woken;
     if (end > begin) {
       const __u32 pid = runner(cpu, run, now);
       spend(thread, GPUSONDE_SIGNAL_RUN_QUEUE, pid, begin, end);
       if (end - begin >= SHORTEST_DISPLACED_NS && pid && (pid == thread->pid || wanted(pid)))
-        blame_displacer(thread, task, cpu, begin, now, end);
+        blame_displacer(thread, delay->task, cpu, begin, now, end);
     }
     end = begin;
+    if (end <= woken) break;
+    if (i == RUNS_AT_ONCE - 1) done = 0;
   }
-  if (end > woken) spend(thread, GPUSONDE_SIGNAL_RUN_QUEUE, 0, woken, end);
+  delay->end = end;
+  return done;
+}
+
+/* Attributes [woken, now) of a thread's run-queue delay to the processes that ran on this CPU, backwards from
+ * now. */
+static __always_inline void blame(struct thread *thread, struct task_struct *task, struct cpu *cpu,
+                                  __u64 woken, __u64 now) {
+  if (woken >= now) return;
+  struct delay delay = {.task = task, .woken = woken, .now = now, .end = now};
+  for (__u32 age = 1; age <= RUNS && !blame_runs(&delay, thread, cpu, age); age += RUNS_AT_ONCE);
+  if (delay.end > woken) spend(thread, GPUSONDE_SIGNAL_RUN_QUEUE, 0, woken, delay.end);
 }
 
 static __always_inline void arrive(struct task_struct *task, struct cpu *cpu, __u64 now) {

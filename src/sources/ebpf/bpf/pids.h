@@ -17,7 +17,11 @@ struct pids {
   __u32 tid;
 };
 
-static __always_inline __u32 number_in_namespace(const struct pid *pid) {
+/* A global function, so that the verifier follows the loop once per program. Such a function receives no
+ * kernel pointers, but memory that contains one. */
+__noinline __u32 number_in_namespace(const struct pid *const *pointer) {
+  if (!pointer) return 0;
+  const struct pid *pid = *pointer;
   const __u32 deepest = BPF_CORE_READ(pid, level);
   for (__u32 level = 0; level < PID_LEVELS && level <= deepest; ++level) {
     struct upid number;
@@ -29,8 +33,8 @@ static __always_inline __u32 number_in_namespace(const struct pid *pid) {
 
 static __always_inline struct pids pids_of(const struct task_struct *task) {
   if (!pid_namespace) return (struct pids){.pid = task->tgid, .tid = task->pid};
-  return (struct pids){.pid = number_in_namespace(task->group_leader->thread_pid),
-                       .tid = number_in_namespace(task->thread_pid)};
+  const struct pid *process = task->group_leader->thread_pid, *thread = task->thread_pid;
+  return (struct pids){.pid = number_in_namespace(&process), .tid = number_in_namespace(&thread)};
 }
 
 static __always_inline struct pids current_pids(void) { return pids_of(bpf_get_current_task_btf()); }
