@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -67,6 +68,11 @@ class FileServerTest : public testing::Test {
   pid_t server_ = 0;
   Fd ours_;
 };
+
+TEST_F(FileServerTest, RunsWithALowPriority) {
+  ASSERT_TRUE(Ask(FileQuestion::kSymbols, kProgram).has_value());
+  EXPECT_EQ(::getpriority(PRIO_PROCESS, static_cast<id_t>(server_)), 10);
+}
 
 TEST_F(FileServerTest, ReadsAFileAsThisProcessDoes) {
   const Result<std::string> packed = Ask(FileQuestion::kSymbols, kProgram);

@@ -32,8 +32,9 @@ class FileReader {
     // this process (tests).
     std::vector<std::string> command;
     Result<std::string> (*parse)(FileRequest& request) = nullptr;
-    // For one file. The slowest files that the parsers' budgets allow take 1.2 s.
-    int64_t deadline_ns = 10 * kNanosPerSecond;
+    // For one file. The slowest files that the parsers' budgets allow take 1.2 s of CPU time, and the server
+    // has a tenth of a CPU where all are busy.
+    int64_t deadline_ns = 30 * kNanosPerSecond;
     // How long Ask waits for an answer, if the user has time left: libc takes 2 ms, libLLVM 90 ms, and rows
     // whose names are known at once need not be written again.
     int64_t patience_ns = 100 * kNanosPerMilli;
