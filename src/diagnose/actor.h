@@ -26,8 +26,10 @@ struct Actor {
   bool operator==(const Actor& other) const { return (*this <=> other) == 0; }
 };
 
-// The name of gpusonde's own processes.
-inline constexpr std::string_view kSelf = "gpusonde";
+// Whether it is gpusonde itself: the agent or one of its child processes (gpusonde-files, gpusonde-lines).
+inline bool IsSelf(const Actor& actor) {
+  return actor.name == "gpusonde" || actor.name.starts_with("gpusonde-");
+}
 
 // The amount that each actor used.
 using Shares = std::map<Actor, double>;

@@ -66,7 +66,7 @@ std::optional<std::pair<Actor, double>> DiskUser(const Situation& situation) {
   std::optional<std::pair<Actor, double>> most;
   for (const bool own : {false, true})
     for (auto& [actor, rise] : LargestRises(situation.disk_before, situation.disk_during, own)) {
-      if (actor.name == kSelf || rise <= kWeights.block_io.noticeable_bytes) continue;
+      if (IsSelf(actor) || rise <= kWeights.block_io.noticeable_bytes) continue;
       if (!most.has_value() || rise > most->second) most.emplace(actor, rise);
     }
   return most;

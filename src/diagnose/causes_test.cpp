@@ -77,7 +77,7 @@ TEST_F(CausesTest, AProgramThatIsAllowedFewerCpusIsSlowForThat) {
 // As after its files have left the page cache: gpusonde reads programs anew, too.
 TEST_F(CausesTest, AProgramThatReadsMoreItselfIsNamedAndGpusondeIsNot) {
   const Id128 self{1, 77};
-  world.AddProcess(self, 98, 1, "gpusonde", "/");
+  world.AddProcess(self, 96, 1, "gpusonde-files", "/");
   world.Run({}, 150);
   const int64_t from_ns = world.now_ns();
   world.Run({.blocked_io_ns = 50 * kMs}, 60);
@@ -89,6 +89,20 @@ TEST_F(CausesTest, AProgramThatReadsMoreItselfIsNamedAndGpusondeIsNot) {
   EXPECT_EQ(reports[0].incident.cause, "block_io");
   EXPECT_THAT(reports[0].incident.sentence, HasSubstr("the program's own train read or wrote"));
   EXPECT_THAT(reports[0].incident.sentence, Not(HasSubstr("gpusonde")));
+}
+
+TEST_F(CausesTest, SaysHowMuchCpuTimeGpusondeItselfTook) {
+  const Report report = Slow({}, {.behind_stranger_ns = 20 * kMs, .behind_gpusonde_ns = 10 * kMs});
+  EXPECT_EQ(report.incident.cause, "cpu_contention");
+  EXPECT_THAT(report.incident.sentence,
+              HasSubstr("20 ms of each step were taken by stress (process 99) in /batch.slice; "
+                        "10 ms of each step were taken by gpusonde itself"));
+}
+
+TEST_F(CausesTest, DoesNotNameGpusondeForAFewPercentOfADelay) {
+  const Report report = Slow({}, {.behind_gpusonde_ns = kMs, .behind_nobody_ns = 20 * kMs});
+  EXPECT_EQ(report.incident.cause, "cpu_contention");
+  EXPECT_THAT(report.incident.sentence, Not(HasSubstr("gpusonde")));
 }
 
 TEST_F(CausesTest, AbstainsFromAWaitForPacketsThatNoSignalExplains) {

@@ -23,7 +23,8 @@ std::optional<Finding> EvaluateCpuContention(const Situation& situation) {
   Finding finding{.explained_ns = ExcessOf(situation, kCpuContentionStates)};
   finding.sentence = fmt::format("the step waited for a CPU {}", ShareOf(situation, State::kRunQueue));
   const auto who = LargestRises(situation.cpu_before, situation.cpu_during, false);
-  if (!who.empty()) finding.sentence += "; " + TakenBy(who);
+  if (const std::string text = TakenByOthers(who, finding.explained_ns); !text.empty())
+    finding.sentence += "; " + text;
   // The more of the delay is attributed to other programs, the more certain it is.
   double named_ns = 0;
   for (const auto& [actor, ns] : who) named_ns += ns;

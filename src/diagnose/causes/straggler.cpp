@@ -15,9 +15,11 @@ constexpr std::array kStragglerStates = {State::kPeer};
 
 std::string WaitedFor(const RankPart& rank, const RankActivity* activity) {
   if (activity == nullptr) return "what it waited for is unknown";
-  const auto who = LargestRises(rank.cpu_before, rank.cpu_during, false);
-  if (activity->state == State::kRunQueue && !who.empty())
-    return fmt::format("{}: {}", activity->text, TakenBy(who));
+  if (activity->state == State::kRunQueue)
+    if (const std::string who =
+            TakenByOthers(LargestRises(rank.cpu_before, rank.cpu_during, false), rank.rise());
+        !who.empty())
+      return fmt::format("{}: {}", activity->text, who);
   return std::string(activity->text);
 }
 

@@ -40,6 +40,22 @@ inline std::string TakenBy(const std::vector<std::pair<Actor, double>>& actors, 
   return text;
 }
 
+// The same for CPU time that other processes took, where gpusonde's own processes count as one, "gpusonde
+// itself", and are left out if they took less than a tenth of `lost_ns`. Empty if nobody is left.
+inline std::string TakenByOthers(std::vector<std::pair<Actor, double>> actors, double lost_ns) {
+  constexpr double kNoticeable = 0.1;
+  double self_ns = 0;
+  std::erase_if(actors, [&](const auto& each) {
+    if (IsSelf(each.first)) self_ns += each.second;
+    return IsSelf(each.first);
+  });
+  std::string text = actors.empty() ? "" : TakenBy(actors);
+  if (self_ns > 0 && self_ns >= kNoticeable * lost_ns)
+    text += fmt::format("{}{} of each step were taken by gpusonde itself", text.empty() ? "" : "; ",
+                        Time(self_ns));
+  return text;
+}
+
 // "41 % of the time (2 % before)": the state's share of the steps.
 inline std::string ShareOf(const Situation& situation, State state) {
   return fmt::format("{} of the time ({} before)", Percent(situation.during[state], situation.during.total()),

@@ -19,12 +19,13 @@ class World {
  public:
   static constexpr int32_t kLaunchThread = 11;
   static constexpr int32_t kRankLaunchThread = 13;
-  const Id128 workload{1, 1}, loader{1, 2}, stranger{1, 3}, rank{1, 4}, device{2, 1};
+  const Id128 workload{1, 1}, loader{1, 2}, stranger{1, 3}, rank{1, 4}, gpusonde{1, 5}, device{2, 1};
 
   explicit World(Diagnosis& diagnosis) : diagnosis_(diagnosis) {
     AddProcess(workload, 11, 1, "train", "/train.slice");
     AddProcess(loader, 12, 11, "loader", "/train.slice");
     AddProcess(stranger, 99, 1, "stress", "/batch.slice");
+    AddProcess(gpusonde, 98, 1, "gpusonde", "/");
     diagnosis_.Ingest(model::GpuSession{.process = workload, .session = 1, .start_ns = kBegin});
     diagnosis_.Ingest(model::ApiCall{.process = workload, .tid = kLaunchThread});
   }
@@ -34,6 +35,7 @@ class World {
     int64_t pause_ns = 0;  // it sleeps in nanosleep()
     int64_t cpu_ns = 10 * kMs;
     int64_t behind_stranger_ns = 0;
+    int64_t behind_gpusonde_ns = 0;
     int64_t behind_loader_ns = 0;
     bool one_cpu = false;  // the loader's work moved to the launch thread's CPU; the amount is the same
     int64_t behind_nobody_ns = 0;
@@ -70,6 +72,7 @@ class World {
     if (step.behind_loader_ns > 0 && !step.one_cpu)
       AddSignal("thread.running", now_ns_, step.behind_loader_ns, loader, 12, std::nullopt);
     Spend("thread.run_queue", step.behind_loader_ns, loader);
+    Spend("thread.run_queue", step.behind_gpusonde_ns, gpusonde);
     Spend("thread.run_queue", step.behind_nobody_ns, std::nullopt);
     if (step.loader_hidden_ns > 0)
       AddSignal("thread.running", start_ns, step.loader_hidden_ns, loader, 12, std::nullopt);
