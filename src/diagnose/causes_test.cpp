@@ -99,6 +99,22 @@ TEST_F(CausesTest, SaysHowMuchCpuTimeGpusondeItselfTook) {
                         "10 ms of each step were taken by gpusonde itself"));
 }
 
+// What delays them isn't known: it may be the agent, which loads the program that observes the signals.
+TEST_F(CausesTest, SlowStepsFromBeforeHostSignalsAreNoIncident) {
+  const auto incidents_of = [](bool observed) {
+    Diagnosis from_start{{}};
+    World program{from_start};
+    program.observed = observed;
+    program.Run({}, 35);
+    program.Run({.behind_stranger_ns = 40 * kMs}, 12);
+    program.observed = true;
+    program.Run({}, 200);
+    return program.Finish();
+  };
+  EXPECT_EQ(incidents_of(true).size(), 1u);
+  EXPECT_THAT(incidents_of(false), testing::IsEmpty());
+}
+
 TEST_F(CausesTest, DoesNotNameGpusondeForAFewPercentOfADelay) {
   const Report report = Slow({}, {.behind_gpusonde_ns = kMs, .behind_nobody_ns = 20 * kMs});
   EXPECT_EQ(report.incident.cause, "cpu_contention");

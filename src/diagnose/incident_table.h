@@ -12,6 +12,9 @@ namespace gpusonde::diagnose {
 // The numbers by which incidents and warnings are compared with the time before, followed and reported. All
 // are chosen, not fitted.
 struct IncidentTable {
+  Tuned<int64_t> awaited_ns{2 * kNanosPerSecond, "ns",
+                            "an agent loads what observes host signals within half a second"};
+
   // Accounts of clean steps, by type.
   struct {
     Tuned<size_t> min_of_type{32, "steps", "kept however old they are"};

@@ -143,6 +143,7 @@ void Diagnosis::Workload::AddStep(const StepSpan& span) {
                         .start_ns = step.start_ns,
                         .end_ns = step.end_ns});
   unfinished_.reset();
+  if (IsBeforeSignals(step)) return;
   switch (detector_.Ingest({step.type, step.start_ns, step.end_ns, step.work})) {
     case Detector::Verdict::kLearning:
     case Detector::Verdict::kClean:
@@ -168,6 +169,17 @@ void Diagnosis::Workload::AddStep(const StepSpan& span) {
       UpdateIncident(step.end_ns);
       break;
   }
+}
+
+// Host signals are loaded when a program first uses a GPU. Until then, what slows a step isn't seen, and may
+// be the agent itself, which loads them and reads the program's files: such a step is no evidence. Where
+// signals never come, steps count after two seconds.
+bool Diagnosis::Workload::IsBeforeSignals(const StepSpan& step) {
+  if (first_step_ns_ == 0) first_step_ns_ = step.start_ns;
+  if (step.end_ns - first_step_ns_ >= kIncidentTable.awaited_ns) return false;
+  return !shared_.host.KnownSince(process_, accounting_.program().launch_thread)
+              .transform([&](int64_t since_ns) { return since_ns <= step.start_ns; })
+              .value_or(false);
 }
 
 // Discards the baseline: steps from now on exclude waits for requests, or include them again.

@@ -89,6 +89,7 @@ class Diagnosis::Workload {
   int64_t ExitedNs() const;  // INT64_MAX if it hasn't exited as far as is known
   void ProcessUntil(int64_t time_ns);
   void AddStep(const StepSpan& span);
+  bool IsBeforeSignals(const StepSpan& step);
   void CheckUnfinished(int64_t now_ns);
   void Restart();
   void ForgetEndedDisturbance();
@@ -120,6 +121,7 @@ class Diagnosis::Workload {
   int32_t session_ = 0;
   bool signals_known_ = false;
   int64_t steps_ = 0;
+  int64_t first_step_ns_ = 0;  // 0: there was none
   int64_t now_ns_ = 0;
   int64_t compared_ns_ = 0;  // when clean steps were last compared with earlier ones
   int64_t usual_ns_ = 0;     // when rows of what is usual were last emitted

@@ -30,6 +30,8 @@ class World {
     diagnosis_.Ingest(model::ApiCall{.process = workload, .tid = kLaunchThread});
   }
 
+  bool observed = true;  // whether there are host signals from now on
+
   // What the launch thread does, in this order; a step ends with a wait for the GPU's kernels.
   struct Step {
     int64_t pause_ns = 0;  // it sleeps in nanosleep()
@@ -216,6 +218,7 @@ class World {
   // Emits buckets of 10 ms, as the kernel program does.
   void AddSignal(const std::string& metric, int64_t from_ns, int64_t ns, const Id128& process, int32_t tid,
                  std::optional<Id128> other) {
+    if (!observed) return;
     constexpr int64_t kBucket = 10 * kMs;
     model::Signal row{.start_ns = from_ns - from_ns % kBucket,
                       .bucket_ns = kBucket,
