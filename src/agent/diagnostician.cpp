@@ -38,7 +38,7 @@ struct Diagnostician::State {
   }
 
   Options options;
-  // Loaded when the first program uses a GPU: that takes a quarter of a second.
+  // Loaded when the first program uses a GPU: that takes 0.05 to 0.1 s.
   std::optional<ebpf::HostSignals> signals;
   bool signals_opened = false;
   diagnose::Diagnosis diagnosis;

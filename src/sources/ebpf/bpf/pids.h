@@ -33,7 +33,9 @@ __noinline __u32 number_in_namespace(const struct pid *const *pointer) {
 
 static __always_inline struct pids pids_of(const struct task_struct *task) {
   if (!pid_namespace) return (struct pids){.pid = task->tgid, .tid = task->pid};
-  const struct pid *process = task->group_leader->thread_pid, *thread = task->thread_pid;
+  /* Not task->thread_pid: for each such load the verifier searches all of the kernel's types by name. */
+  const struct pid *process = BPF_CORE_READ(task, group_leader, thread_pid),
+                   *thread = BPF_CORE_READ(task, thread_pid);
   return (struct pids){.pid = number_in_namespace(&process), .tid = number_in_namespace(&thread)};
 }
 
