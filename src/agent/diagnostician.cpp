@@ -114,7 +114,8 @@ std::vector<model::Batch> Diagnostician::SetSource(const Id128& source, int64_t 
 void Diagnostician::Rewrite() { state_->processes.Rewrite(); }
 
 diagnose::Diagnosis Diagnostician::State::NewDiagnosis() {
-  return diagnose::Diagnosis({.report =
+  return diagnose::Diagnosis({.awaits_signals = options.with_kernel,
+                              .report =
                                   [this](const diagnose::Report& report) {
                                     if (!recalling) options.on_incident(report);
                                   },

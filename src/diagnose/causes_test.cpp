@@ -101,8 +101,8 @@ TEST_F(CausesTest, SaysHowMuchCpuTimeGpusondeItselfTook) {
 
 // What delays them isn't known: it may be the agent, which loads the program that observes the signals.
 TEST_F(CausesTest, SlowStepsFromBeforeHostSignalsAreNoIncident) {
-  const auto incidents_of = [](bool observed) {
-    Diagnosis from_start{{}};
+  const auto incidents_of = [](bool observed, bool awaits_signals = true) {
+    Diagnosis from_start{{.awaits_signals = awaits_signals}};
     World program{from_start};
     program.observed = observed;
     program.Run({}, 35);
@@ -113,6 +113,7 @@ TEST_F(CausesTest, SlowStepsFromBeforeHostSignalsAreNoIncident) {
   };
   EXPECT_EQ(incidents_of(true).size(), 1u);
   EXPECT_THAT(incidents_of(false), testing::IsEmpty());
+  EXPECT_EQ(incidents_of(false, false).size(), 1u) << "as those of a trace";
 }
 
 TEST_F(CausesTest, DoesNotNameGpusondeForAFewPercentOfADelay) {

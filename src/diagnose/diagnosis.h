@@ -51,6 +51,9 @@ class Diagnosis {
     // the agent polls once a second. Steps are evaluated as soon as the watermark of their process passes
     // them, and accounted for again after this time, when all host signals have arrived.
     int64_t allowed_lateness_ns = 1500 * kNanosPerMilli;
+    // Whether host signals are observed from a program's first seconds on, so that steps from before them are
+    // no evidence. False for traces of other profilers, and without privileges.
+    bool awaits_signals = true;
     // Called when an incident begins, its cause changes, or it ends.
     std::function<void(const Report&)> report = [](const Report&) {};
     // Called each time that an incident is explained, with what it was explained from: `situation` can be

@@ -51,8 +51,8 @@ void AddHostDisturbances(const PathAccount& sum, double per_step, const UsualSco
     if (usual.states[state] < kIncidentTable.lasting.share * usual.states.total()) continue;
     std::string what = Percent(usual.states[state], usual.states.total()) + " of each step";
     if (state == State::kRunQueue) {
-      if (const Largest who = LargestOf(sum.behind, per_step, scope); !who.empty())
-        what += "; " + TakenBy(who);
+      const std::string who = TakenByOthers(LargestOf(sum.behind, per_step, scope), usual.states[state]);
+      if (!who.empty()) what += "; " + who;
     } else if (state == State::kStopped) {
       const Largest who = LargestOf(sum.stopped_by, per_step, scope);
       if (!who.empty() && !who.front().first.name.empty())

@@ -172,9 +172,10 @@ void Diagnosis::Workload::AddStep(const StepSpan& span) {
 }
 
 // Host signals are loaded when a program first uses a GPU. Until then, what slows a step isn't seen, and may
-// be the agent itself, which loads them and reads the program's files: such a step is no evidence. Where
-// signals never come, steps count after two seconds.
+// be the agent itself, which loads them and reads the program's files: such a step is no evidence. If signals
+// don't come, steps count after two seconds.
 bool Diagnosis::Workload::IsBeforeSignals(const StepSpan& step) {
+  if (!options_.awaits_signals) return false;
   if (first_step_ns_ == 0) first_step_ns_ = step.start_ns;
   if (step.end_ns - first_step_ns_ >= kIncidentTable.awaited_ns) return false;
   return !shared_.host.KnownSince(process_, accounting_.program().launch_thread)

@@ -207,6 +207,11 @@ Status ReplayRows(store::Store& store, const TimeRange& range, diagnose::Diagnos
   return {};
 }
 
+Result<bool> HasSignals(store::Store& store) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<store::Rows> rows, store.Query("SELECT 1 FROM signals LIMIT 1"));
+  return rows->Next();
+}
+
 Status Replay(store::Store& store, const TimeRange& range, diagnose::Diagnosis& diagnosis) {
   ASSIGN_OR_RETURN(const auto processes, store::ReadTable(store, model::kProcesses));
   for (const auto& process : processes) diagnosis.Ingest(process);

@@ -18,6 +18,10 @@ namespace gpusonde::replay {
 // Store::Query.
 Result<TimeRange> ReadSpan(store::Store& store, int64_t since_ns);
 
+// Whether there are any host signals: traces of other profilers have none, nor recordings made without
+// privileges. Errors: those of Store::Query.
+Result<bool> HasSignals(store::Store& store);
+
 // Replays the store's rows of `range` and all its programs into `diagnosis`, in the order in which the agent
 // would have ingested them. Errors: those of Store::Query.
 Status Replay(store::Store& store, const TimeRange& range, diagnose::Diagnosis& diagnosis);

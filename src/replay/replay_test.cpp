@@ -45,6 +45,13 @@ TEST_F(ReadSpanTest, LeavesOutTimesBeforeAndRowsThatEndBeforeTheyStart) {
   EXPECT_EQ(Span(61), std::pair(0l, 0l));
 }
 
+TEST_F(ReadSpanTest, ATraceHasNoSignals) {
+  Add(model::kKernels, {{.start_ns = 50, .end_ns = 60}});
+  EXPECT_FALSE(HasSignals(*store_).value());
+  Add(model::kSignals, {{.start_ns = 10}});
+  EXPECT_TRUE(HasSignals(*store_).value());
+}
+
 class ReplayTest : public store::MemoryStoreTest {
  protected:
   std::vector<diagnose::Report> Replayed() {

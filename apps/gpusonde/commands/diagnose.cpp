@@ -76,6 +76,7 @@ Status Run(const DiagnoseOptions& options) {
     hooks.explained = [&](const diagnose::Situation& situation, const diagnose::Report& report) {
       situations.insert_or_assign(report.incident.incident, diagnose::WriteSituation(situation));
     };
+  ASSIGN_OR_RETURN(hooks.awaits_signals, replay::HasSignals(*store));
   diagnose::Diagnosis diagnosis(std::move(hooks));
   ASSIGN_OR_RETURN(const TimeRange span, replay::ReadSpan(*store, 0));
   TRY(replay::Replay(*store, span, diagnosis));
