@@ -6,6 +6,8 @@
 #include <ranges>
 #include <utility>
 
+#include "base/nearly_sorted.h"
+
 namespace gpusonde::diagnose {
 namespace {
 
@@ -17,7 +19,7 @@ constexpr std::array kGpuWork = {&GpuWork::kernels, &GpuWork::copies, &GpuWork::
 // that only the last of these change.
 void Join(std::vector<TimeRange> added, std::vector<TimeRange>& disjoint) {
   if (added.empty()) return;
-  std::ranges::sort(added, {}, &TimeRange::from_ns);
+  SortNearlySorted(added, &TimeRange::from_ns);
   const auto touched = std::ranges::lower_bound(disjoint, added.front().from_ns, {}, &TimeRange::to_ns);
   added.insert(added.end(), touched, disjoint.end());
   std::ranges::inplace_merge(added, added.end() - (disjoint.end() - touched), {}, &TimeRange::from_ns);

@@ -65,10 +65,11 @@ class Accountant {
   GpuWait WorkIn(std::span<const TimeRange> within) const {
     if (within.empty()) return {};
     const std::vector<TimeRange> running = Intersect(within, kernels_);
+    const double run = LengthOf(running);
+    if (copies_.empty()) return {.run = run};
     std::vector<TimeRange> busy(running);
     for (const TimeRange& copying : Intersect(within, copies_)) busy.push_back(copying);
     std::ranges::sort(busy, {}, &TimeRange::from_ns);
-    const double run = LengthOf(running);
     const double any = LengthOf(UnionOf(busy, {within.front().from_ns, within.back().to_ns}));
     return {.run = run, .copy = any - run};
   }

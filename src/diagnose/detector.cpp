@@ -49,6 +49,9 @@ double HighestMean(std::span<const double> values, size_t length) {
   return most / static_cast<double>(length);
 }
 
+// More than sums over a year of steps of a millisecond differ from those of their last ones, by rounding.
+constexpr double kRounding = 1.00001;
+
 // The winsorised deviation's contribution to a CUSUM.
 double Addend(double z, double reference, double most) { return std::clamp(z, -most, most) - reference; }
 
@@ -56,6 +59,13 @@ double Addend(double z, double reference, double most) { return std::clamp(z, -m
 struct Addends {
   double small = 0, large = 0, tail = 0;
 };
+
+// The random numbers of the bootstrap, which are the same each time.
+std::vector<uint32_t> Draws(size_t count) {
+  std::vector<uint32_t> draws(count);
+  std::ranges::generate(draws, std::mt19937(1));
+  return draws;
+}
 
 // Draws runs of steps in blocks from a circle of steps, and returns the highest value of each CUSUM in each
 // run.
@@ -75,12 +85,13 @@ std::vector<Addends> Bootstrap(std::span<const Addends> steps) {
       effects[first].tail.Add(step.tail);
     }
 
-  std::mt19937 random(1);
   std::vector<Addends> most(static_cast<size_t>(kDetector.bootstrap.runs.value));
+  static const std::vector<uint32_t> kDraws = Draws(most.size() * blocks);
+  auto draw = kDraws.begin();
   for (Addends& highest : most) {
     BlockwiseCusum small, large, tail;
     for (size_t at = 0; at < blocks; ++at) {
-      const Effects& drawn = effects[random() % steps.size()];
+      const Effects& drawn = effects[*draw++ % steps.size()];
       small.Add(drawn.small);
       large.Add(drawn.large);
       tail.Add(drawn.tail);
@@ -131,7 +142,10 @@ Detector::Verdict Detector::Ingest(const Step& step) {
   const auto length_ns = static_cast<double>(step.end_ns - step.start_ns);
   const double usual_ns = usual.MeanNs(step.work);
   const double z = (std::log(length_ns) - usual.MedianLog(step.work)) / scale_;
-  recent_.push_back({step.start_ns, step.end_ns, length_ns / usual_ns, usual_ns, z});
+  const double ns_before = recent_.empty() ? 0 : recent_.back().ns_so_far;
+  const double usual_ns_before = recent_.empty() ? 0 : recent_.back().usual_ns_so_far;
+  recent_.push_back({step.start_ns, step.end_ns, length_ns / usual_ns, usual_ns, z, ns_before + length_ns,
+                     usual_ns_before + usual_ns});
   while (recent_.size() > kDetector.mean.min_recent &&
          recent_.front().end_ns < step.end_ns - 2 * kDetector.calm.ns)
     recent_.pop_front();
@@ -324,18 +338,24 @@ bool Detector::IsLarge(double slowdown, size_t steps) const {
 // Whether the mean step time in the window is high. The longest step is left out: a single one is an outlier.
 // The mean must also be well above the highest such mean of clean steps, since it is tested at every step.
 bool Detector::MeanIsHigh(int64_t window_ns) const {
-  double sum = 0, usual = 0;
-  const Recent* longest = nullptr;
-  size_t count = 0;
   const auto first =
       std::ranges::upper_bound(recent_, recent_.back().end_ns - window_ns, {}, &Recent::end_ns);
+  const auto count = static_cast<size_t>(recent_.end() - first);
+  if (count < kDetector.min.steps_of_mean) return false;
+  // Without the longest step the mean is no higher than with it, which the sums so far give without a look at
+  // each step. Most often that is an answer.
+  const double ns_before = first->ns_so_far - first->ratio * first->usual_ns;
+  const double usual_ns_before = first->usual_ns_so_far - first->usual_ns;
+  const double mean =
+      (recent_.back().ns_so_far - ns_before) / (recent_.back().usual_ns_so_far - usual_ns_before);
+  if (!IsLarge(mean * kRounding, count - 1)) return false;
+  double sum = 0, usual = 0;
+  const Recent* longest = nullptr;
   for (const Recent& step : std::ranges::subrange(first, recent_.end())) {
     sum += step.ratio * step.usual_ns;
     usual += step.usual_ns;
-    ++count;
     if (longest == nullptr || step.ratio > longest->ratio) longest = &step;
   }
-  if (count < kDetector.min.steps_of_mean) return false;
   sum -= longest->ratio * longest->usual_ns;
   usual -= longest->usual_ns;
   const size_t scale = std::min(static_cast<size_t>(std::bit_width(count - 1)), highest_.size()) - 1;

@@ -78,6 +78,8 @@ class Detector {
     double ratio;     // to its usual time
     double usual_ns;  // mean time of its type and size
     double z;
+    // Of this step and those before it: the time that they took, and their usual time.
+    double ns_so_far, usual_ns_so_far;
   };
 
   void CountOverrun(const Step& step);

@@ -41,11 +41,18 @@ void GpuTimeByName::Ingest(const Work& work, std::span<const WorkTime> times) {
     names_.push_back(name);
     known = by_name_.emplace(names_.back(), static_cast<uint32_t>(names_.size() - 1)).first;
   }
-  for (const WorkTime& time : times) BucketAt(time.end_ns)[known->second] += time.length_ns;
+  int64_t start_ns = -1;  // of the bucket of the piece before, mostly that of this one
+  int64_t* sum_ns = nullptr;
+  for (const WorkTime& time : times) {
+    if (const int64_t of_piece_ns = time.end_ns / kBucketNs * kBucketNs; of_piece_ns != start_ns) {
+      start_ns = of_piece_ns;
+      sum_ns = &BucketAt(start_ns)[known->second];
+    }
+    *sum_ns += time.length_ns;
+  }
 }
 
-GpuTimeByName::Bucket& GpuTimeByName::BucketAt(int64_t time_ns) {
-  const int64_t start_ns = time_ns / kBucketNs * kBucketNs;
+GpuTimeByName::Bucket& GpuTimeByName::BucketAt(int64_t start_ns) {
   if (!buckets_.empty() && buckets_.rbegin()->first == start_ns) return buckets_.rbegin()->second;
   const auto [found, is_new] = buckets_.try_emplace(start_ns);
   if (is_new && found != buckets_.begin()) Trim(std::prev(found)->second);

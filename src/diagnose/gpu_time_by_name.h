@@ -31,7 +31,7 @@ class GpuTimeByName {
  private:
   using Bucket = std::unordered_map<uint32_t, int64_t>;  // ns by index of the name
 
-  Bucket& BucketAt(int64_t time_ns);
+  Bucket& BucketAt(int64_t start_ns);
 
   std::deque<std::string> names_;
   std::unordered_map<std::string_view, uint32_t>

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/nearly_sorted.h"
 #include "base/time.h"
 #include "diagnose/step_table.h"
 
@@ -83,9 +84,7 @@ std::vector<StepSpan> StepFinder::Advance(int64_t time_ns) {
   std::vector<StepSpan> steps;
   // What is left of the last call is sorted, and work mostly arrives in the order of time. Equal times stay
   // in the order of arrival.
-  const auto unsorted = std::ranges::is_sorted_until(pending_, {}, &WorkPiece::time_ns);
-  std::ranges::stable_sort(unsorted, pending_.end(), {}, &WorkPiece::time_ns);
-  std::ranges::inplace_merge(pending_, unsorted, {}, &WorkPiece::time_ns);
+  SortNearlySorted(pending_, &WorkPiece::time_ns);
   const auto later = std::ranges::lower_bound(pending_, time_ns, {}, &WorkPiece::time_ns);
   for (const WorkPiece& piece : std::span(pending_.begin(), later)) Follow(piece, steps);
   pending_.erase(pending_.begin(), later);

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/nearly_sorted.h"
 #include "base/time.h"
 #include "model/batch.h"
 #include "model/tables/api_calls.h"
@@ -260,7 +261,7 @@ Status AddTimes(Rows& rows, const TimeRange& range, DeviceTimes& work) {
 void MergeTimes(DeviceTimes& work) {
   std::erase_if(work, [](const auto& of_device) { return of_device.second.empty(); });
   for (auto& [device, times] : work) {
-    std::ranges::sort(times, {}, &TimeRange::from_ns);
+    SortNearlySorted(times, &TimeRange::from_ns);
     times = UnionOf(std::move(times));
   }
 }
