@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <type_traits>
+#include <utility>
 
 #include "sources/cupti/names.h"
 #include "wire/nvidia/cupti.h"
@@ -45,9 +47,8 @@ std::optional<double> Probability(uint32_t units) {
 // Copies a record into a struct; nullopt if it is too short.
 template <class Wire>
 std::optional<Wire> As(std::span<const std::byte> bytes) {
-  if (bytes.size() < sizeof(Wire)) return std::nullopt;
-  Wire wire;
-  std::memcpy(&wire, bytes.data(), sizeof wire);
+  std::optional<Wire> wire;
+  if (bytes.size() >= sizeof(Wire)) std::memcpy(&wire.emplace(), bytes.data(), sizeof(Wire));
   return wire;
 }
 
@@ -111,19 +112,20 @@ std::optional<Device> Read(const gpusonde_gpu_device& wire) {
   return device;
 }
 
+// Thousands of these come each second: with a single return it is filled in where the caller wants it.
 std::optional<Kernel> Read(const gpusonde_gpu_kernel& wire) {
-  Kernel kernel;
-  if (!SetActivity(kernel, wire)) return std::nullopt;
-  kernel.grid_x = wire.grid_x;
-  kernel.grid_y = wire.grid_y;
-  kernel.grid_z = wire.grid_z;
-  kernel.block_x = wire.block_x;
-  kernel.block_y = wire.block_y;
-  kernel.block_z = wire.block_z;
-  kernel.registers = wire.registers;
-  kernel.static_shared_bytes = wire.static_shared_bytes;
-  kernel.dynamic_shared_bytes = wire.dynamic_shared_bytes;
-  kernel.graph = wire.graph;
+  std::optional<Kernel> kernel(std::in_place);
+  kernel->grid_x = wire.grid_x;
+  kernel->grid_y = wire.grid_y;
+  kernel->grid_z = wire.grid_z;
+  kernel->block_x = wire.block_x;
+  kernel->block_y = wire.block_y;
+  kernel->block_z = wire.block_z;
+  kernel->registers = wire.registers;
+  kernel->static_shared_bytes = wire.static_shared_bytes;
+  kernel->dynamic_shared_bytes = wire.dynamic_shared_bytes;
+  kernel->graph = wire.graph;
+  if (!SetActivity(*kernel, wire)) kernel.reset();
   return kernel;
 }
 
@@ -430,7 +432,7 @@ void Decoder::DecodeRecord(const gpusonde_gpu_record& record, std::span<const st
     auto decoded = wire ? Read(*wire) : decltype(Read(*wire)){};
     if (!decoded) return CountMalformed();
     after(*wire, *decoded);
-    event.what = *decoded;
+    event.what.emplace<std::remove_cvref_t<decltype(*decoded)>>(*decoded);
     visit(event);
   };
   // The tid from the kernel has precedence over the one in the record.
