@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/signal_rows.h"
 
+#include <algorithm>
+#include <span>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -24,18 +27,26 @@ model::Metric MetricOf(gpusonde_signal signal) {
   return kMetrics[signal];
 }
 
+// What the buckets of a row have in common: pid, tid, other and signal.
+auto KeyOf(const ebpf::SignalSum& sum) { return std::tuple(sum.pid, sum.tid, sum.other, sum.signal); }
+
 }  // namespace
 
 void SignalRows::Ingest(const ebpf::SignalSum& sum) {
-  if (sum.signal >= GPUSONDE_SIGNALS) return;
-  sums_[{sum.pid, sum.tid, sum.other, sum.signal}][sum.start_ns] += sum.amount;
+  if (sum.signal < GPUSONDE_SIGNALS) sums_.push_back(sum);
 }
 
 void SignalRows::Write(const Id128& source, int64_t epoch_offset_ns,
                        const std::function<std::optional<Id128>(int32_t pid)>& identify,
                        model::BatchBuilder<decltype(model::kSignals)>& rows) {
-  for (const auto& [key, buckets] : std::exchange(sums_, {})) {
-    const auto& [pid, tid, other, signal] = key;
+  std::ranges::sort(sums_, {},
+                    [](const ebpf::SignalSum& sum) { return std::pair(KeyOf(sum), sum.start_ns); });
+  for (auto first = sums_.cbegin(); first != sums_.cend();) {
+    const auto last = std::find_if(first, sums_.cend(),
+                                   [key = KeyOf(*first)](const auto& sum) { return KeyOf(sum) != key; });
+    const std::span buckets(first, last);
+    first = last;
+    const auto& [pid, tid, other, signal] = KeyOf(buckets.front());
     const std::optional<Id128> process = identify(pid);
     if (!process.has_value()) continue;
     model::Signal row{.bucket_ns = kBucketNs,
@@ -46,22 +57,27 @@ void SignalRows::Write(const Id128& source, int64_t epoch_offset_ns,
                       .other = other == 0 ? std::nullopt : identify(other),
                       .values = {}};
     int64_t last_ns = 0;
-    for (const auto& [start_ns, amount] : buckets) {
-      int64_t empty = (start_ns - last_ns) / kBucketNs - 1;
+    for (const ebpf::SignalSum& sum : buckets) {
+      if (!row.values.empty() && sum.start_ns == last_ns) {
+        row.values.back() += sum.amount;
+        continue;
+      }
+      int64_t empty = (sum.start_ns - last_ns) / kBucketNs - 1;
       if (!row.values.empty() && empty > kMaxEmpty) {
         rows.Append(row);
         row.values.clear();
       }
       if (row.values.empty()) {
-        row.start_ns = start_ns + epoch_offset_ns;
+        row.start_ns = sum.start_ns + epoch_offset_ns;
         empty = 0;
       }
       row.values.insert(row.values.end(), static_cast<size_t>(empty), 0);
-      row.values.push_back(amount);
-      last_ns = start_ns;
+      row.values.push_back(sum.amount);
+      last_ns = sum.start_ns;
     }
     rows.Append(row);
   }
+  sums_.clear();
 }
 
 }  // namespace gpusonde::agent

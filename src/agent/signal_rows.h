@@ -3,9 +3,8 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <optional>
-#include <tuple>
+#include <vector>
 
 #include "base/id128.h"
 #include "model/batch.h"
@@ -26,8 +25,7 @@ class SignalRows {
              model::BatchBuilder<decltype(model::kSignals)>& rows);
 
  private:
-  using Key = std::tuple<int32_t, int32_t, int32_t, gpusonde_signal>;  // pid, tid, other, signal
-  std::map<Key, std::map<int64_t, int64_t>> sums_;                     // by start of the bucket
+  std::vector<ebpf::SignalSum> sums_;
 };
 
 }  // namespace gpusonde::agent
