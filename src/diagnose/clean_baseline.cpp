@@ -43,9 +43,10 @@ std::optional<int64_t> CleanBaseline::UndisturbedSince() const {
     steps += static_cast<double>(accounts.size());
   }
   if (steps == 0) return std::nullopt;
+  constexpr double kMaxNs = 1e18;  // of recordings that claim centuries
+  const double steps_ns = std::min(kIncidentTable.disturbed.min_steps * total_ns / steps, kMaxNs);
   const int64_t since_ns =
-      newest_ns - std::max(kIncidentTable.disturbed.since_ns.value,
-                           static_cast<int64_t>(kIncidentTable.disturbed.min_steps * total_ns / steps));
+      newest_ns - std::max(kIncidentTable.disturbed.since_ns.value, static_cast<int64_t>(steps_ns));
   Account before, since;
   double steps_before = 0, steps_since = 0;
   for (const auto& [type, accounts] : accounts_) {

@@ -79,7 +79,7 @@ void AddGpuDisturbances(const Id128& device, const TimeRange& time, const UsualS
         {State::kGpuRun,
          Sentence(CauseId::kGpuNeighbour, fmt::format("{} uses the GPU {:.0f} % of the time",
                                                       NameActor(most.front().first), most.front().second))});
-  constexpr uint64_t kPowerCap = 0x4;
+  constexpr uint64_t kPowerCap = 0x4;  // of model::kThrottleReasons
   const double limited = scope.host
                              .MeanReading(model::Metric::kGpuThrottleReasons, device, time.from_ns,
                                           time.to_ns, model::kSlowingThrottleBits & ~kPowerCap)
