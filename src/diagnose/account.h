@@ -72,9 +72,9 @@ struct Account {
   }
 };
 
-inline constexpr std::array kDisturbedStates = {
-    State::kInterrupted, State::kIoThrottled, State::kNetworkQueue, State::kReclaim,
-    State::kRunQueue,    State::kStopped,     State::kThrottled};
+// Without State::kNetworkQueue: most of what queues there is what the job itself sends.
+inline constexpr std::array kDisturbedStates = {State::kInterrupted, State::kIoThrottled, State::kReclaim,
+                                                State::kRunQueue,    State::kStopped,     State::kThrottled};
 
 inline double Account::disturbed() const {
   double sum = 0;

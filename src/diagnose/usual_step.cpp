@@ -24,7 +24,6 @@ struct CauseOfState {
 };
 constexpr std::array kCauseOfState = {CauseOfState{State::kInterrupted, CauseId::kInterruptPressure},
                                       CauseOfState{State::kIoThrottled, CauseId::kIoThrottling},
-                                      CauseOfState{State::kNetworkQueue, CauseId::kNetworkContention},
                                       CauseOfState{State::kReclaim, CauseId::kMemoryPressure},
                                       CauseOfState{State::kRunQueue, CauseId::kCpuContention},
                                       CauseOfState{State::kStopped, CauseId::kStopped},
@@ -45,13 +44,19 @@ std::string Sentence(CauseId id, const std::string& what) {
   return fmt::format("{} all the time: {}. {}", cause.title, what, cause.advice);
 }
 
-// By how much of each step.
+// By how much of each step. Other ranks of the job share its CPUs by design.
 void AddHostDisturbances(const PathAccount& sum, double per_step, const UsualScope& scope, UsualStep& usual) {
+  std::map<Id128, double> others = sum.behind;
+  double behind_ranks_ns = 0;
+  for (const Id128& rank : scope.program.ranks)
+    if (const auto behind = others.extract(rank); !behind.empty())
+      behind_ranks_ns += per_step * behind.mapped();
   for (const auto& [state, cause] : kCauseOfState) {
-    if (usual.states[state] < kIncidentTable.lasting.share * usual.states.total()) continue;
-    std::string what = Percent(usual.states[state], usual.states.total()) + " of each step";
+    const double ns = usual.states[state] - (state == State::kRunQueue ? behind_ranks_ns : 0);
+    if (ns < kIncidentTable.lasting.share * usual.states.total()) continue;
+    std::string what = Percent(ns, usual.states.total()) + " of each step";
     if (state == State::kRunQueue) {
-      const std::string who = TakenByOthers(LargestOf(sum.behind, per_step, scope), usual.states[state]);
+      const std::string who = TakenByOthers(LargestOf(others, per_step, scope), ns);
       if (!who.empty()) what += "; " + who;
     } else if (state == State::kStopped) {
       const Largest who = LargestOf(sum.stopped_by, per_step, scope);

@@ -57,6 +57,25 @@ TEST_F(UsualStepTest, NamesWhatDisturbsItAllTheTime) {
   EXPECT_THAT(FormatJson(diagnosis), HasSubstr(R"({"state":"step.run_queue","sentence":"CPU contention)"));
 }
 
+TEST_F(UsualStepTest, RanksOfOneJobDoNotDisturbEachOther) {
+  for (const int64_t behind_stranger_ns : {0 * kMs, 15 * kMs}) {
+    Diagnosis of_its_own{{}};
+    World here(of_its_own);
+    here.AddRank();
+    here.Run({.behind_stranger_ns = behind_stranger_ns, .behind_rank_ns = 15 * kMs, .rank_runs_ns = 5 * kMs},
+             150);
+    here.Finish();
+    const UsualStep usual = of_its_own.FoundSteps().at(here.workload).usual;
+    EXPECT_NEAR(usual.states[State::kRunQueue], 15e6 + static_cast<double>(behind_stranger_ns), 1e6);
+    ASSERT_EQ(usual.disturbances.size(), behind_stranger_ns == 0 ? 0u : 1u);
+    if (!usual.disturbances.empty()) {
+      EXPECT_THAT(usual.disturbances[0].sentence,
+                  HasSubstr("all the time: 23 % of each step; 15 ms of each step were "
+                            "taken by stress (process 99) in /batch.slice. Move"));
+    }
+  }
+}
+
 TEST_F(UsualStepTest, NamesWhoElseUsesTheGpuAllTheTime) {
   for (int i = 0; i < 150; ++i) {
     world.Gauge("gpu.process.utilization", 40, world.stranger);

@@ -38,6 +38,7 @@ class World {
     int64_t cpu_ns = 10 * kMs;
     int64_t behind_stranger_ns = 0;
     int64_t behind_gpusonde_ns = 0;
+    int64_t behind_rank_ns = 0;
     int64_t behind_loader_ns = 0;
     bool one_cpu = false;  // the loader's work moved to the launch thread's CPU; the amount is the same
     int64_t behind_nobody_ns = 0;
@@ -75,6 +76,7 @@ class World {
       AddSignal("thread.running", now_ns_, step.behind_loader_ns, loader, 12, std::nullopt);
     Spend("thread.run_queue", step.behind_loader_ns, loader);
     Spend("thread.run_queue", step.behind_gpusonde_ns, gpusonde);
+    Spend("thread.run_queue", step.behind_rank_ns, rank);
     Spend("thread.run_queue", step.behind_nobody_ns, std::nullopt);
     if (step.loader_hidden_ns > 0)
       AddSignal("thread.running", start_ns, step.loader_hidden_ns, loader, 12, std::nullopt);
