@@ -136,7 +136,9 @@ TEST_F(CompareSelections, AKernelThatIsSlowerLaterIsFoundAndTheOtherIsNot) {
 TEST_F(CompareSelections, EqualTimesHaveNoChange) {
   Work(kFirstRank, kBefore, 1'000'000);
   Work(kFirstRank, kAfter, 1'000'000);
-  for (const json& kernel : Compare(Times())["gpu"]["kernels"]) EXPECT_EQ(kernel["change"], "none");
+  const json compared = Compare(Times());
+  ASSERT_EQ(compared["gpu"]["kernels"].size(), 2u);
+  for (const json& kernel : compared["gpu"]["kernels"]) EXPECT_EQ(kernel["change"], "none");
 }
 
 TEST_F(CompareSelections, TwoProcessesAtTheSameTimeAreCompared) {
