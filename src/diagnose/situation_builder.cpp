@@ -37,14 +37,6 @@ void BlameLoaders(const PathAccount& before, PathAccount& during) {
   }
 }
 
-// Time per step by actor, of time by process in all steps.
-Shares SharesOf(const std::map<Id128, double>& by_process, double per_step, const SituationContext& context) {
-  Shares shares;
-  for (const auto& [who, ns] : by_process)
-    AddShare(shares, context.actors.ActorOf(who, context.program.family), per_step * ns);
-  return shares;
-}
-
 // Describes a rank that the program waited for, with the cause of its own incident.
 RankPart DescribeRank(const Id128& who, const RankAccount* before, const RankAccount& during, double per_step,
                       int64_t onset_ns, const SituationContext& context) {
@@ -118,6 +110,13 @@ std::map<std::string, Change> GrownGpuTime(const GpuTimeByName& gpu_time, const 
 }
 
 }  // namespace
+
+Shares SharesOf(const std::map<Id128, double>& by_process, double per_step, const SituationContext& context) {
+  Shares shares;
+  for (const auto& [who, ns] : by_process)
+    AddShare(shares, context.actors.ActorOf(who, context.program.family), per_step * ns);
+  return shares;
+}
 
 Situation BuildSituation(const IncidentView& incident, const SituationContext& context) {
   Situation situation{.onset_ns = incident.onset_ns, .slowdown = incident.slowdown};

@@ -42,7 +42,7 @@ struct IncidentView {
   bool signals_known = false;  // whether any host signals of the workload were received
 };
 
-// What an incident is compared with and explained by.
+// What an incident is compared with and explained by, and usual steps are found in.
 struct SituationContext {
   const Program& program;
   const std::set<Id128>& devices;  // those that the program uses
@@ -52,6 +52,9 @@ struct SituationContext {
   const std::map<Id128, LastReport>& last_reports;  // by process
   const GpuTimeByName& gpu_time;
 };
+
+// Time per step by actor, of time by process in all steps.
+Shares SharesOf(const std::map<Id128, double>& by_process, double per_step, const SituationContext& context);
 
 // Puts the baseline and the incident side by side: per-step means of the accounts, and host signals.
 Situation BuildSituation(const IncidentView& incident, const SituationContext& context);

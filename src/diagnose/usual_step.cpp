@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <functional>
 #include <map>
 
@@ -12,58 +11,54 @@
 #include "diagnose/cause.h"
 #include "diagnose/causes/words.h"
 #include "diagnose/incident_table.h"
+#include "diagnose/situation_builder.h"
 #include "model/metric_catalogue.h"
 
 namespace gpusonde::diagnose {
 namespace {
 
-// The cause of each of kDisturbedStates.
-struct CauseOfState {
-  State state;
-  CauseId cause;
-};
-constexpr std::array kCauseOfState = {CauseOfState{State::kInterrupted, CauseId::kInterruptPressure},
-                                      CauseOfState{State::kIoThrottled, CauseId::kIoThrottling},
-                                      CauseOfState{State::kReclaim, CauseId::kMemoryPressure},
-                                      CauseOfState{State::kRunQueue, CauseId::kCpuContention},
-                                      CauseOfState{State::kStopped, CauseId::kStopped},
-                                      CauseOfState{State::kThrottled, CauseId::kCpuQuota}};
-static_assert(std::ranges::equal(kCauseOfState, kDisturbedStates, {}, &CauseOfState::state));
+const Cause& CauseOf(CauseId id) { return *AllCauses()[static_cast<size_t>(id)]; }
+
+// The cause that explains this state and no other.
+const Cause& CauseOf(State state) {
+  const auto is_of_state = [&](const Cause* cause) {
+    return cause->states.size() == 1 && cause->states.front() == state;
+  };
+  return **std::ranges::find_if(AllCauses(), is_of_state);
+}
 
 using Largest = std::vector<std::pair<Actor, double>>;
 
-Largest LargestOf(const std::map<Id128, double>& by_process, double per_step, const UsualScope& scope) {
-  Shares shares;
-  for (const auto& [who, ns] : by_process)
-    AddShare(shares, scope.actors.ActorOf(who, scope.program.family), per_step * ns);
-  return LargestRises({}, shares, false);
+Largest LargestOf(const std::map<Id128, double>& by_process, double per_step,
+                  const SituationContext& context) {
+  return LargestRises({}, SharesOf(by_process, per_step, context), false);
 }
 
-std::string Sentence(CauseId id, const std::string& what) {
-  const Cause& cause = *AllCauses()[static_cast<size_t>(id)];
+std::string Sentence(const Cause& cause, const std::string& what) {
   return fmt::format("{} all the time: {}. {}", cause.title, what, cause.advice);
 }
 
 // By how much of each step. Other ranks of the job share its CPUs by design.
-void AddHostDisturbances(const PathAccount& sum, double per_step, const UsualScope& scope, UsualStep& usual) {
+void AddHostDisturbances(const PathAccount& sum, double per_step, const SituationContext& context,
+                         UsualStep& usual) {
   std::map<Id128, double> others = sum.behind;
   double behind_ranks_ns = 0;
-  for (const Id128& rank : scope.program.ranks)
+  for (const Id128& rank : context.program.ranks)
     if (const auto behind = others.extract(rank); !behind.empty())
       behind_ranks_ns += per_step * behind.mapped();
-  for (const auto& [state, cause] : kCauseOfState) {
+  for (const State state : kDisturbedStates) {
     const double ns = usual.states[state] - (state == State::kRunQueue ? behind_ranks_ns : 0);
     if (ns < kIncidentTable.lasting.share * usual.states.total()) continue;
     std::string what = Percent(ns, usual.states.total()) + " of each step";
     if (state == State::kRunQueue) {
-      const std::string who = TakenByOthers(LargestOf(others, per_step, scope), ns);
+      const std::string who = TakenByOthers(LargestOf(others, per_step, context), ns);
       if (!who.empty()) what += "; " + who;
     } else if (state == State::kStopped) {
-      const Largest who = LargestOf(sum.stopped_by, per_step, scope);
+      const Largest who = LargestOf(sum.stopped_by, per_step, context);
       if (!who.empty() && !who.front().first.name.empty())
         what += fmt::format("; {} lets it continue", NameActor(who.front().first));
     }
-    usual.disturbances.push_back({state, Sentence(cause, what)});
+    usual.disturbances.push_back({state, Sentence(CauseOf(state), what)});
   }
   std::ranges::sort(usual.disturbances, std::greater(),
                     [&](const LastingDisturbance& each) { return usual.states[each.state]; });
@@ -71,39 +66,39 @@ void AddHostDisturbances(const PathAccount& sum, double per_step, const UsualSco
 
 // By how much it is used by others, and how long it is too hot or short of power: for how much each step
 // would be shorter otherwise, nothing is measured. A power limit is what many programs run at.
-void AddGpuDisturbances(const Id128& device, const TimeRange& time, const UsualScope& scope,
+void AddGpuDisturbances(const Id128& device, const TimeRange& time, const SituationContext& context,
                         UsualStep& usual) {
   Shares neighbours;
-  for (const auto& [process, percent] :
-       scope.host.ReadingsByProcess(model::Metric::kGpuProcessUtilization, device, time.from_ns, time.to_ns))
-    if (!scope.program.family.contains(process) && !scope.program.ranks.contains(process))
-      AddShare(neighbours, scope.actors.ActorOf(process, scope.program.family), percent);
+  for (const auto& [process, percent] : context.host.ReadingsByProcess(model::Metric::kGpuProcessUtilization,
+                                                                       device, time.from_ns, time.to_ns))
+    if (!context.program.family.contains(process) && !context.program.ranks.contains(process))
+      AddShare(neighbours, context.actors.ActorOf(process, context.program.family), percent);
   const Largest most = LargestRises({}, neighbours, false);
   if (!most.empty() && most.front().second >= kIncidentTable.lasting.neighbour)
     usual.disturbances.push_back(
-        {State::kGpuRun,
-         Sentence(CauseId::kGpuNeighbour, fmt::format("{} uses the GPU {:.0f} % of the time",
-                                                      NameActor(most.front().first), most.front().second))});
+        {State::kGpuRun, Sentence(CauseOf(CauseId::kGpuNeighbour),
+                                  fmt::format("{} uses the GPU {:.0f} % of the time",
+                                              NameActor(most.front().first), most.front().second))});
   constexpr uint64_t kPowerCap = 0x4;  // of model::kThrottleReasons
-  const double limited = scope.host
+  const double limited = context.host
                              .MeanReading(model::Metric::kGpuThrottleReasons, device, time.from_ns,
                                           time.to_ns, model::kSlowingThrottleBits & ~kPowerCap)
                              .value_or(0);
   if (limited >= kIncidentTable.lasting.clocks)
     usual.disturbances.push_back(
         {State::kGpuRun,
-         Sentence(CauseId::kGpuClocks,
+         Sentence(CauseOf(CauseId::kGpuClocks),
                   fmt::format("heat or the power supply limited the clocks {:.0f} % of the time",
                               100 * limited))});
 }
 
 }  // namespace
 
-UsualStep UsualStepOf(const UsualScope& scope) {
+UsualStep UsualStepOf(const SituationContext& context) {
   UsualStep usual;
   PathAccount sum;
   TimeRange time{INT64_MAX, INT64_MIN};
-  scope.baseline.ForEach([&](const AccountedStep& clean) {
+  context.baseline.ForEach([&](const AccountedStep& clean) {
     sum.Add(clean.path, 1);
     ++usual.steps;
     time = {std::min(time.from_ns, clean.step.start_ns), std::max(time.to_ns, clean.step.end_ns)};
@@ -112,10 +107,10 @@ UsualStep UsualStepOf(const UsualScope& scope) {
   const double per_step = 1 / static_cast<double>(usual.steps);
   usual.states = sum.states;
   usual.states *= per_step;
-  AddHostDisturbances(sum, per_step, scope, usual);
+  AddHostDisturbances(sum, per_step, context, usual);
   if (usual.states[State::kGpuRun] + usual.states[State::kGpuQueue] >=
       kIncidentTable.lasting.share * usual.states.total())
-    for (const Id128& device : scope.devices) AddGpuDisturbances(device, time, scope, usual);
+    for (const Id128& device : context.devices) AddGpuDisturbances(device, time, context, usual);
   return usual;
 }
 

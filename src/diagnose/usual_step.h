@@ -2,18 +2,14 @@
 #pragma once
 
 #include <cstdint>
-#include <set>
 #include <string>
 #include <vector>
 
-#include "base/id128.h"
 #include "diagnose/account.h"
-#include "diagnose/actors.h"
-#include "diagnose/clean_baseline.h"
-#include "diagnose/critical_path.h"
-#include "diagnose/host_timeline.h"
 
 namespace gpusonde::diagnose {
+
+struct SituationContext;
 
 // Something outside a program that disturbs it in every step, so that none is slower for it.
 struct LastingDisturbance {
@@ -28,16 +24,7 @@ struct UsualStep {
   std::vector<LastingDisturbance> disturbances;  // those of the host with the most time first
 };
 
-// What a program's usual steps are found in.
-struct UsualScope {
-  const Program& program;
-  const std::set<Id128>& devices;  // those that the program uses
-  const CleanBaseline& baseline;
-  const HostTimeline& host;
-  const Actors& actors;
-};
-
 // Without steps if there are too few to say what is usual.
-UsualStep UsualStepOf(const UsualScope& scope);
+UsualStep UsualStepOf(const SituationContext& context);
 
 }  // namespace gpusonde::diagnose

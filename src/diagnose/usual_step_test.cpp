@@ -4,8 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 
+#include "diagnose/cause.h"
 #include "diagnose/diagnosis.h"
 #include "diagnose/print.h"
 #include "diagnose/testing/world.h"
@@ -55,6 +57,16 @@ TEST_F(UsualStepTest, NamesWhatDisturbsItAllTheTime) {
                         "it continue. Find"));
   EXPECT_THAT(FormatText(diagnosis), HasSubstr("\n  CPU contention all the time: 29 % of each step;"));
   EXPECT_THAT(FormatJson(diagnosis), HasSubstr(R"({"state":"step.run_queue","sentence":"CPU contention)"));
+}
+
+TEST(LastingDisturbances, EachDisturbedStateHasACauseOfItsOwn) {
+  for (const State state : kDisturbedStates)
+    EXPECT_EQ(std::ranges::count_if(AllCauses(),
+                                    [&](const Cause* cause) {
+                                      return cause->states.size() == 1 && cause->states.front() == state;
+                                    }),
+              1)
+        << model::InfoOf(MetricOf(state)).name;
 }
 
 TEST_F(UsualStepTest, RanksOfOneJobDoNotDisturbEachOther) {

@@ -200,13 +200,7 @@ void Diagnosis::Workload::ForgetEndedDisturbance() {
   detector_.ForgetBefore(*since_ns);
 }
 
-UsualStep Diagnosis::Workload::Usual() const {
-  return UsualStepOf({.program = accounting_.program(),
-                      .devices = devices_,
-                      .baseline = baseline_,
-                      .host = shared_.host,
-                      .actors = shared_.actors});
-}
+UsualStep Diagnosis::Workload::Usual() const { return UsualStepOf(Context()); }
 
 // All states each time: a row replaces that of the same state.
 void Diagnosis::Workload::EmitUsual() {
@@ -267,6 +261,16 @@ void Diagnosis::Workload::EndIncident(int64_t onset_ns, int64_t end_ns) {
   Explain(onset_ns, end_ns, end_ns);
 }
 
+SituationContext Diagnosis::Workload::Context() const {
+  return {.program = accounting_.program(),
+          .devices = devices_,
+          .baseline = baseline_,
+          .host = shared_.host,
+          .actors = shared_.actors,
+          .last_reports = shared_.last_reports,
+          .gpu_time = gpu_time_};
+}
+
 Situation Diagnosis::Workload::SituationOf(int64_t onset_ns, int64_t until_ns, StepSum slow) const {
   return BuildSituation({.onset_ns = onset_ns,
                          .until_ns = until_ns,
@@ -275,13 +279,7 @@ Situation Diagnosis::Workload::SituationOf(int64_t onset_ns, int64_t until_ns, S
                          .slowdown = detector_.slowdown(),
                          .last_work_ns = std::max(finder_.last_work_ns(), observed_since_ns_),
                          .signals_known = signals_known_},
-                        {.program = accounting_.program(),
-                         .devices = devices_,
-                         .baseline = baseline_,
-                         .host = shared_.host,
-                         .actors = shared_.actors,
-                         .last_reports = shared_.last_reports,
-                         .gpu_time = gpu_time_});
+                        Context());
 }
 
 // Steps since `onset_ns` are much slower than the open incident's before. With its cause, or with none, they

@@ -98,6 +98,7 @@ class Diagnosis::Workload {
   void BeginIncident();
   void UpdateIncident(int64_t time_ns);
   void EndIncident(int64_t onset_ns, int64_t end_ns);
+  SituationContext Context() const;
   Situation SituationOf(int64_t onset_ns, int64_t until_ns, StepSum slow) const;
   bool HasAnotherCause(int64_t onset_ns, int64_t until_ns) const;
   void Explain(int64_t onset_ns, int64_t until_ns, std::optional<int64_t> end_ns);
