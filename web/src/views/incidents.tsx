@@ -113,32 +113,11 @@ function Programs({ programs }: { programs: Program[] }) {
 
 function UsualBar({ program }: { program: Program }) {
   const total = Math.max(program.step_ns, 1);
+  const parts = program.parts.map(({ time_ns: ns, ...part }) => ({ ...part, ns }));
   return (
     <div class="account">
-      <div class="account-row">
-        <span class="account-when dim">usual</span>
-        <div class="account-bar" role="img" aria-label={`${formatDuration(program.step_ns)} a step`}>
-          {program.parts.map(({ signal, label, time_ns: ns }) => (
-            <span
-              key={signal}
-              class={`account-part state-${signal}`}
-              style={{ width: `${(100 * ns) / total}%` }}
-              title={`${label}: ${formatDuration(ns)} of a step`}
-            />
-          ))}
-        </div>
-        <span class="figure">{formatDuration(program.step_ns)}</span>
-      </div>
-      <ul class="account-legend">
-        {program.parts
-          .filter(({ time_ns: ns }) => ns > total / 200)
-          .map(({ signal, label, time_ns: ns }) => (
-            <li key={signal}>
-              <span class={`swatch state-${signal}`} aria-hidden="true" />
-              {label} <span class="dim figure">{formatDuration(ns)}</span>
-            </li>
-          ))}
-      </ul>
+      <AccountRow when="usual" total={program.step_ns} most={total} parts={parts} />
+      <AccountLegend parts={parts.filter(({ ns }) => ns > total / 200).map(({ ns, ...part }) => ({ ...part, text: formatDuration(ns) }))} />
     </div>
   );
 }
@@ -215,35 +194,47 @@ function AccountBars({ account }: { account: Account[] }) {
   return (
     <div class="account">
       {(["before", "during"] as const).map((of) => (
-        <div class="account-row" key={of}>
-          <span class="account-when dim">{of}</span>
-          <div class="account-bar" role="img" aria-label={`${of}: ${formatDuration(sum(of))} a step`}>
-            {account.map((part) => (
-              <span
-                key={part.signal}
-                class={`account-part state-${part.signal}`}
-                style={{ width: `${(100 * Math.max(part[of] ?? 0, 0)) / most}%` }}
-                title={`${part.label}: ${formatDuration(part[of] ?? 0)} of a step`}
-              />
-            ))}
-          </div>
-          <span class="figure">{formatDuration(sum(of))}</span>
-        </div>
+        <AccountRow key={of} when={of} total={sum(of)} most={most} parts={account.map(({ [of]: ns, ...part }) => ({ ...part, ns: ns ?? 0 }))} />
       ))}
-      <ul class="account-legend">
-        {parts
+      <AccountLegend
+        parts={parts
           .filter(({ before, during }) => Math.max(before ?? 0, during ?? 0) > most / 200)
-          .map(({ signal, label, before, during }) => (
-            <li key={signal}>
-              <span class={`swatch state-${signal}`} aria-hidden="true" />
-              {label}{" "}
-              <span class="dim figure">
-                {formatDuration(before ?? 0)} → {formatDuration(during ?? 0)}
-              </span>
-            </li>
-          ))}
-      </ul>
+          .map(({ signal, label, before, during }) => ({ signal, label, text: `${formatDuration(before ?? 0)} → ${formatDuration(during ?? 0)}` }))}
+      />
     </div>
+  );
+}
+
+// A bar of the parts of a step, ns; `most` is the length of the scale.
+function AccountRow({ when, total, most, parts }: { when: string; total: number; most: number; parts: { signal: string; label: string; ns: number }[] }) {
+  return (
+    <div class="account-row">
+      <span class="account-when dim">{when}</span>
+      <div class="account-bar" role="img" aria-label={`${when}: ${formatDuration(total)} a step`}>
+        {parts.map(({ signal, label, ns }) => (
+          <span
+            key={signal}
+            class={`account-part state-${signal}`}
+            style={{ width: `${(100 * Math.max(ns, 0)) / most}%` }}
+            title={`${label}: ${formatDuration(ns)} of a step`}
+          />
+        ))}
+      </div>
+      <span class="figure">{formatDuration(total)}</span>
+    </div>
+  );
+}
+
+function AccountLegend({ parts }: { parts: { signal: string; label: string; text: string }[] }) {
+  return (
+    <ul class="account-legend">
+      {parts.map(({ signal, label, text }) => (
+        <li key={signal}>
+          <span class={`swatch state-${signal}`} aria-hidden="true" />
+          {label} <span class="dim figure">{text}</span>
+        </li>
+      ))}
+    </ul>
   );
 }
 
