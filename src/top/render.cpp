@@ -23,23 +23,27 @@ namespace {
 constexpr size_t kMinSparkline = 8, kMaxSparkline = 30;
 constexpr size_t kMinText = 8, kMaxText = 4096;
 
+// Readings are as wide as they get on an ordinary GPU, so that columns don't move from one screen to the
+// next.
+
 std::string Percent(const std::optional<double>& value) {
-  return value.has_value() ? fmt::format("{:.0f} %", *value) : "-";
+  return value.has_value() ? fmt::format("{:3.0f} %", *value) : "-";
 }
 
-// "12.1/80.0 GiB", "12.1 GiB" or "-".
+// " 9.1/80.0 GiB", "9.1 GiB" or "-".
 std::string OfMost(const std::optional<double>& value, const std::optional<double>& most, int digits,
                    std::string_view unit) {
   if (!value.has_value()) return "-";
   if (!most.has_value()) return fmt::format("{:.{}f} {}", *value, digits, unit);
-  return fmt::format("{:.{}f}/{:.{}f} {}", *value, digits, *most, digits, unit);
+  const std::string limit = fmt::format("{:.{}f}", *most, digits);
+  return fmt::format("{:{}.{}f}/{} {}", *value, limit.size(), digits, limit, unit);
 }
 
 std::string Bytes(const std::optional<double>& bytes) {
   constexpr double kMebi = 1 << 20, kGibi = 1 << 30;
   if (!bytes.has_value()) return "-";
-  return *bytes < kGibi ? fmt::format("{:.0f} MiB", *bytes / kMebi)
-                        : fmt::format("{:.1f} GiB", *bytes / kGibi);
+  return *bytes < kGibi ? fmt::format("{:4.0f} MiB", *bytes / kMebi)
+                        : fmt::format("{:4.1f} GiB", *bytes / kGibi);
 }
 
 std::string Rate(const std::optional<double>& per_second) {
@@ -121,7 +125,7 @@ std::vector<std::string> GpuTable(const std::vector<Gpu>& gpus, size_t width) {
     power.cells.push_back(OfMost(gpu.power_w, gpu.power_limit_w, 0, "W"));
     temperature.cells.push_back(gpu.temperature_c.has_value() ? fmt::format("{:.0f} °C", *gpu.temperature_c)
                                                               : "-");
-    clock.cells.push_back(gpu.clock_mhz.has_value() ? fmt::format("{:.0f} MHz", *gpu.clock_mhz) : "-");
+    clock.cells.push_back(gpu.clock_mhz.has_value() ? fmt::format("{:4.0f} MHz", *gpu.clock_mhz) : "-");
     state.cells.push_back(StateOf(gpu));
     name.cells.push_back(Printable(gpu.name));
   }

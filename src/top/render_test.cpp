@@ -66,9 +66,9 @@ std::string Text(const std::vector<std::string>& lines) { return fmt::format("{}
 TEST(Render, In80ColumnsNothingIsMissing) {
   EXPECT_THAT(Render(Some(), Width(80)),
               ElementsAre("gpusonde top · this machine · 01:18:20 UTC · 1.3 of 2 CPUs busy",
-                          "GPU         BUSY 5 MIN                 MEMORY     POWER  TEMP    CLOCK SLOWED BY",
-                          "0 simulated 54 %   ▂▂▃▄▄▅▅▆▆▇██ 12.1/80.0 GiB 310/700 W 61 °C 1980 MHz power cap",
-                          "1              -                            -         -     -        -", "",
+                          "GPU          BUSY 5 MIN                MEMORY     POWER  TEMP    CLOCK SLOWED BY",
+                          "0 simulated  54 %   ▂▃▃▄▄▅▆▆▇▇█ 12.1/80.0 GiB 310/700 W 61 °C 1980 MHz power cap",
+                          "1               -                           -         -     -        -", "",
                           "hpc\\x07 (411): Steps slowed 2.2× from 01:16:40. CPU contention (0.96): other",
                           "  programs ran.", "", "PID GPU  BUSY KERNELS/S   MEMORY   CPU COMMAND",
                           "411 0,1 108 %      9800 12.0 GiB  98 % python3 train.py --workers 2",
@@ -80,10 +80,10 @@ TEST(Render, WhatTheSmsDoIsAColumnWhereItIsRead) {
   snapshot.gpus[0].sm_active = 41.2;
   snapshot.gpus[0].tensor = 12;
   const auto lines = Render(snapshot, Width(99));
-  EXPECT_THAT(lines[1], HasSubstr("BUSY   SM TENSOR 5 MIN"));
-  EXPECT_THAT(lines[2], HasSubstr("54 % 41 %   12 % "));
+  EXPECT_THAT(lines[1], HasSubstr("BUSY    SM TENSOR 5 MIN"));
+  EXPECT_THAT(lines[2], HasSubstr("54 %  41 %   12 % "));
   const auto narrow = Render(snapshot, Width(70));
-  EXPECT_THAT(narrow[2], HasSubstr("54 % 41 % "));
+  EXPECT_THAT(narrow[2], HasSubstr("54 %  41 % "));
   EXPECT_THAT(narrow[1], Not(HasSubstr("CLOCK")));
 }
 
@@ -103,6 +103,30 @@ TEST(Render, WhatListeningCostsIsAColumnWhereAProcessHasABudget) {
       << "not known yet";
 }
 
+TEST(Render, ColumnsStayWhereTheyAreWhileReadingsChange) {
+  Snapshot full = Some();
+  full.gpus[0].busy_now = 100;
+  full.processes[0].cpu = 100;
+  Snapshot idle = full;
+  idle.gpus[0].busy_now = 0;
+  idle.gpus[0].memory_gib = 0.4;
+  idle.gpus[0].power_w = 69;
+  idle.gpus[0].clock_mhz = 345;
+  for (Process& process : idle.processes) {
+    process.cpu = 0;
+    process.busy = process.kernels_per_second = 0;
+    process.memory_bytes = 420 << 20;
+  }
+  const auto titles = [](const Snapshot& snapshot) {
+    const auto lines = Render(snapshot, Width(80));
+    const auto processes =
+        std::ranges::find_if(lines, [](const auto& line) { return line.starts_with("PID"); });
+    return std::pair(lines.at(1), processes == lines.end() ? "" : *processes);
+  };
+  EXPECT_THAT(titles(full).second, HasSubstr("KERNELS/S"));
+  EXPECT_EQ(titles(full), titles(idle));
+}
+
 TEST(Render, MigInstancesAreNamedByTheirIds) {
   Snapshot snapshot = Some();
   snapshot.gpus[1] = {
@@ -113,7 +137,7 @@ TEST(Render, MigInstancesAreNamedByTheirIds) {
 TEST(Render, In60ColumnsWholeColumnsGoAndNoNumberIsCut) {
   const std::string text = Text(Render(Some(), Width(60)));
   EXPECT_THAT(text, HasSubstr("12.1/80.0 GiB"));
-  EXPECT_THAT(text, HasSubstr("0 simulated 54 %"));
+  EXPECT_THAT(text, HasSubstr("0 simulated  54 %"));
   EXPECT_THAT(text, HasSubstr("power c"));
   EXPECT_THAT(text, Not(HasSubstr("MHz")));
   EXPECT_THAT(text, HasSubstr("411 0,1 108 %      9800 12.0 GiB  98 % python3"));

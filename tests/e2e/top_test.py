@@ -133,7 +133,7 @@ class Top(Beside):
         self.assertLessEqual(busy, 100)
         self.assertGreater(kernels, 10)
         self.assertNotIn("q quit", text)
-        self.assertEqual(self.once("--once").splitlines()[1], text.splitlines()[1], "the same columns")
+        self.assertEqual(self.once("--once").splitlines()[1].split(), text.splitlines()[1].split(), "the same columns")
 
     def test_screens_of_80_and_60_columns_and_a_resize(self):
         self.await_work()
