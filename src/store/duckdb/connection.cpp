@@ -14,6 +14,7 @@
 
 #include "base/log.h"
 #include "store/duckdb/rows.h"
+#include "store/duckdb/statement.h"
 #include "store/memory_limit.h"
 
 namespace gpusonde::store::duckdb {
@@ -289,18 +290,20 @@ Status Connection::Run(const std::string& sql) {
 Status Connection::Execute(const std::string& sql, std::span<const Parameter> parameters, Allow allow,
                            Handle<duckdb_result>& result) {
   const Library& library = this->library();
+  const Statement written = WithConstants(sql, parameters);
   Handle<duckdb_prepared_statement> statement(library.destroy_prepare);
-  if (library.prepare(get(), sql.c_str(), statement.out()) != DuckDBSuccess) {
+  if (library.prepare(get(), written.sql.c_str(), statement.out()) != DuckDBSuccess) {
     const char* message = library.prepare_error(statement.get());
     return Fail(ErrorOf(message == nullptr ? "the statement is empty" : message));
   }
   if (allow == Allow::kReading && !OnlyReads(library.prepared_statement_type(statement.get())))
     return Fail(ErrorCode::kInvalidArgument,
                 "only statements that read are run here, such as SELECT and DESCRIBE");
-  if (const idx_t wanted = library.nparams(statement.get()); wanted != parameters.size())
+  if (const idx_t wanted = library.nparams(statement.get()); wanted != written.parameters.size())
     return Fail(ErrorCode::kInvalidArgument,
-                fmt::format("the query has {} parameters, {} were given", wanted, parameters.size()));
-  for (size_t i = 0; i < parameters.size(); ++i) TRY(Bind(library, statement.get(), i + 1, parameters[i]));
+                fmt::format("the query has {} parameters, {} were given", wanted, written.parameters.size()));
+  for (size_t i = 0; i < written.parameters.size(); ++i)
+    TRY(Bind(library, statement.get(), i + 1, written.parameters[i]));
   if (instance_->interrupted()) return Fail(ErrorOf(kInterrupt));
 
   // Not streamed: DuckDB never returns from a streamed UNION ALL of some length (duckdb/duckdb#22215).
