@@ -10,15 +10,12 @@
 #include <utility>
 #include <vector>
 
+#include "store/queries/gpu_work.h"
 #include "store/rollups/gpu_windows.h"
-#include "store/rollups/pack_sums.h"
 #include "store/sql/gpu_sql.h"
 
 namespace gpusonde::store {
 namespace {
-
-// Work of so many rows is held in memory at a time: 56 MB.
-constexpr int64_t kRowsAtOnce = 1'000'000;
 
 // Roll-ups have work by its start. Work may still run so much later (store/rollups/gpu_windows.h).
 constexpr int64_t kLongestWorkNs = 600 * kNanosPerSecond;
@@ -120,15 +117,12 @@ Status AddRows(Store& store, const TimeRange& slice, const GpuUsage& usage, Held
           !UnionOf(of_device.times[i].held, slice).empty())
         on[usage.holders[of_device.rows[i]].process].emplace_back(device, i);
   }
+  std::map<Id128, DeviceTimes> by_process;
+  if (!on.empty()) {
+    ASSIGN_OR_RETURN(by_process, ReadProcessTimes(store, {}, slice));
+  }
   for (const auto& [process, places] : on) {
-    const model::Selection selection{.processes = {process}, .filter = {}};
-    DeviceTimes times;
-    TRY(AddPackedTimes(Asking(store), selection, slice, "", times));
-    SqlPart work{"SELECT device, start_ns, end_ns FROM ", {}};
-    work += GpuWork(selection, slice, WorkIn::kRunsIn, Packs::kNone);
-    ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, store.Query(work.text, work.parameters));
-    TRY(AddTimes(*rows, slice, times));
-    MergeTimes(times);
+    DeviceTimes& times = by_process[process];
     // Work that ran while its process didn't hold the device, such as after its end, is nobody's.
     for (const auto& [device, place] : places)
       busy[device][place] = Intersect(times[device], holders.at(device).times[place].held);
@@ -156,7 +150,7 @@ Status AddWork(Store& store, const GpuUsage& usage, HeldDevices& holders) {
     for (const TimeRange& range : in_rows) {
       if (UnionOf(observed, range).empty()) continue;
       ASSIGN_OR_RETURN(const std::vector<TimeRange> slices,
-                       ReadSlices(Asking(store), {}, range, kRowsAtOnce));
+                       ReadSlices(Asking(store), {}, range, kWorkRowsAtOnce));
       for (const TimeRange& slice : slices) TRY(AddRows(store, slice, usage, holders));
     }
   }

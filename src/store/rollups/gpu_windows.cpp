@@ -157,7 +157,8 @@ Status SumDeviceWindows(duckdb::Connection& connection, std::string_view catalog
   work += GpuWork({}, minute, WorkIn::kRunsIn, Packs::kNone, TablesOf(catalog));
   ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, connection.Ask(work.text, work.parameters));
   DeviceTimes busy;
-  TRY(AddPackedTimes(Asking(connection), {}, minute, TablesOf(catalog), busy));
+  TRY(AddPackedTimes(Asking(connection), {}, minute, TablesOf(catalog),
+                     [&](const Id128&, const Id128& device) { return &busy[device]; }));
   TRY(AddTimes(*rows, minute, busy));
   MergeTimes(busy);
   TRY(connection.Run(fmt::format("DELETE FROM {}device_windows WHERE start_ns >= {} AND start_ns < {}",

@@ -259,20 +259,21 @@ Result<std::vector<model::KernelWindow>> SumPacks(const Ask& ask, const model::S
 }
 
 Status AddPackedTimes(const Ask& ask, const model::Selection& selection, const TimeRange& range,
-                      const std::string& tables, DeviceTimes& work) {
+                      const std::string& tables, const TimesOf& times_of) {
   SqlPart sql{
-      fmt::format("SELECT device, start_ns, offsets_ns, durations_ns FROM {}kernel_packs WHERE {} AND ",
-                  tables, duckdb::kSoundPack),
+      fmt::format(
+          "SELECT process, device, start_ns, offsets_ns, durations_ns FROM {}kernel_packs WHERE {} AND ",
+          tables, duckdb::kSoundPack),
       {}};
   sql += PacksIn(selection, range, WorkIn::kRunsIn);
   ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, ask(sql));
   while (true) {
     ASSIGN_OR_RETURN(const bool more, rows->Next());
     if (!more) return {};
-    std::vector<TimeRange>& times = work[rows->Id(0)];
-    const Pack pack{.second_ns = BoundTime(rows->Int64(1)),
-                    .offsets_ns = rows->Int64List(2),
-                    .durations_ns = rows->Int64List(3),
+    std::vector<TimeRange>& times = *times_of(rows->Id(0), rows->Id(1));
+    const Pack pack{.second_ns = BoundTime(rows->Int64(2)),
+                    .offsets_ns = rows->Int64List(3),
+                    .durations_ns = rows->Int64List(4),
                     .correlations = {}};
     for (size_t i = 0; i < pack.size(); ++i) {
       const int64_t start_ns = pack.StartNs(i);

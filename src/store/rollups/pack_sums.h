@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
+#include "base/id128.h"
 #include "base/result.h"
 #include "model/selection.h"
 #include "model/tables/kernel_windows.h"
-#include "store/rollups/gpu_windows.h"
 #include "store/sql/gpu_sql.h"
 #include "store/sql/sql_part.h"
 #include "store/store.h"
@@ -30,8 +31,11 @@ Result<std::vector<model::KernelWindow>> SumPacks(const Ask& ask, const model::S
                                                   const TimeRange& range, PackSumOptions options,
                                                   const std::string& tables = "");
 
-// Adds the intervals of packed kernels, in graphs or not, within the range to `work`.
+// Where to add the intervals of a process on a device.
+using TimesOf = std::function<std::vector<TimeRange>*(const Id128& process, const Id128& device)>;
+
+// Adds the intervals of packed kernels, in graphs or not, within the range.
 Status AddPackedTimes(const Ask& ask, const model::Selection& selection, const TimeRange& range,
-                      const std::string& tables, DeviceTimes& work);
+                      const std::string& tables, const TimesOf& times_of);
 
 }  // namespace gpusonde::store

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/saturated.h"
+#include "base/time.h"
+#include "model/cgroup_owner.h"
+#include "model/metric_catalogue.h"
+#include "store/queries/container_names.h"
+#include "store/queries/gpu_query.h"
+#include "store/queries/gpu_work.h"
+#include "store/sql/gpu_sql.h"
+#include "store/sql/time_range.h"
+
+namespace gpusonde::store {
+namespace {
+
+// Readings of the device memory that processes hold, as what follows FROM: process, device, time_ns and
+// value.
+SqlPart ProcessMemory(const TimeRange& range) {
+  return {
+      fmt::format("(SELECT process, device, time_ns, value FROM metrics WHERE metric = '{}' AND process IS "
+                  "NOT NULL AND device IS NOT NULL AND time_ns >= ? AND time_ns < ?)",
+                  model::InfoOf(model::Metric::kGpuProcessMemoryUsed).name),
+      {range.from_ns, range.to_ns}};
+}
+
+Status ReadProcessMemory(Store& store, const TimeRange& range, std::map<Id128, GpuUser>& users) {
+  SqlPart memory{"SELECT process, device, arg_max(TRY_CAST(value AS BIGINT), time_ns) AS bytes FROM ", {}};
+  memory += ProcessMemory(range);
+  memory.text += " GROUP BY process, device";
+  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, store.Query(memory.text, memory.parameters));
+  while (true) {
+    ASSIGN_OR_RETURN(const bool more, rows->Next());
+    if (!more) return {};
+    const auto user = users.find(rows->Id(0));
+    if (user == users.end() || rows->IsNull(2)) continue;
+    std::vector<DeviceShare>& shares = user->second.devices;
+    const auto at = std::ranges::lower_bound(shares, rows->Id(1), {}, &DeviceShare::device);
+    DeviceShare& share = at != shares.end() && at->device == rows->Id(1)
+                             ? *at
+                             : *shares.insert(at, DeviceShare{.device = rows->Id(1)});
+    share.memory_bytes = std::max<int64_t>(rows->Int64(2), 0);
+  }
+}
+
+Status ReadListening(Store& store, const TimeRange& range, std::map<Id128, GpuUser>& users) {
+  using model::Metric;
+  // A process reports after each window, and there is one a minute unless listening costs very much.
+  constexpr int64_t kLastsNs = 150 * kNanosPerSecond;
+  std::map<std::string, Metric, std::less<>> names;
+  SqlPart values{"SELECT process, metric, arg_max(value, time_ns) FROM metrics WHERE metric IN (", {}};
+  for (const Metric metric : {Metric::kListeningBudget, Metric::kListeningSpent, Metric::kListeningCost,
+                              Metric::kListeningCostLow, Metric::kListeningCostHigh}) {
+    const std::string_view name = model::InfoOf(metric).name;
+    values.text += fmt::format("{}'{}'", names.empty() ? "" : ", ", name);
+    names.emplace(name, metric);
+  }
+  values += {") AND process IS NOT NULL AND time_ns >= ? AND time_ns < ? GROUP BY process, metric",
+             {range.to_ns - kLastsNs, range.to_ns}};
+  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, store.Query(values.text, values.parameters));
+  while (true) {
+    ASSIGN_OR_RETURN(const bool more, rows->Next());
+    if (!more) return {};
+    const auto user = users.find(rows->Id(0));
+    const auto metric = names.find(rows->Text(1));
+    if (user == users.end() || metric == names.end()) continue;
+    if (!user->second.listening.has_value()) user->second.listening.emplace();
+    ListeningUse& use = *user->second.listening;
+    const double value = rows->Float64(2);
+    switch (metric->second) {
+      case Metric::kListeningBudget:
+        use.budget = value;
+        break;
+      case Metric::kListeningSpent:
+        use.spent = value;
+        break;
+      case Metric::kListeningCost:
+        use.cost = value;
+        break;
+      case Metric::kListeningCostLow:
+        use.cost_low = value;
+        break;
+      default:
+        use.cost_high = value;
+    }
+  }
+}
+
+// Adds how long each process was listened to.
+Status AddSessionTimes(Store& store, const model::Selection& selection, const TimeRange& range,
+                       std::map<Id128, GpuUser>& users) {
+  ASSIGN_OR_RETURN(const std::vector<TimeRange> runs, ReadRuns(store));
+  SqlPart sessions{"SELECT process, start_ns, end_ns FROM ", {}};
+  sessions += GpuSessions(selection, range);
+  sessions.text += " AS sessions ORDER BY start_ns";
+  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, store.Query(sessions.text, sessions.parameters));
+  std::map<Id128, std::vector<TimeRange>> by_process;
+  while (true) {
+    ASSIGN_OR_RETURN(const bool more, rows->Next());
+    if (!more) break;
+    AppendToUnion({rows->Int64(1), rows->Int64(2)}, by_process[rows->Id(0)]);
+  }
+  for (const auto& [process, all] : by_process) {
+    const auto user = users.find(process);
+    if (user == users.end()) continue;
+    std::vector<TimeRange> times = Intersect(all, std::vector{range});
+    if (!runs.empty()) times = Intersect(times, runs);
+    for (const TimeRange& time : times) user->second.observed_ns += time.to_ns - time.from_ns;
+  }
+  return {};
+}
+
+// Adds what each process did on each device.
+Status AddWork(Store& store, const model::Selection& selection, const TimeRange& range,
+               std::map<Id128, GpuUser>& users) {
+  std::map<Id128, std::map<Id128, DeviceShare>> shares;
+  ASSIGN_OR_RETURN(const std::vector<TimeRange> slices,
+                   ReadSlices(Asking(store), selection, range, kWorkRowsAtOnce));
+  for (const TimeRange& slice : slices) {
+    ASSIGN_OR_RETURN(const auto by_process, ReadProcessTimes(store, selection, slice));
+    for (const auto& [process, by_device] : by_process)
+      for (const auto& [device, times] : by_device)
+        for (const TimeRange& time : times) shares[process][device].busy_ns += time.to_ns - time.from_ns;
+  }
+  TRY(ForEachWorkSum(store, selection, range, [&](const WorkSum& sum) {
+    int64_t& kernels = shares[sum.process][sum.device].kernels;
+    kernels = AddSaturated(kernels, sum.kernels);
+  }));
+  for (auto& [process, by_device] : shares) {
+    const auto user = users.find(process);
+    if (user == users.end()) continue;
+    for (auto& [device, share] : by_device) {
+      share.device = device;
+      user->second.observed_ns = std::max(user->second.observed_ns, share.busy_ns);
+      user->second.devices.push_back(share);
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::vector<GpuUser>> ReadGpuUsers(Store& store, const model::Selection& selection) {
+  ASSIGN_OR_RETURN(const TimeRange range, WorkRange(store, selection));
+  if (range.to_ns <= range.from_ns) return std::vector<GpuUser>();
+  SqlPart named{
+      "SELECT process, pid, name, command, started_ns, exited_ns, cgroup FROM (SELECT process FROM (", {}};
+  named += WorkOwners(store, selection, range);
+  named.text += ") UNION SELECT process FROM ";
+  named += ProcessMemory(range);
+  named.text += ") LEFT JOIN processes USING (process)";
+  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, store.Query(named.text, named.parameters));
+  ASSIGN_OR_RETURN(const ContainerNames containers, ContainerNames::Read(store));
+  std::map<Id128, GpuUser> users;
+  while (true) {
+    ASSIGN_OR_RETURN(const bool more, rows->Next());
+    if (!more) break;
+    users[rows->Id(0)] = {.process = rows->Id(0),
+                          .pid = static_cast<int32_t>(rows->Int64(1)),
+                          .name = std::string(rows->Text(2)),
+                          .command = std::string(rows->Text(3)),
+                          .container = containers.ContainerOf(model::OwnerOfCgroup(rows->Text(6))),
+                          .started_ns = rows->Int64(4),
+                          .exited_ns = rows->IsNull(5) ? std::nullopt : std::optional(rows->Int64(5)),
+                          .devices = {}};
+  }
+  TRY(AddSessionTimes(store, selection, range, users));
+  TRY(AddWork(store, selection, range, users));
+  TRY(ReadProcessMemory(store, range, users));
+  TRY(ReadListening(store, range, users));
+  std::vector<GpuUser> sorted;
+  for (auto& [process, user] : users) sorted.push_back(std::move(user));
+  std::ranges::stable_sort(sorted, {}, &GpuUser::pid);
+  return sorted;
+}
+
+}  // namespace gpusonde::store

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/queries/gpu_work.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "store/rollups/pack_sums.h"
+#include "store/rollups/windows.h"
+#include "store/rollups/work_sums.h"
+#include "store/sql/gpu_sql.h"
+#include "store/sql/time_range.h"
+
+namespace gpusonde::store {
+
+Result<TimeRange> WorkRange(Store& store, const model::Selection& selection) {
+  ASSIGN_OR_RETURN(TimeRange range, ReadTimeRange(store, selection));
+  return TimeRange{std::max<int64_t>(range.from_ns, 0), range.to_ns};
+}
+
+// A statement with rows of device and process: who ran work in the range, which isn't empty.
+SqlPart WorkOwners(Store& store, const model::Selection& selection, const TimeRange& range) {
+  SqlPart owners;
+  std::string_view separator;
+  constexpr std::array kLevels = {kHourOfWork, kMinuteOfWork};
+  for (const TimePiece& piece : PiecesOf(range, store.gpu_windows(), kLevels)) {
+    owners.text +=
+        fmt::format("{}SELECT DISTINCT device, process FROM ", std::exchange(separator, " UNION "));
+    if (piece.level.has_value())
+      owners += SumsOfWindows(selection, piece.range, piece.level->length_ns).InBrackets();
+    else
+      owners += GpuWorkSpans(selection, piece.range, WorkIn::kRunsIn);
+  }
+  return owners;
+}
+
+Status ForEachWorkSum(Store& store, const model::Selection& selection, const TimeRange& range,
+                      const std::function<void(const WorkSum&)>& on_sum) {
+  SqlPart sums{
+      "SELECT process, device, stream, sum(count) FILTER (NOT starts_with(name, '[mem'))::BIGINT AS kernels, "
+      "least(sum(duration_ns), 9223372036854775807)::BIGINT AS busy_ns FROM (",
+      {}};
+  std::string_view separator;
+  constexpr std::array kLevels = {kHourOfWork, kMinuteOfWork};
+  for (const TimePiece& piece : PiecesOf(range, store.gpu_windows(), kLevels)) {
+    sums.text +=
+        fmt::format("{}SELECT process, device, stream, name, ", std::exchange(separator, " UNION ALL "));
+    if (piece.level.has_value()) {
+      sums.text += "count, duration_ns FROM ";
+      sums += SumsOfWindows(selection, piece.range, piece.level->length_ns).InBrackets();
+      sums.text += " WHERE part <> 'sampled'";
+    } else {
+      sums.text += "count(*) AS count, sum(end_ns - start_ns) AS duration_ns FROM ";
+      sums += GpuWork(selection, piece.range, WorkIn::kStartsIn, Packs::kGraphs);
+      sums.text += " GROUP BY process, device, stream, name";
+      ASSIGN_OR_RETURN(const std::vector<model::KernelWindow> packed,
+                       SumPacks(Asking(store), selection, piece.range, {}));
+      for (const model::KernelWindow& row : packed)
+        on_sum({row.process, row.device, row.stream.value_or(0), row.count, row.duration_ns});
+    }
+  }
+  if (separator.empty()) return {};
+  sums.text += ") GROUP BY process, device, stream";
+  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, store.Query(sums.text, sums.parameters));
+  while (true) {
+    ASSIGN_OR_RETURN(const bool more, rows->Next());
+    if (!more) return {};
+    on_sum({rows->Id(0), rows->Id(1), rows->Int64(2), rows->Int64(3), rows->Int64(4)});
+  }
+}
+
+Result<std::map<Id128, DeviceTimes>> ReadProcessTimes(Store& store, const model::Selection& selection,
+                                                      const TimeRange& slice) {
+  std::map<Id128, DeviceTimes> by_process;
+  TRY(AddPackedTimes(Asking(store), selection, slice, "", [&](const Id128& process, const Id128& device) {
+    return &by_process[process][device];
+  }));
+  SqlPart work{"SELECT process, device, start_ns, end_ns FROM ", {}};
+  work += GpuWork(selection, slice, WorkIn::kRunsIn, Packs::kNone);
+  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, store.Query(work.text, work.parameters));
+  while (true) {
+    ASSIGN_OR_RETURN(const bool more, rows->Next());
+    if (!more) break;
+    const TimeRange time{std::max(rows->Int64(2), slice.from_ns), std::min(rows->Int64(3), slice.to_ns)};
+    if (time.from_ns < time.to_ns) by_process[rows->Id(0)][rows->Id(1)].push_back(time);
+  }
+  for (auto& [process, times] : by_process) MergeTimes(times);
+  return by_process;
+}
+
+}  // namespace gpusonde::store
