@@ -19,44 +19,45 @@ class StoreData final : public ApiData {
     return store::ReadSources(store_);
   }
   Result<store::Strip> ReadCpuStrip(const model::Selection& selection, int buckets) override {
-    return store::ReadCpuStrip(store_, selection, buckets);
+    return store::ReadCpuStrip(Of(selection), selection, buckets);
   }
   Result<std::vector<store::ProcessUse>> ReadProcesses(const model::Selection& selection) override {
-    return store::ReadProcesses(store_, selection);
+    return store::ReadProcesses(Of(selection), selection);
   }
   Result<model::Profile> ReadProfile(const model::Selection& selection) override {
-    return store::ReadProfile(store_, selection);
+    return store::ReadProfile(Of(selection), selection);
   }
   Result<model::Profile> ReadGpuProfile(const model::Selection& selection) override {
-    return store::ReadGpuProfile(store_, selection);
+    return store::ReadGpuProfile(Of(selection), selection);
   }
   Result<std::vector<store::DeviceStrip>> ReadGpuStrips(const model::Selection& selection,
                                                         int buckets) override {
-    return store::ReadGpuStrips(store_, selection, buckets);
+    return store::ReadGpuStrips(Of(selection), selection, buckets);
   }
   Result<std::vector<store::MetricStrip>> ReadMetricStrips(const model::Selection& selection,
                                                            int buckets) override {
-    return store::ReadMetricStrips(store_, selection, buckets);
+    return store::ReadMetricStrips(Of(selection), selection, buckets);
   }
   Result<std::vector<store::MetricMean>> ReadMetricMeans(const model::Selection& selection,
                                                          std::span<const model::Metric> metrics) override {
-    return store::ReadMetricMeans(store_, selection, metrics);
+    return store::ReadMetricMeans(Of(selection), selection, metrics);
   }
   Result<store::DeviceMarks> ReadDeviceMarks(const model::Selection& selection, int buckets) override {
-    return store::ReadDeviceMarks(store_, selection, buckets);
+    return store::ReadDeviceMarks(Of(selection), selection, buckets);
   }
   Result<std::vector<store::DeviceUse>> ReadDeviceUse(const model::Selection& selection) override {
-    return store::ReadDeviceUse(store_, selection);
+    return store::ReadDeviceUse(Of(selection), selection);
   }
   Result<std::vector<store::GpuUser>> ReadGpuUsers(const model::Selection& selection) override {
-    return store::ReadGpuUsers(store_, selection);
+    return store::ReadGpuUsers(Of(selection), selection);
   }
   Result<usage::Usage> ReadUsage(const model::Selection& selection, const usage::SumBy& by) override {
     return usage::ReadUsage(store_, selection, by);
   }
   Result<bool> NamesFile(const std::string& file) override { return store::NamesFile(store_, file); }
   Result<compare::Run> ReadRun(const model::Selection& selection, const std::string& name) override {
-    ASSIGN_OR_RETURN(const auto trace, importers::sonde::OpenSelected(store_, selection, kMaxComparedWork));
+    ASSIGN_OR_RETURN(const auto trace,
+                     importers::sonde::OpenSelected(Of(selection), selection, kMaxComparedWork));
     // One thread: on a machine that is profiled, a page must not take more.
     return compare::ReadRun(*trace, name, {.threads = 1});
   }
@@ -65,6 +66,10 @@ class StoreData final : public ApiData {
   }
 
  private:
+  store::Store& Of(const model::Selection& selection) {
+    return store_.Within({selection.from_ns, selection.to_ns});
+  }
+
   store::Store& store_;
 };
 

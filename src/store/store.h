@@ -67,6 +67,10 @@ class Store {
   virtual Result<std::unique_ptr<Rows>> Query(const std::string& sql,
                                               std::span<const Parameter> parameters = {}) = 0;
 
+  // This store, or a part of it that answers queries about this time alike, and in less time where the store
+  // has many days. What lasts for days without being written again (an incident, a warning) may be missing.
+  virtual Store& Within(const TimeRange& /*range*/) { return *this; }
+
   // The time range whose samples are also summed in profile_windows, and the one whose GPU work is also
   // summed in kernel_windows and device_windows; empty for a store without roll-ups.
   virtual TimeRange sample_windows() const { return {}; }
@@ -81,7 +85,7 @@ class Store {
   virtual void Resume() {}
 
   // Names that earlier queries read. Implementations of Append invalidate what they replace.
-  NameCache& names() { return names_; }
+  virtual NameCache& names() { return names_; }
 
  private:
   NameCache names_;

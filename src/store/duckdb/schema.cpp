@@ -107,7 +107,7 @@ struct ViewSql {
 };
 
 ViewSql ViewsOf(const model::TableInfo& table, std::span<const std::string> catalogs,
-                std::span<const ColumnSet> present) {
+                std::span<const ColumnSet> present, std::string_view into) {
   std::vector<std::string> parts;
   std::vector<std::string> numbered;
   for (size_t i = 0; i < catalogs.size(); ++i) {
@@ -118,7 +118,7 @@ ViewSql ViewsOf(const model::TableInfo& table, std::span<const std::string> cata
   const std::string name = QuoteName(table.name);
   const std::string raw = fmt::format("{}", fmt::join(parts, " UNION ALL "));
   if (table.key_columns == 0 || catalogs.size() < 2)
-    return {raw, fmt::format("SELECT * FROM memory.raw.{}", name)};
+    return {raw, fmt::format("SELECT * FROM {}.raw.{}", into, name)};
   return {raw, fmt::format("SELECT DISTINCT ON ({}) {} FROM ({}) ORDER BY catalog_number DESC",
                            ColumnNames(table, static_cast<size_t>(table.key_columns)),
                            ColumnNames(table, table.columns.size()), fmt::join(numbered, " UNION ALL "))};
@@ -191,24 +191,24 @@ Result<int32_t> ReadVersion(Connection& connection, std::string_view catalog) {
   return version;
 }
 
-Status CreateViews(Connection& connection, std::span<const std::string> catalogs) {
+Status CreateViews(Connection& connection, std::span<const std::string> catalogs, std::string_view into) {
   ASSIGN_OR_RETURN(auto columns, ReadColumns(connection));
   std::vector<ColumnSet> present;
   for (const std::string& catalog : catalogs) present.push_back(std::move(columns[catalog]));
   ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(connection));
-  TRY(connection.Run("CREATE SCHEMA IF NOT EXISTS memory.raw"));
+  TRY(connection.Run(fmt::format("CREATE SCHEMA IF NOT EXISTS {}.raw", into)));
   for (const model::TableInfo& table : model::AllTables()) {
-    const ViewSql views = ViewsOf(table, catalogs, present);
+    const ViewSql views = ViewsOf(table, catalogs, present, into);
     const std::string name = QuoteName(table.name);
-    TRY(connection.Run(fmt::format("CREATE OR REPLACE VIEW memory.raw.{} AS {}", name, views.raw)));
-    TRY(connection.Run(fmt::format("CREATE OR REPLACE VIEW memory.main.{} AS {}", name, views.distinct)));
+    TRY(connection.Run(fmt::format("CREATE OR REPLACE VIEW {}.raw.{} AS {}", into, name, views.raw)));
+    TRY(connection.Run(fmt::format("CREATE OR REPLACE VIEW {}.main.{} AS {}", into, name, views.distinct)));
   }
   TRY(connection.Run(fmt::format(
-      "CREATE OR REPLACE VIEW memory.main.kernels AS SELECT * FROM memory.raw.kernels UNION ALL BY NAME "
-      "SELECT process, device, session, unnest(correlations) AS correlation, context, stream, {}, name, "
+      "CREATE OR REPLACE VIEW {0}.main.kernels AS SELECT * FROM {0}.raw.kernels UNION ALL BY NAME "
+      "SELECT process, device, session, unnest(correlations) AS correlation, context, stream, {1}, name, "
       "grid_x, grid_y, grid_z, block_x, block_y, block_z, registers, static_shared_bytes, "
-      "dynamic_shared_bytes, unnest(graph_nodes) AS graph_node FROM memory.raw.kernel_packs WHERE {}",
-      kPackedTimes, kSoundPack)));
+      "dynamic_shared_bytes, unnest(graph_nodes) AS graph_node FROM {0}.raw.kernel_packs WHERE {2}",
+      into, kPackedTimes, kSoundPack)));
   return transaction.Commit();
 }
 

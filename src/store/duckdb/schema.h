@@ -36,8 +36,12 @@ Status CreateTables(Connection& connection, std::string_view catalog);
 // The schema version of a catalog. Errors: kCorrupt when it is none of gpusonde's, kTooNew.
 Result<int32_t> ReadVersion(Connection& connection, std::string_view catalog);
 
-// Replaces the views by views over these catalogs; where catalogs hold the same key, the later one wins.
-// Columns that an older catalog lacks are null or empty.
-Status CreateViews(Connection& connection, std::span<const std::string> catalogs);
+// The catalog in memory that every instance has; connections read its views unless they are told otherwise.
+inline constexpr std::string_view kMemory = "memory";
+
+// Replaces the views of the catalog `into` by views over these catalogs; where catalogs hold the same key,
+// the later one wins. Columns that an older catalog lacks are null or empty.
+Status CreateViews(Connection& connection, std::span<const std::string> catalogs,
+                   std::string_view into = kMemory);
 
 }  // namespace gpusonde::store::duckdb

@@ -29,6 +29,7 @@ Status LiveDatabase::Open() {
                                              .log_bytes = one_of_many_ ? kSmallLogBytes : kLogBytes,
                                              .temporary_folder = folder_ + "/temporary"}));
   ASSIGN_OR_RETURN(duckdb::Connection writer, duckdb::Connection::Open(instance));
+  TRY(writer.Run(fmt::format("ATTACH ':memory:' AS {}", kRecent)));
   // Queries reach the files of this folder and nothing else.
   TRY(writer.Run(fmt::format("SET allowed_directories = [{}]", duckdb::QuoteText(folder_ + "/"))));
   TRY(writer.Run("SET enable_external_access = false"));

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/result.h"
 #include "store/duckdb/connection.h"
@@ -22,6 +23,9 @@ namespace gpusonde::store {
 // Not thread-safe.
 class LiveDatabase {
  public:
+  // A catalog in memory for views over the newest days.
+  static constexpr std::string_view kRecent = "recent";
+
   // `folder` holds the days' files. Nothing is written while its file system has less than `min_free_bytes`
   // left. `one_of_many` as LiveStore::Options.
   LiveDatabase(std::string folder, int64_t min_free_bytes, bool one_of_many)

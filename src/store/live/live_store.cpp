@@ -34,6 +34,11 @@ constexpr std::string_view kSuffix = ".sonde";
 constexpr int64_t kHoldNs = 60 * kNanosPerSecond;
 constexpr int64_t kMaxHeldBytes = int64_t{32} << 20;
 
+// How many of the newest days have views of their own: at midnight all that is recent is in the day before.
+constexpr size_t kRecentDays = 2;
+// What queries about a time may read before it: sessions and commits (SessionReach).
+constexpr int64_t kReachNs = 3600 * kNanosPerSecond;
+
 int64_t BytesOfBatch(const model::Batch& batch) {
   size_t bytes = 0;
   for (const model::ColumnData& column : batch.columns)
@@ -85,10 +90,32 @@ Day DayOf(int64_t epoch_ns) {
       std::chrono::sys_time<std::chrono::nanoseconds>(std::chrono::nanoseconds(epoch_ns)));
 }
 
+class LiveStore::RecentDays final : public Store {
+ public:
+  explicit RecentDays(LiveStore& all) : all_(all) {}
+
+  Status Append(std::span<const model::Batch> batches) override { return all_.Append(batches); }
+  Result<std::unique_ptr<Rows>> Query(const std::string& sql,
+                                      std::span<const Parameter> parameters) override {
+    ASSIGN_OR_RETURN(duckdb::Connection connection, all_.OpenReader());
+    TRY(connection.Run(fmt::format("USE {}", LiveDatabase::kRecent)));
+    return duckdb::Connection::Query(std::move(connection), sql, parameters,
+                                     duckdb::Connection::Allow::kReading);
+  }
+  TimeRange sample_windows() const override { return all_.sample_windows(); }
+  TimeRange gpu_windows() const override { return all_.gpu_windows(); }
+  uint64_t revision() override { return all_.revision(); }
+  NameCache& names() override { return all_.names(); }
+
+ private:
+  LiveStore& all_;
+};
+
 LiveStore::LiveStore(std::string folder, Fd lock, const Options& options)
     : folder_(std::move(folder)),
       lock_(std::move(lock)),
       one_of_many_(options.one_of_many),
+      recent_(std::make_unique<RecentDays>(*this)),
       database_(std::make_unique<LiveDatabase>(folder_, options.min_free_bytes, options.one_of_many)),
       samples_(std::make_unique<Rollup>(SampleRollup())),
       work_(std::make_unique<Rollup>(WorkRollup())) {}
@@ -204,7 +231,12 @@ Status LiveStore::BeginDay(Day day) {
   return RefreshViews();
 }
 
-Status LiveStore::RefreshViews() { return duckdb::CreateViews(writer(), Catalogs(days_)); }
+Status LiveStore::RefreshViews() {
+  const std::vector<std::string> catalogs = Catalogs(days_);
+  TRY(duckdb::CreateViews(writer(), catalogs));
+  if (catalogs.size() < kRecentDays) return {};
+  return duckdb::CreateViews(writer(), std::span(catalogs).last(kRecentDays), LiveDatabase::kRecent);
+}
 
 Status LiveStore::LoadCommitted() {
   ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows,
@@ -363,6 +395,15 @@ Result<std::unique_ptr<Rows>> LiveStore::QueryWithin(const std::string& sql,
   ASSIGN_OR_RETURN(duckdb::Connection connection, OpenReader());
   return duckdb::Connection::Query(std::move(connection), sql, {}, duckdb::Connection::Allow::kReading,
                                    limit);
+}
+
+Store& LiveStore::Within(const TimeRange& range) {
+  const std::scoped_lock lock(mutex_);
+  if (!database_->is_open() || days_.size() <= kRecentDays) return *this;
+  // Rows of a time are in the file of its day, or of a later one.
+  const Day first = days_[days_.size() - kRecentDays];
+  const bool recent = range.from_ns >= kReachNs && DayOf(range.from_ns - kReachNs) >= first;
+  return recent ? static_cast<Store&>(*recent_) : *this;
 }
 
 int64_t LiveStore::BytesOf(Day day) const {

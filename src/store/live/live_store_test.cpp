@@ -2,6 +2,7 @@
 #include "store/live/live_store.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -211,6 +212,37 @@ TEST_F(Live, OldDaysGoByAge) {
   EXPECT_EQ(Ask(*store, kTimes), "8");
   EXPECT_EQ(store->CommittedThrough(kLiveSpool), 9) << "what has gone isn't taken again";
   EXPECT_FALSE(store->Retain(0, INT64_MAX).has_value());
+}
+
+TEST_F(Live, ATimeInTheNewestDaysIsReadInThemAlone) {
+  const auto at = [](int day, int64_t hour) {
+    return ((kMonday + days(day)).time_since_epoch() / days(1) * 24 + hour) * 3600 * kNanosPerSecond;
+  };
+  auto store = Open();
+  ASSERT_TRUE(store->Commit(kMonday, kLiveSpool, 1, {{Thread("old"), Sample(at(0, 12))}}).has_value());
+  ASSERT_TRUE(
+      store->Commit(kMonday + days(1), kLiveSpool, 3, {{Thread("new"), Sample(at(1, 12))}}).has_value());
+  EXPECT_EQ(&store->Within({at(1, 12), at(1, 13)}), store.get()) << "both days are the newest";
+  ASSERT_TRUE(store->Commit(kMonday + days(3), kLiveSpool, 5, {{Sample(at(3, 12))}}).has_value());
+
+  Store& recent = store->Within({at(3, 11), INT64_MAX});
+  ASSERT_NE(&recent, store.get());
+  EXPECT_EQ(Ask(recent, kTimes), fmt::format("{},{}", at(1, 12), at(3, 12)));
+  EXPECT_EQ(Ask(recent, "SELECT string_agg(name, ',') FROM threads"), "new");
+  EXPECT_EQ(Ask(recent, "SELECT count(*) FROM raw.threads"), "1");
+  EXPECT_EQ(&recent.names(), &store->names());
+  EXPECT_EQ(&store->Within({at(1, 2), at(1, 3)}), &recent);
+  EXPECT_EQ(&store->Within({at(1, 0), at(1, 3)}), store.get()) << "what led to it may be in the day before";
+  EXPECT_EQ(&store->Within({INT64_MIN, INT64_MAX}), store.get());
+
+  ASSERT_TRUE(store->Hold(kMonday + days(3), kLiveSpool, 6, {Sample(at(3, 13))}).has_value());
+  EXPECT_EQ(Ask(recent, "SELECT max(time_ns) FROM samples"), fmt::format("{}", at(3, 13)));
+  ASSERT_TRUE(store->Commit(kMonday + days(4), kLiveSpool, 7, {{Sample(at(4, 1))}}).has_value());
+  EXPECT_EQ(Ask(recent, kTimes), fmt::format("{},{},{}", at(3, 12), at(3, 13), at(4, 1))) << "a day later";
+  EXPECT_EQ(&store->Within({at(3, 0), at(3, 1)}), store.get());
+  ASSERT_EQ(store->Retain(2, INT64_MAX).value(), 2);
+  EXPECT_EQ(&store->Within({at(4, 1), INT64_MAX}), store.get()) << "no other days are left";
+  EXPECT_EQ(Ask(recent, "SELECT count(*) FROM samples"), "3");
 }
 
 TEST_F(Live, OldDaysGoBySizeButNeverTheNewest) {

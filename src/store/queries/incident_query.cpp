@@ -65,10 +65,11 @@ Result<Incidents> ReadIncidents(Store& store, const model::Selection& selection,
   SqlPart counting{"SELECT count(*) FROM steps WHERE end_ns >= ? AND start_ns < ?",
                    {range.from_ns, range.to_ns}};
   counting += AndOfProcesses(selection);
-  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> steps, store.Query(counting.text, counting.parameters));
+  Store& steps_store = store.Within(range);
+  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> steps, steps_store.Query(counting.text, counting.parameters));
   ASSIGN_OR_RETURN(const bool counted, steps->Next());
   if (counted) read.steps = steps->Int64(0);
-  ASSIGN_OR_RETURN(read.programs, ReadUsualSteps(store, selection));
+  ASSIGN_OR_RETURN(read.programs, ReadUsualSteps(steps_store, selection));
   read.programs.resize(std::min(read.programs.size(), static_cast<size_t>(std::max<int64_t>(most, 0))));
   const std::vector<Parameter> of_warnings = {range.to_ns, range.to_ns, range.from_ns, most};
   ASSIGN_OR_RETURN(read.warnings,

@@ -35,11 +35,16 @@ Result<std::optional<int64_t>> Latest(Store& store, std::string_view table, std:
 
 // The last sign of life in the range: a sample, or a commit of a spool; the range's begin when there is none.
 // There is a commit a second but a sample for each of a CPU's periods: only samples after the last commit are
-// read.
+// read, and mostly both are in the store's newest part.
 Result<int64_t> LastSeen(Store& store, const TimeRange& range) {
-  ASSIGN_OR_RETURN(const auto commit_ns, Latest(store, "batches", "committed_ns", range));
+  Store* in = &store.Within({range.to_ns, range.to_ns});
+  ASSIGN_OR_RETURN(std::optional<int64_t> commit_ns, Latest(*in, "batches", "committed_ns", range));
+  if (!commit_ns.has_value() && in != &store) {
+    in = &store;
+    ASSIGN_OR_RETURN(commit_ns, Latest(store, "batches", "committed_ns", range));
+  }
   const int64_t from_ns = commit_ns.value_or(range.from_ns);
-  ASSIGN_OR_RETURN(const auto sample_ns, Latest(store, "samples", "time_ns", {from_ns, range.to_ns}));
+  ASSIGN_OR_RETURN(const auto sample_ns, Latest(*in, "samples", "time_ns", {from_ns, range.to_ns}));
   return sample_ns.value_or(from_ns);
 }
 
