@@ -201,15 +201,12 @@ SqlPart GpuSessions(const model::Selection& selection, const TimeRange& range) {
       {}};
   sessions += of_process;
   sessions +=
-      {") WHERE start_ns < ? AND end_ns > ? AND end_ns >= start_ns UNION ALL "
-       "SELECT process, session, min(start_ns) AS start_ns, max(end_ns) AS end_ns FROM ",
+      {") WHERE start_ns < ? AND end_ns > ? AND end_ns >= start_ns UNION ALL SELECT * FROM "
+       "(SELECT process, session, min(start_ns) AS start_ns, max(end_ns) AS end_ns FROM ",
        {range.to_ns, range.from_ns}};
   const TimeRange reach = SessionReach(range);
-  SqlPart condition{
-      "{'process': process, 'session': session} NOT IN "
-      "(SELECT {'process': process, 'session': session} FROM gpu_sessions WHERE start_ns > 0) AND "
-      "end_ns > ? AND start_ns < ? AND end_ns >= start_ns AND start_ns >= 0",
-      {reach.from_ns, reach.to_ns}};
+  SqlPart condition{"end_ns > ? AND start_ns < ? AND end_ns >= start_ns AND start_ns >= 0",
+                    {reach.from_ns, reach.to_ns}};
   condition += of_process;
   constexpr std::string_view kColumns = "process, session, start_ns, end_ns";
   sessions += UnionOf({{kColumns, "raw.kernels"},
@@ -219,7 +216,9 @@ SqlPart GpuSessions(const model::Selection& selection, const TimeRange& range) {
                        {kColumns, "syncs"},
                        {kColumns, "api_calls"}},
                       condition);
-  sessions.text += " GROUP BY process, session)";
+  sessions.text +=
+      " GROUP BY process, session) ANTI JOIN "
+      "(SELECT process, session FROM gpu_sessions WHERE start_ns > 0) USING (process, session))";
   return sessions;
 }
 
