@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "agent/file_server.h"
 #include "symbols/file_reader.h"
 #include "symbols/line_client.h"
 
@@ -39,6 +40,6 @@ std::string OwnProgram();
 symbols::LineClient::Options OwnLines();
 
 // How program files are parsed: by `gpusonde files`, unless this program's file isn't known.
-symbols::FileReader::Options OwnFiles();
+symbols::FileReader::Options OwnFiles(agent::FilePriority priority);
 
 }  // namespace gpusonde::app

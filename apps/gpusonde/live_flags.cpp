@@ -102,7 +102,7 @@ agent::LiveAgent::Options AgentOptions(const LiveFlags& flags, const std::string
   options.diagnose = !flags.no_diagnose;
   options.pod_watcher = PodWatcherOptions(flags);
   options.lines = OwnLines();
-  options.files = OwnFiles();
+  options.files = OwnFiles(agent::FilePriority::kBackground);
   if (webhook != nullptr) {
     options.on_incident = [webhook](const diagnose::Report& report) { webhook->Post(report); };
     options.on_warning = [webhook](const model::Warning& warning) { webhook->Post(warning); };

@@ -24,9 +24,9 @@ namespace {
 // The largest files that the parsers' budgets allow take 280 MB.
 constexpr int64_t kMaxDataBytes = int64_t{1} << 30;
 constexpr rlim_t kMaxAnswerBytes = rlim_t{256} << 20;
-// So that an agent that starts doesn't slow programs down: its first files take 0.13 s of CPU time, which
-// spread over 4 s where two programs kept two CPUs busy. With 19 or SCHED_IDLE it would be half a minute and
-// more, in which stacks break off for want of unwind tables.
+// In the background, so that an agent that starts doesn't slow programs down: its first files take 0.13 s of
+// CPU time, which spread over 4 s where two programs kept two CPUs busy. With 19 or SCHED_IDLE it would be
+// half a minute and more, in which stacks break off for want of unwind tables.
 constexpr int kNice = 10;
 
 Status Answer(symbols::FileRequest request) {
@@ -63,10 +63,10 @@ Result<std::string> ParseFile(symbols::FileRequest& request) {
   return Fail(ErrorCode::kInternal, "no such question");
 }
 
-Status ServeFiles(int socket) {
+Status ServeFiles(int socket, FilePriority priority) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   ::prctl(PR_SET_NAME, "gpusonde-files");
-  ::setpriority(PRIO_PROCESS, 0, kNice);
+  if (priority == FilePriority::kBackground) ::setpriority(PRIO_PROCESS, 0, kNice);
   ::signal(SIGXFSZ, SIG_IGN);
   const rlimit answers{.rlim_cur = kMaxAnswerBytes, .rlim_max = kMaxAnswerBytes};
   ::setrlimit(RLIMIT_FSIZE, &answers);

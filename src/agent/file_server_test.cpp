@@ -38,7 +38,7 @@ class FileServerTest : public testing::Test {
     server_ = ::fork();
     if (server_ != 0) return;
     ours_.Close();
-    ::_exit(ServeFiles(theirs.get()).has_value() ? 0 : 1);
+    ::_exit(ServeFiles(theirs.get(), FilePriority::kNormal).has_value() ? 0 : 1);
   }
   ~FileServerTest() override {
     ours_.Close();

@@ -253,7 +253,7 @@ int Record(const RecordOptions& options) {
        .pid = options.pid,
        .duration_s = options.duration_s > 0 ? std::optional(options.duration_s) : std::nullopt,
        .lines = OwnLines(),
-       .files = OwnFiles()});
+       .files = OwnFiles(agent::FilePriority::kNormal)});
   if (!recorder.has_value()) {
     // Keep the spool of another recorder that started after CheckOutput.
     if (recorder.error().code != ErrorCode::kUnavailable) RemoveEmptySpool(options);
