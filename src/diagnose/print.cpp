@@ -29,8 +29,7 @@ std::string TextOf(const Report& report) {
     if (evidence.signal.starts_with("step.") &&
         (evidence.before.value_or(0) > kNoticeableNs || evidence.during.value_or(0) > kNoticeableNs))
       text += fmt::format("    {:>10} → {:>10}  {}\n", Time(evidence.before.value_or(0)),
-                          Time(evidence.during.value_or(0)),
-                          model::InfoOf(*model::FindMetric(evidence.signal)).label);
+                          Time(evidence.during.value_or(0)), model::LabelOf(evidence.signal));
   for (size_t i = 1; i < report.causes.size() && i < 4; ++i)
     if (const Candidate& also = report.causes[i]; also.share >= kNoticeableShare)
       text += fmt::format("  also considered: {} ({:.2f}), {:.0f} % of the lost time\n", also.cause->title,

@@ -57,6 +57,11 @@ std::optional<Metric> FindMetric(std::string_view name) {
   return found != kMetricCatalogue.end() && found->name == name ? std::optional(found->metric) : std::nullopt;
 }
 
+std::string_view LabelOf(std::string_view name) {
+  const std::optional<Metric> known = FindMetric(name);
+  return known.has_value() ? InfoOf(*known).label : name;
+}
+
 std::string_view XidMeaning(int64_t code) {
   const auto found = std::ranges::lower_bound(kXids, code, {}, &Xid::code);
   return found != kXids.end() && found->code == code ? found->meaning : std::string_view();

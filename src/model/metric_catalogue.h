@@ -348,6 +348,9 @@ inline constexpr std::array kMetricCatalogue = {
 // The metric with this name; empty for a name that this version doesn't know.
 std::optional<Metric> FindMetric(std::string_view name);
 
+// What people read for that name; the name itself where this version doesn't know it.
+std::string_view LabelOf(std::string_view name);
+
 constexpr const MetricInfo& InfoOf(Metric metric) { return kMetricCatalogue[static_cast<size_t>(metric)]; }
 
 // Why a device's clocks are what they are: the bits of Metric::kGpuThrottleReasons, which are NVML's

@@ -17,9 +17,7 @@ constexpr std::string_view kStep = "step.";
 constexpr std::string_view kCause = "cause.";
 
 std::string_view LabelOf(std::string_view metric) {
-  if (metric == "step") return "Step time";
-  const std::optional<model::Metric> known = model::FindMetric(metric);
-  return known.has_value() ? model::InfoOf(*known).label : metric;
+  return metric == "step" ? "Step time" : model::LabelOf(metric);
 }
 
 void WriteEvidence(JsonWriter& json, const model::Evidence& evidence, std::string_view name) {

@@ -99,10 +99,8 @@ exporters::SummaryFacts::Steps StepFactsOf(const std::vector<store::UsualSteps>&
                                        .count = most.steps,
                                        .time_ns = most.time_ns,
                                        .other_processes = std::ssize(all) - 1};
-  for (const store::UsualSteps::Part& part : most.parts) {
-    const std::optional<model::Metric> metric = model::FindMetric(part.state);
-    facts.parts.emplace_back(metric.has_value() ? model::InfoOf(*metric).label : part.state, part.time_ns);
-  }
+  for (const store::UsualSteps::Part& part : most.parts)
+    facts.parts.emplace_back(model::LabelOf(part.state), part.time_ns);
   return facts;
 }
 
