@@ -17,6 +17,9 @@ namespace {
 
 using nlohmann::json;
 
+// A program that is listened to once a minute, or less often, has steps in this time.
+constexpr int64_t kStepsUs = 150'000'000;
+
 // A server that has been replaced by something else may send anything: whatever is absent or of another type
 // reads as nothing.
 const json& Member(const json& object, const char* key) {
@@ -183,12 +186,31 @@ void AddProcess(const json& process, double seconds, const GpusById& gpus, Snaps
   snapshot.processes.push_back(std::move(added));
 }
 
+std::string NameOf(const json& process) {
+  return fmt::format("{} ({})", Text(process, "name"), Whole(process, "pid").value_or(0));
+}
+
+// What disturbs all steps of programs that run now and have no incident.
+void AddLasting(const json& found, Snapshot& snapshot) {
+  for (const json& program : List(found, "programs")) {
+    const int64_t pid = Whole(program, "pid").value_or(0);
+    const std::string name = NameOf(program);
+    if (std::ranges::find(snapshot.processes, pid, &Process::pid) == snapshot.processes.end() ||
+        std::ranges::find(snapshot.incidents, name, &Incident::process) != snapshot.incidents.end())
+      continue;
+    std::string sentences;
+    for (const json& part : List(program, "parts"))
+      if (const std::string sentence = Text(part, "sentence"); !sentence.empty())
+        sentences += (sentences.empty() ? "" : " ") + sentence;
+    if (!sentences.empty()) snapshot.incidents.push_back({.process = name, .sentence = std::move(sentences)});
+  }
+}
+
 void AddIncidents(const json& found, Snapshot& snapshot) {
   for (const json& incident : List(found, "incidents"))
     if (Member(incident, "to_us").is_null())
-      snapshot.incidents.push_back(
-          {.process = fmt::format("{} ({})", Text(incident, "name"), Whole(incident, "pid").value_or(0)),
-           .sentence = Text(incident, "sentence")});
+      snapshot.incidents.push_back({.process = NameOf(incident), .sentence = Text(incident, "sentence")});
+  AddLasting(found, snapshot);
   for (const json& warning : List(found, "warnings"))
     if (Member(warning, "to_us").is_null())
       snapshot.incidents.push_back({.process = "", .sentence = Text(warning, "sentence")});
@@ -221,7 +243,7 @@ Result<Snapshot> ReadSnapshot(const Ask& ask) {
   for (const json& process : List(processes, "processes"))
     AddProcess(process, static_cast<double>(kNowUs) / 1e6, gpus, snapshot);
   std::ranges::stable_sort(snapshot.processes, {}, &Process::pid);
-  ASSIGN_OR_RETURN(const json incidents, Get(ask, "incidents?buckets=1&" + range(kNowUs), "incidents"));
+  ASSIGN_OR_RETURN(const json incidents, Get(ask, "incidents?buckets=1&" + range(kStepsUs), "incidents"));
   AddIncidents(incidents, snapshot);
   for (auto& [id, gpu] : gpus) snapshot.gpus.push_back(std::move(gpu));
   return snapshot;

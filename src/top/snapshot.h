@@ -48,6 +48,7 @@ struct Process {
   std::optional<double> cost, cost_low, cost_high;  // while listened to
 };
 
+// An incident or a warning that lasts, or what disturbs all steps of a program.
 struct Incident {
   std::string process;  // name and id of what is slow; empty for a warning, where nothing is yet
   std::string sentence;

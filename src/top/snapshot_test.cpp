@@ -54,6 +54,8 @@ class SnapshotTest : public testing::Test {
           {"device":"a","kernels":0,"busy_ns":0,"memory_bytes":1048576}]}]})"},
       {"incidents",
        R"({"incidents":[{"from_us":7,"to_us":null,"name":"hpc","pid":411,"sentence":"slow"},{"from_us":1,"to_us":2,"sentence":"was"}],
+        "programs":[{"name":"busy","pid":9,"parts":[{"sentence":""},{"sentence":"always"},{"sentence":"cold"}]},
+          {"name":"idle","pid":5,"parts":[{"sentence":""}]},{"name":"gone","pid":6,"parts":[{"sentence":"then"}]}],
         "warnings":[{"from_us":8,"to_us":null,"sentence":"hot"},{"from_us":8,"to_us":9,"sentence":"was"}]})"}};
   std::vector<std::string> targets_;
 };
@@ -85,7 +87,7 @@ TEST_F(SnapshotTest, ReadsWhatTheApiSays) {
   EXPECT_THAT(snapshot->gpus[1].clock_mhz, Optional(DoubleEq(1980)));
   EXPECT_THAT(targets_, ElementsAre("overview", "strips?buckets=60&metrics=1&from_us=0&to_us=300000000",
                                     "processes?gpus=1&from_us=295000000&to_us=300000000",
-                                    "incidents?buckets=1&from_us=295000000&to_us=300000000"));
+                                    "incidents?buckets=1&from_us=150000000&to_us=300000000"));
 }
 
 TEST_F(SnapshotTest, ProcessesAreThoseThatUseGpusAndRun) {
@@ -113,11 +115,24 @@ TEST_F(SnapshotTest, ProcessesAreThoseThatUseGpusAndRun) {
 
 TEST_F(SnapshotTest, IncidentsAreThoseThatLast) {
   const Result<Snapshot> snapshot = Read();
-  ASSERT_THAT(snapshot->incidents, SizeIs(2));
+  ASSERT_THAT(snapshot->incidents, SizeIs(3));
   EXPECT_EQ(snapshot->incidents[0].sentence, "slow");
   EXPECT_EQ(snapshot->incidents[0].process, "hpc (411)");
-  EXPECT_EQ(snapshot->incidents[1].sentence, "hot");
-  EXPECT_EQ(snapshot->incidents[1].process, "");
+  EXPECT_EQ(snapshot->incidents[2].sentence, "hot");
+  EXPECT_EQ(snapshot->incidents[2].process, "");
+}
+
+TEST_F(SnapshotTest, WhatDisturbsAllStepsIsOfProgramsThatRunWithoutAnIncident) {
+  Result<Snapshot> snapshot = Read();
+  ASSERT_THAT(snapshot->incidents, SizeIs(3));
+  EXPECT_EQ(snapshot->incidents[1].process, "busy (9)");
+  EXPECT_EQ(snapshot->incidents[1].sentence, "always cold");
+  answers_["incidents"].insert(answers_["incidents"].find("[{") + 1,
+                               R"({"name":"busy","pid":9,"sentence":"slow"},)");
+  snapshot = Read();
+  ASSERT_THAT(snapshot->incidents, SizeIs(3));
+  EXPECT_EQ(snapshot->incidents[0].process, "busy (9)");
+  EXPECT_EQ(snapshot->incidents[0].sentence, "slow");
 }
 
 TEST_F(SnapshotTest, WithoutDataNothingElseIsAsked) {
@@ -142,7 +157,7 @@ TEST_F(SnapshotTest, AnythingElseIsAnErrorOrNothing) {
       answers_ = good;
       answers_[address] = fmt::format(
           R"({{"mode":{0},"to_us":1e300,"notices":{0},"strips":{0},"marks":{0},"processes":{0},"incidents":{0},
-            "warnings":{0}}})",
+            "warnings":{0},"programs":{0}}})",
           odd);
       const Result<Snapshot> snapshot = Read();
       EXPECT_TRUE(snapshot.has_value()) << address << odd << snapshot.error().message;
