@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "diagnose/workload.h"
@@ -200,8 +201,7 @@ std::map<Id128, Diagnosis::Found> Diagnosis::FoundSteps() const {
 std::vector<Report> Diagnosis::Reports() const {
   std::vector<Report> reports(old_reports_.begin(), old_reports_.end());
   for (const auto& [process, workload] : workloads_) {
-    const std::vector<Report>& own = workload->reports();
-    reports.insert(reports.end(), own.begin(), own.end());
+    std::ranges::copy_if(workload->reports(), std::back_inserter(reports), &Report::is_notable);
   }
   const std::vector<Report>& collective = shared_->collectives.reports();
   reports.insert(reports.end(), collective.begin(), collective.end());
@@ -217,7 +217,7 @@ void Diagnosis::Forget(int64_t before_ns) {
     if (workload->ended_ns().value_or(INT64_MAX) >= before_ns) return false;
     if (workload->steps() > 0 || !workload->reports().empty())
       old_found_.emplace_back(process, FoundOf(process, *workload));
-    old_reports_.insert(old_reports_.end(), workload->reports().begin(), workload->reports().end());
+    std::ranges::copy_if(workload->reports(), std::back_inserter(old_reports_), &Report::is_notable);
     shared_->launch_threads.erase(process);
     shared_->last_reports.erase(process);
     return true;

@@ -60,6 +60,8 @@ struct IncidentTable {
     Tuned<int64_t> young_update_ns{kNanosPerSecond / 5, "ns", "the same while it is young and unexplained"};
     Tuned<int64_t> usual_ns{30 * kNanosPerSecond, "ns", "how often it is stored what steps usually do"};
     Tuned<int64_t> young_ns{5 * kNanosPerSecond, "ns", "an explanation is expected within as much"};
+    Tuned<double> notable_slowdown{1.1, "ratio", "with less and no cause it is mostly chance"};
+    Tuned<int64_t> notable_ns{60 * kNanosPerSecond, "ns", "unless it lasts: chance doesn't"};
     Tuned<int64_t> same_onset_ns{2 * kNanosPerSecond, "ns",
                                  "rows in another order shift the onset of an earlier run's by some steps"};
   } report;

@@ -13,21 +13,32 @@
 
 namespace gpusonde::diagnose {
 
-model::Incident IncidentTracker::NewIncident(int64_t onset_ns, int64_t now_ns) const {
+namespace {
+
+bool IsNotable(const model::Incident& incident, const Situation& situation, int64_t now_ns) {
+  return incident.cause != kAbstain || situation.unfinished ||
+         situation.slowdown >= kIncidentTable.report.notable_slowdown ||
+         incident.end_ns.value_or(now_ns) - incident.start_ns >= kIncidentTable.report.notable_ns;
+}
+
+}  // namespace
+
+Report IncidentTracker::NewReport(int64_t onset_ns, int64_t now_ns) const {
   for (const model::Incident& earlier : earlier_) {
     if (std::abs(earlier.start_ns - onset_ns) > kIncidentTable.report.same_onset_ns) continue;
     model::Incident again = earlier;
     again.end_ns.reset();
-    return again;
+    return {.incident = std::move(again), .is_notable = true};
   }
   model::Incident incident{.process = process_, .start_ns = onset_ns, .seen_ns = now_ns};
   incident.incident = IdHasher("incident").Add(process_).Add(static_cast<uint64_t>(onset_ns)).Finish();
-  return incident;
+  return {.incident = std::move(incident)};
 }
 
 void IncidentTracker::Begin(int64_t onset_ns, int64_t now_ns, std::string anchor) {
   onset_ns_ = onset_ns;
-  reports_.push_back({.incident = NewIncident(onset_ns, now_ns), .anchor = std::move(anchor)});
+  reports_.push_back(NewReport(onset_ns, now_ns));
+  reports_.back().anchor = std::move(anchor);
   if (reports_.size() > kIncidentTable.report.max) reports_.erase(reports_.begin());
 }
 
@@ -62,7 +73,9 @@ bool IncidentTracker::Explain(const Situation& situation, const model::Process* 
   const bool is_other = report.incident.cause != cause_before;
   if (is_other)
     report.incident.named_ns = report.incident.cause == kAbstain ? std::nullopt : std::optional(now_ns);
-  return is_other || report.incident.end_ns.has_value();
+  const bool was_notable = report.is_notable;
+  report.is_notable = was_notable || IsNotable(report.incident, situation, now_ns);
+  return report.is_notable && (is_other || !was_notable || report.incident.end_ns.has_value());
 }
 
 }  // namespace gpusonde::diagnose

@@ -32,7 +32,8 @@ class IncidentTracker {
   void MarkUpdated(int64_t time_ns) { updated_ns_ = time_ns; }
 
   // Ranks the causes of the newest incident and explains it. `end_ns` if it has ended; `process` may be null.
-  // Returns whether that is news: another cause than before, or the end.
+  // Returns whether that is news: it has become notable, has another cause than before, or has ended. What
+  // was never notable is no news: less than a tenth slower, for less than a minute, and nothing explains it.
   bool Explain(const Situation& situation, const model::Process* process, std::optional<int64_t> end_ns,
                int64_t now_ns);
 
@@ -42,7 +43,7 @@ class IncidentTracker {
   int64_t last_end_ns() const;
 
  private:
-  model::Incident NewIncident(int64_t onset_ns, int64_t now_ns) const;
+  Report NewReport(int64_t onset_ns, int64_t now_ns) const;
 
   Id128 process_;
   int64_t onset_ns_ = 0;

@@ -49,6 +49,34 @@ TEST_F(IncidentTrackerTest, AnIncidentIsNewsWhenItsCauseChangesAndWhenItEnds) {
   EXPECT_EQ(tracker.reports().size(), 1u);
 }
 
+TEST_F(IncidentTrackerTest, ALittleSlowerForNoReasonIsNoNewsUntilItLasts) {
+  constexpr int64_t kMinute = 60 * kNanosPerSecond;
+  const auto explain = [this](Situation situation, int64_t after_ns, bool ended = false) {
+    situation.slowdown = 1.09;
+    const int64_t now_ns = kFirstSlow + after_ns;
+    return tracker.Explain(situation, &process, ended ? std::optional(now_ns) : std::nullopt, now_ns);
+  };
+  tracker.Begin(kFirstSlow, kFirstSlow, "");
+  EXPECT_FALSE(explain(Slow(State::kUnexplained), 0));
+  EXPECT_FALSE(explain(Slow(State::kUnexplained), kMinute - 1, true));
+  EXPECT_FALSE(tracker.reports().back().is_notable);
+
+  tracker.Begin(kFirstSlow, kFirstSlow, "");
+  EXPECT_FALSE(explain(Slow(State::kUnexplained), 0));
+  EXPECT_TRUE(explain(Slow(State::kUnexplained), kMinute)) << "it lasts";
+  EXPECT_FALSE(explain(Slow(State::kUnexplained), kMinute + 1)) << "the same as before";
+  EXPECT_TRUE(explain(Slow(State::kUnexplained), 2 * kMinute, true));
+
+  tracker.Begin(kFirstSlow, kFirstSlow, "");
+  EXPECT_TRUE(explain(Slow(State::kThrottled), 0)) << "with a cause";
+  EXPECT_TRUE(tracker.reports().back().is_notable);
+
+  tracker.Begin(kFirstSlow, kFirstSlow, "");
+  Situation hanging = Slow(State::kUnexplained);
+  hanging.unfinished = true;
+  EXPECT_TRUE(explain(hanging, 0));
+}
+
 TEST_F(IncidentTrackerTest, TheReportNamesTheProcessAndItsEvidenceBelongsToTheIncident) {
   tracker.Begin(kFirstSlow, kFirstSlow, "sync stream");
   tracker.Explain(Slow(State::kThrottled), &process, std::nullopt, kFirstSlow);

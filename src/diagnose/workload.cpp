@@ -28,6 +28,7 @@ void Diagnosis::Shared::Emit(const Report& report, const std::set<Id128>& device
       .cause = FindCause(report.incident.cause),
       .because = report.causes.empty() ? "" : report.causes.front().finding.sentence,
       .end_ns = report.incident.end_ns};
+  if (!report.is_notable) return;
   incidents.Append(report.incident);
   for (const model::Evidence& each : report.evidence) evidence.Append(each);
   for (const model::Warning& warning : forewarner.Ingest(report.incident, devices)) warnings.Append(warning);
