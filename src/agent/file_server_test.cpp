@@ -30,7 +30,10 @@ constexpr const char* kProgram = "/proc/self/exe";
 
 class FileServerTest : public testing::Test {
  protected:
-  void SetUp() override {
+  void SetUp() override { Start(FilePriority::kNormal); }
+  ~FileServerTest() override { Stop(); }
+
+  void Start(FilePriority priority) {
     int ends[2];
     ASSERT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
     ours_ = Fd(ends[0]);
@@ -38,9 +41,9 @@ class FileServerTest : public testing::Test {
     server_ = ::fork();
     if (server_ != 0) return;
     ours_.Close();
-    ::_exit(ServeFiles(theirs.get(), FilePriority::kNormal).has_value() ? 0 : 1);
+    ::_exit(ServeFiles(theirs.get(), priority).has_value() ? 0 : 1);
   }
-  ~FileServerTest() override {
+  void Stop() {
     ours_.Close();
     int status = -1;
     ::waitpid(server_, &status, 0);
@@ -69,9 +72,14 @@ class FileServerTest : public testing::Test {
   Fd ours_;
 };
 
-TEST_F(FileServerTest, RunsWithALowPriority) {
+TEST_F(FileServerTest, YieldsToOtherProgramsInTheBackgroundOnly) {
+  const auto priority = [this] { return ::getpriority(PRIO_PROCESS, static_cast<id_t>(server_)); };
   ASSERT_TRUE(Ask(FileQuestion::kSymbols, kProgram).has_value());
-  EXPECT_EQ(::getpriority(PRIO_PROCESS, static_cast<id_t>(server_)), 10);
+  EXPECT_EQ(priority(), ::getpriority(PRIO_PROCESS, 0));
+  Stop();
+  Start(FilePriority::kBackground);
+  ASSERT_TRUE(Ask(FileQuestion::kSymbols, kProgram).has_value());
+  EXPECT_EQ(priority(), 10);
 }
 
 TEST_F(FileServerTest, ReadsAFileAsThisProcessDoes) {
