@@ -234,7 +234,7 @@ Status LiveStore::BeginDay(Day day) {
 Status LiveStore::RefreshViews() {
   const std::vector<std::string> catalogs = Catalogs(days_);
   TRY(duckdb::CreateViews(writer(), catalogs));
-  if (catalogs.size() < kRecentDays) return {};
+  if (catalogs.size() <= kRecentDays) return {};
   return duckdb::CreateViews(writer(), std::span(catalogs).last(kRecentDays), LiveDatabase::kRecent);
 }
 

@@ -23,7 +23,6 @@ Result<TimeRange> WorkRange(Store& store, const model::Selection& selection) {
   return TimeRange{std::max<int64_t>(range.from_ns, 0), range.to_ns};
 }
 
-// A statement with rows of device and process: who ran work in the range, which isn't empty.
 SqlPart WorkOwners(Store& store, const model::Selection& selection, const TimeRange& range) {
   SqlPart owners;
   std::string_view separator;
