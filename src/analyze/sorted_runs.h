@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -39,6 +40,20 @@ struct NoChange {
   NoChange Then(const NoChange&) const { return {}; }
 };
 
+// Copies the records of a run from number `first` on, as many as there is room for. Errors: those of reading
+// its file.
+template <class Record, class Change>
+Status CopyRecords(const Run<Record, Change>& run, uint64_t first, std::span<Record> into) {
+  if (run.file == nullptr) {
+    std::copy_n(run.memory.begin() + static_cast<ptrdiff_t>(first), into.size(), into.begin());
+    return {};
+  }
+  TRY(run.file->Read(run.offset + first * sizeof(Record), std::as_writable_bytes(into)));
+  if (run.change != nullptr)
+    for (Record& record : into) (*run.change)(record);
+  return {};
+}
+
 // Collects records; not thread-safe.
 template <class Record, class Less, class Change = NoChange>
 class SortedRuns {
@@ -63,6 +78,18 @@ class SortedRuns {
     buffer_ = {};
   }
   size_t buffered_bytes() const { return buffer_.size() * sizeof(Record); }
+
+  // Adds at most kRunRecords records that are already sorted, at any alignment.
+  void AddSorted(std::span<const std::byte> bytes) {
+    const size_t count = bytes.size() / sizeof(Record);
+    Buffer records(count);
+    std::memcpy(records.data(), bytes.data(), count * sizeof(Record));
+    std::optional<RunMemory> share = RunMemory::Take(count * sizeof(Record));
+    if (share.has_value())
+      Keep(std::move(records), *std::move(share));
+    else if (status_.has_value())
+      status_ = Write(records);
+  }
 
   // Adds a run that is already in a file.
   void AddRun(const std::shared_ptr<TemporaryFile>& file, uint64_t offset, uint64_t count) {
@@ -101,6 +128,8 @@ class SortedRuns {
   }
 
  private:
+  using Buffer = std::vector<Record, RunAllocator<Record>>;
+
   // A small trace needs little memory, a larger one a whole run's, which isn't moved then.
   void MakeRoom() {
     if (buffer_.size() >= kRunRecords) return EndRun();
@@ -112,26 +141,27 @@ class SortedRuns {
     std::optional<RunMemory> share = RunMemory::Take(buffer_.size() * sizeof(Record));
     if (!share.has_value()) return WriteBuffer();
     Sort();
-    Keep(*std::move(share));
+    Keep(std::exchange(buffer_, {}), *std::move(share));
     buffer_.reserve(kRunRecords);
   }
 
   // Keeps the buffer's memory for the next run.
   void WriteBuffer() {
     Sort();
-    if (status_.has_value()) status_ = Write();
+    if (status_.has_value()) status_ = Write(buffer_);
     buffer_.clear();
   }
 
   void Sort() { RecordSorter<Record, Less, Buffer>().Sort(buffer_); }
 
-  Status Write() {
-    ASSIGN_OR_RETURN(const uint64_t offset, file_->Append(std::as_bytes(std::span(buffer_))));
+  // Writes sorted records as a run.
+  Status Write(const Buffer& records) {
+    ASSIGN_OR_RETURN(const uint64_t offset, file_->Append(std::as_bytes(std::span(records))));
     runs_.push_back({.memory = {},
                      .share = {},
                      .file = file_,
                      .offset = offset,
-                     .count = buffer_.size(),
+                     .count = records.size(),
                      .change = nullptr});
     return {};
   }
@@ -139,21 +169,19 @@ class SortedRuns {
   void Close() {
     if (buffer_.empty()) return;
     Sort();
-    Keep({});
+    Keep(std::exchange(buffer_, {}), {});
   }
 
-  // Makes a run of the sorted buffer.
-  void Keep(RunMemory share) {
-    const uint64_t count = buffer_.size();
-    runs_.push_back({.memory = std::exchange(buffer_, {}),
+  // Keeps sorted records in memory as a run.
+  void Keep(Buffer records, RunMemory share) {
+    const uint64_t count = records.size();
+    runs_.push_back({.memory = std::move(records),
                      .share = std::move(share),
                      .file = nullptr,
                      .offset = 0,
                      .count = count,
                      .change = nullptr});
   }
-
-  using Buffer = std::vector<Record, RunAllocator<Record>>;
 
   Buffer buffer_;
   std::vector<Run<Record, Change>> runs_;
@@ -242,15 +270,12 @@ class Merged {
       return true;
     }
     cursor.buffer.resize(std::min<uint64_t>(kBufferRecords, run.count - cursor.taken));
-    Status done = run.file->Read(run.offset + cursor.taken * sizeof(Record),
-                                 std::as_writable_bytes(std::span(cursor.buffer)));
+    Status done = CopyRecords(run, cursor.taken, std::span(cursor.buffer));
     if (!done.has_value()) {
       status_ = std::move(done);
       return false;
     }
     cursor.taken += cursor.buffer.size();
-    if (run.change != nullptr)
-      for (Record& record : cursor.buffer) (*run.change)(record);
     cursor.next = cursor.buffer.data();
     cursor.end = cursor.next + cursor.buffer.size();
     return true;

@@ -3,8 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
 #include <memory>
 #include <random>
+#include <span>
 #include <vector>
 
 #include "analyze/records.h"
@@ -39,11 +43,17 @@ void GiveBackEveryRecord(bool in_memory) {
     if (value % 300 == 0) another.Spill();
   }
   all.Take(std::move(another), std::make_shared<const NoChange>());
+  std::vector<Number> sorted;
+  for (uint64_t value = 0; value < 1'000; ++value) sorted.push_back({value * 1'000'003});
+  std::vector<std::byte> unaligned(1);
+  std::ranges::copy(std::as_bytes(std::span(sorted)), std::back_inserter(unaligned));
+  all.AddSorted(std::span(unaligned).subspan(1));
+  for (const Number& number : sorted) sum += number.value;
   ASSERT_TRUE(all.Finish().has_value());
-  EXPECT_EQ(all.runs().size(), 3u + 5u);
+  EXPECT_EQ(all.runs().size(), 3u + 5u + 1u);
   size_t on_disk = 0;
   for (const auto& run : all.runs()) on_disk += run.file != nullptr ? 1 : 0;
-  EXPECT_EQ(on_disk, in_memory ? 4u : 6u) << "those of Spill, and what exceeds RunMemory";
+  EXPECT_EQ(on_disk, in_memory ? 4u : 7u) << "those of Spill, and what exceeds RunMemory";
   Merged<Number, Smaller> merged(all.runs());
   uint64_t last = 0;
   size_t seen = 0;
@@ -54,7 +64,7 @@ void GiveBackEveryRecord(bool in_memory) {
     ++seen;
   }
   EXPECT_TRUE(merged.status().has_value());
-  EXPECT_EQ(seen, count + 1'000);
+  EXPECT_EQ(seen, count + 2'000);
   EXPECT_EQ(sum, 0u);
 }
 

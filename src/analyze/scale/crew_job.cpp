@@ -160,11 +160,11 @@ class SharedTraces {
         if (owners_[trace][process] != to) continue;
         const ProcessRecords& records = state.processes()[process];
         Heading heading{.trace = trace, .process = process, .kind = RecordKind::kGpu};
-        TRY((SendRuns<GpuRecord, ByCorrelation>(records.gpu.runs(), heading, pass)));
+        TRY(SendRuns(records.gpu.runs(), heading, pass));
         heading.kind = RecordKind::kCall;
-        TRY((SendRuns<CallRecord, ByCorrelation>(records.calls.runs(), heading, pass)));
+        TRY(SendRuns(records.calls.runs(), heading, pass));
         heading.kind = RecordKind::kSync;
-        TRY((SendRuns<SyncRecord, BySyncStart>(records.syncs.runs(), heading, pass)));
+        TRY(SendRuns(records.syncs.runs(), heading, pass));
       }
     }
     TRY(pass(MessageOf({.trace = Heading::kEnd})));
@@ -172,39 +172,33 @@ class SharedTraces {
     return {};
   }
 
-  template <class Record, class Less, class Pass>
+  // Run by run, as they are sorted already.
+  template <class Record, class Pass>
   static Status SendRuns(std::span<const Run<Record, Renumbering>> runs, const Heading& heading, Pass pass) {
-    Merged<Record, Less, Renumbering> merged(runs);
     const std::string begin = MessageOf(heading);
-    std::string message = begin;
-    while (const Record* record = merged.Next()) {
-      message.append(reinterpret_cast<const char*>(record), sizeof *record);
-      if (message.size() < kMessageBytes) continue;
-      TRY(pass(message));
-      message = begin;
+    std::vector<Record> records;
+    for (const Run<Record, Renumbering>& run : runs) {
+      for (uint64_t sent = 0; sent < run.count; sent += records.size()) {
+        records.resize(std::min<uint64_t>(run.count - sent, kMessageBytes / sizeof(Record)));
+        TRY(CopyRecords(run, sent, std::span(records)));
+        std::string message = begin;
+        message.append(reinterpret_cast<const char*>(records.data()), records.size() * sizeof(Record));
+        TRY(pass(message));
+      }
     }
-    TRY(merged.status());
-    return message.size() > begin.size() ? pass(message) : Status();
+    return {};
   }
 
   void Keep(const Heading& heading, std::string_view records) {
     TraceState& state = parts_[heading.trace].state;
     ProcessRecords& process = state.RecordsOf(static_cast<uint16_t>(heading.process));
+    const auto sorted = std::as_bytes(std::span(records));
     if (heading.kind == RecordKind::kCall)
-      AddAll<CallRecord>(records, process.calls);
+      process.calls.AddSorted(sorted);
     else if (heading.kind == RecordKind::kSync)
-      AddAll<SyncRecord>(records, process.syncs);
+      process.syncs.AddSorted(sorted);
     else
-      AddAll<GpuRecord>(records, process.gpu);
-    state.LimitMemory();
-  }
-  template <class Record, class Runs>
-  static void AddAll(std::string_view records, Runs& runs) {
-    for (; records.size() >= sizeof(Record); records.remove_prefix(sizeof(Record))) {
-      Record record;
-      records.copy(reinterpret_cast<char*>(&record), sizeof record);
-      runs.Add(record);
-    }
+      process.gpu.AddSorted(sorted);
   }
 
   const Crew& crew_;
