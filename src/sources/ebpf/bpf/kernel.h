@@ -87,6 +87,10 @@ struct pt_regs___kernel {
   unsigned long r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, orig_ax, ip, sp;
 };
 
+struct sched_entity {
+  __u64 sum_exec_runtime;      /* ns on a CPU */
+  __u64 prev_sum_exec_runtime; /* the same when it was last switched in */
+};
 struct task_struct {
   int pid;
   int tgid;
@@ -97,6 +101,7 @@ struct task_struct {
   struct signal_struct *signal;
   struct files_struct *files;
   struct thread_struct thread;
+  struct sched_entity se;
   const struct cpumask *cpus_ptr; /* where it may run */
   unsigned int __state;           /* 0: runnable */
   unsigned in_iowait : 1;
