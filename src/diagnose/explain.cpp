@@ -97,6 +97,8 @@ std::string Abstain(const Situation& situation) {
   if (const std::optional<Actor> who = ProcessWaitedFor(situation, largest))
     return fmt::format("Waiting for {}{} took {}; no known cause explains that", NameActor(*who),
                        largest == State::kSleeping ? ", which slept," : "", amount);
+  if (largest == State::kUnexplained)
+    return fmt::format("No known cause explains it: no signal says where {} went", amount);
   return fmt::format("No known cause explains it: {} are in \"{}\"{}{}", amount,
                      model::InfoOf(MetricOf(largest)).label, WhoHadEnded(situation, largest),
                      WhatHasGrown(situation, largest));
