@@ -6,6 +6,7 @@ import type { CompareJson, Devices, FlamegraphJson, Hosts, Incidents, Overview, 
 import { parseProfile, type Profile } from "./flamegraph/model";
 import { parseSource, type SourceFile } from "./source/lines";
 import { formatCount, formatDuration, formatRange } from "./format";
+import { useAge } from "./state/use-age";
 import { useHost, type ChooseHost } from "./state/use-host";
 import { useKeys } from "./state/keys";
 import { useTheme, type Theme } from "./state/theme";
@@ -90,6 +91,7 @@ function HostPages({ host, onHost, theme, account, onEnded }: HostPagesProps) {
   const ofHost: Record<string, string> = host === null ? {} : { host };
   const overview = useResource<Overview, Overview>({ url: apiUrl("overview", {}, ofHost), question: "overview" }, polls + retries, same);
   const seen = overview.data;
+  const ageS = useAge(overview.etag);
   useEffect(() => {
     if (overview.error?.status === 401) onEnded();
   }, [overview.error]);
@@ -252,6 +254,7 @@ function HostPages({ host, onHost, theme, account, onEnded }: HostPagesProps) {
         host={host}
         onHost={onHost}
         lost={overview.error !== null}
+        ageS={ageS}
         processes={processes.data?.processes ?? []}
         devices={devices.data?.devices ?? []}
         available={available}

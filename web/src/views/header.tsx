@@ -19,6 +19,8 @@ interface Props {
   devices: DeviceUse[];
   // The server doesn't respond.
   lost: boolean;
+  // Seconds since new data arrived.
+  ageS: number;
   // The time range of all data, and the part that the strips cover.
   available: Range | null;
   window: Range | null;
@@ -32,7 +34,7 @@ interface Props {
 }
 
 // The selection, which applies to every page.
-export function Header({ overview, hosts: choices, host, onHost, lost, processes, devices, available, window, view, nav, theme, onTheme, onHelp, account }: Props) {
+export function Header({ overview, hosts: choices, host, onHost, lost, ageS, processes, devices, available, window, view, nav, theme, onTheme, onHelp, account }: Props) {
   const hosts = overview.sources.map(({ host, kind, hz }) => `${host} (${kind}${hz === null ? "" : `, ${hz} Hz`})`);
   return (
     <header class="header">
@@ -56,11 +58,7 @@ export function Header({ overview, hosts: choices, host, onHost, lost, processes
           disconnected
         </span>
       ) : (
-        overview.live && (
-          <span class="live" title="Data is arriving; the page updates every 2 seconds">
-            live
-          </span>
-        )
+        overview.live && <Live ageS={ageS} />
       )}
       {overview.simulated && <Simulated title="Some of this data comes from the simulated GPU, not from hardware" />}
       {available && <StackChoices processes={processes} view={view} nav={nav} />}
@@ -74,6 +72,26 @@ export function Header({ overview, hosts: choices, host, onHost, lost, processes
       </button>
       {account}
     </header>
+  );
+}
+
+// A page whose data is older says how old.
+const FRESH_S = 10;
+
+function Live({ ageS }: { ageS: number }) {
+  if (ageS < FRESH_S) {
+    return (
+      <span class="live" title="New data is shown as it arrives">
+        live
+      </span>
+    );
+  }
+  const age = ageS < 60 ? `${Math.floor(ageS)} s` : `${Math.floor(ageS / 60)} min`;
+  const why = "New data is summed up so seldom that open pages take at most 2 % of a CPU";
+  return (
+    <button type="button" class="quiet live" title={`Fetched ${age} ago. ${why}. Click to fetch it now`} onClick={() => location.reload()}>
+      live, {age} behind
+    </button>
   );
 }
 

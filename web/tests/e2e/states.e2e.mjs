@@ -170,6 +170,26 @@ export const tests = [
     },
   },
   {
+    name: "a live page says how old its data is, and fetches new data on request",
+    scenario: "live",
+    async run(page, server) {
+      await page.ready();
+      assert.equal(await page.text(".header .live"), "live");
+      server.state.quiet = true;
+      await page.raw.waitForTimeout(2500);
+      await page.settle();
+      await page.raw.evaluate(() => {
+        const now = performance.now.bind(performance);
+        performance.now = () => now() + 200_000;
+      });
+      await page.raw.waitForSelector("button.live");
+      assert.equal(await page.text(".header .live"), "live, 3 min behind");
+      await page.raw.locator(".header .live").click();
+      await page.ready();
+      assert.equal(await page.text(".header .live"), "live");
+    },
+  },
+  {
     name: "the incidents page requests no profile",
     scenario: "live",
     query: "?page=incidents",
