@@ -100,14 +100,7 @@ int32_t IndexOf(Id128 id, const std::unordered_map<Id128, std::shared_ptr<const 
 }  // namespace
 
 Result<ProfileAssembler> ProfileAssembler::Read(Store& store, std::span<const SqlPart> used) {
-  ProfileAssembler assembler;
-  TRY(assembler.ReadUsed(store, used));
-  TRY(assembler.ReadThreads(store));
-  TRY(assembler.ReadNames(store));
-  return assembler;
-}
-
-Status ProfileAssembler::ReadUsed(Store& store, std::span<const SqlPart> used) {
+  std::vector<Used> read;
   for (const SqlPart& part : used) {
     ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows,
                      store.Query(fmt::format("SELECT process, tid, stack, state, sum(count)::BIGINT, "
@@ -117,10 +110,23 @@ Status ProfileAssembler::ReadUsed(Store& store, std::span<const SqlPart> used) {
     while (true) {
       ASSIGN_OR_RETURN(const bool more, rows->Next());
       if (!more) break;
-      used_.push_back({rows->Id(0), static_cast<int32_t>(rows->Int64(1)), rows->Id(2),
-                       std::string(rows->Text(3)), rows->Int64(4), rows->Int64(5), rows->Float64(6)});
+      read.push_back({rows->Id(0), static_cast<int32_t>(rows->Int64(1)), rows->Id(2),
+                      std::string(rows->Text(3)), rows->Int64(4), rows->Int64(5), rows->Float64(6)});
     }
   }
+  return Read(store, std::move(read));
+}
+
+Result<ProfileAssembler> ProfileAssembler::Read(Store& store, std::vector<Used> used) {
+  ProfileAssembler assembler;
+  assembler.used_ = std::move(used);
+  assembler.SumUsed();
+  TRY(assembler.ReadThreads(store));
+  TRY(assembler.ReadNames(store));
+  return assembler;
+}
+
+void ProfileAssembler::SumUsed() {
   const auto key = [](const Used& row) { return std::tie(row.process, row.tid, row.stack, row.state); };
   // The database gives rows in no particular order; the same profile is the same every time.
   std::ranges::sort(used_, {}, key);
@@ -135,7 +141,6 @@ Status ProfileAssembler::ReadUsed(Store& store, std::span<const SqlPart> used) {
     used_[kept].variance_ns2 += used_[i].variance_ns2;
   }
   if (!used_.empty()) used_.resize(kept + 1);
-  return {};
 }
 
 Status ProfileAssembler::ReadThreads(Store& store) {

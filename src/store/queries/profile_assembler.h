@@ -34,8 +34,10 @@ class ProfileAssembler {
   // weight_ns and variance_ns2. Names are read after them, except those in the store's cache. Errors: those
   // of Store::Query.
   static Result<ProfileAssembler> Read(Store& store, std::span<const SqlPart> used);
+  // The same for rows that have been read, in any order.
+  static Result<ProfileAssembler> Read(Store& store, std::vector<Used> used);
 
-  // The rows of all parts summed by process, tid, stack and state, ordered by these.
+  // The rows summed by process, tid, stack and state, ordered by these.
   const std::vector<Used>& used() const { return used_; }
 
   // The index of a stack of one unknown frame if the store has no such stack: in a damaged recording rows may
@@ -65,7 +67,7 @@ class ProfileAssembler {
   };
   using Indices = std::unordered_map<Id128, int32_t>;
 
-  Status ReadUsed(Store& store, std::span<const SqlPart> used);
+  void SumUsed();
   Status ReadThreads(Store& store);
   Status ReadNames(Store& store);
   int32_t FunctionIndex(Id128 id);

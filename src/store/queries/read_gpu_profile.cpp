@@ -158,26 +158,15 @@ Result<Groups> ReadGroups(Store& store, const model::Selection& selection) {
   return groups;
 }
 
-// What the assembler reads names for: every stack that the groups may have, and every process.
-SqlPart UsedNames(Store& store, const model::Selection& selection) {
-  SqlPart used{"(SELECT process, 0 AS tid, stack FROM raw.graph_nodes WHERE stack IS NOT NULL", {}};
-  for (const TimePiece& piece : PiecesOf(Positive(selection), store.gpu_windows(), kGpuProfileLevels)) {
-    if (piece.level.has_value()) {
-      used +=
-          {" UNION ALL SELECT process, tid, stack FROM kernel_windows "
-           "WHERE start_ns >= ? AND start_ns < ? AND end_ns - start_ns = ?",
-           {piece.range.from_ns, piece.range.to_ns, piece.level->length_ns}};
-      continue;
-    }
-    const TimeRange calls = LaunchReach(piece.range);
-    used +=
-        {" UNION ALL SELECT process, tid, stack FROM api_calls "
-         "WHERE stack IS NOT NULL AND start_ns >= ? AND start_ns < ? "
-         "UNION ALL SELECT DISTINCT process, 0, NULL::UUID FROM ",
-         {calls.from_ns, calls.to_ns}};
-    used += GpuWorkSpans(selection, piece.range, WorkIn::kStartsIn);
+// What the assembler reads names for.
+std::vector<ProfileAssembler::Used> UsedNames(const Groups& groups) {
+  std::vector<ProfileAssembler::Used> used;
+  for (const auto& [key, group] : groups) {
+    used.push_back({.process = key.process, .state = ""});
+    for (const auto* launchers : {&group.sampled, &group.captured})
+      for (const auto& [launcher, sampled] : *launchers)
+        used.push_back({.process = key.process, .tid = launcher.tid, .stack = launcher.stack, .state = ""});
   }
-  used.text += ")";
   return used;
 }
 
@@ -306,11 +295,7 @@ void Select(model::Profile& profile, const model::Selection& selection) {
 
 Result<model::Profile> ReadGpuProfile(Store& store, const model::Selection& selection) {
   ASSIGN_OR_RETURN(const Groups groups, ReadGroups(store, selection));
-  SqlPart used = UsedNames(store, selection);
-  used.text =
-      "(SELECT *, NULL::VARCHAR AS state, 0 AS count, 0 AS weight_ns, 0::DOUBLE AS variance_ns2 FROM " +
-      used.text + ")";
-  ASSIGN_OR_RETURN(ProfileAssembler assembler, ProfileAssembler::Read(store, {&used, 1}));
+  ASSIGN_OR_RETURN(ProfileAssembler assembler, ProfileAssembler::Read(store, UsedNames(groups)));
   ASSIGN_OR_RETURN(const std::vector<GpuDevice> devices, ReadDevices(store));
   Builder builder(std::move(assembler), devices);
   for (const auto& [key, group] : groups) builder.Add(key, group);
