@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <utility>
 
@@ -29,6 +30,60 @@ TimeRange Around(const TimeRange& time, bool has_ended) {
   return {time.from_ns - around_ns, has_ended ? time.to_ns + around_ns : time.to_ns};
 }
 
+// The ids, each once, as the list of a statement.
+std::vector<Parameter> Distinct(std::vector<Id128> ids) {
+  std::ranges::sort(ids);
+  ids.erase(std::ranges::unique(ids).begin(), ids.end());
+  return {std::move(ids)};
+}
+
+Status AddEvidence(Store& store, std::vector<IncidentInfo>& incidents) {
+  if (incidents.empty()) return {};
+  std::map<Id128, IncidentInfo*> by_id;
+  std::vector<Id128> ids;
+  for (IncidentInfo& info : incidents) {
+    by_id[info.incident.incident] = &info;
+    ids.push_back(info.incident.incident);
+  }
+  return ForEachRow(store, model::kEvidence, "WHERE incident IN (SELECT unnest(?::UUID[])) ORDER BY signal",
+                    Distinct(std::move(ids)), [&](model::Evidence& evidence) -> Status {
+                      by_id.at(evidence.incident)->evidence.push_back(std::move(evidence));
+                      return {};
+                    });
+}
+
+Status AddProcesses(Store& store, std::vector<IncidentInfo>& incidents) {
+  if (incidents.empty()) return {};
+  std::vector<Id128> ids;
+  for (const IncidentInfo& info : incidents) ids.push_back(info.incident.process);
+  ASSIGN_OR_RETURN(
+      const std::unique_ptr<Rows> rows,
+      store.Query("SELECT process, name, pid FROM processes WHERE process IN (SELECT unnest(?::UUID[]))",
+                  Distinct(std::move(ids))));
+  while (true) {
+    ASSIGN_OR_RETURN(const bool more, rows->Next());
+    if (!more) return {};
+    for (IncidentInfo& info : incidents) {
+      if (info.incident.process != rows->Id(0)) continue;
+      info.process_name = rows->Text(1);
+      info.pid = static_cast<int32_t>(rows->Int64(2));
+    }
+  }
+}
+
+// `now_ns` is the end of the data.
+Status AddStrips(Store& store, int64_t now_ns, int buckets, std::vector<IncidentInfo>& incidents) {
+  if (incidents.empty()) return {};
+  ASSIGN_OR_RETURN(const std::vector<GpuDevice> devices, ReadDevices(store));
+  for (IncidentInfo& info : incidents) {
+    const TimeRange time = TimeOf(info.incident, now_ns);
+    const TimeRange shown = Around(time, info.incident.end_ns.has_value());
+    ASSIGN_OR_RETURN(info.strips, ReadIncidentStrips(store.Within(shown), info.incident.process, devices,
+                                                     shown, time, buckets));
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<Incidents> ReadIncidents(Store& store, const model::Selection& selection, int buckets, int64_t most) {
@@ -43,25 +98,10 @@ Result<Incidents> ReadIncidents(Store& store, const model::Selection& selection,
       ReadTable(store, model::kIncidents, where.text + " ORDER BY start_ns DESC", where.parameters));
   read.omitted = std::max<int64_t>(std::ssize(incidents) - most, 0);
   incidents.resize(std::min(incidents.size(), static_cast<size_t>(std::max<int64_t>(most, 0))));
-  for (model::Incident& incident : incidents) {
-    IncidentInfo info{.incident = std::move(incident)};
-    const std::vector<Parameter> of_incident = {info.incident.incident};
-    ASSIGN_OR_RETURN(info.evidence,
-                     ReadTable(store, model::kEvidence, "WHERE incident = ? ORDER BY signal", of_incident));
-    const std::vector<Parameter> of_process = {info.incident.process};
-    ASSIGN_OR_RETURN(const std::unique_ptr<Rows> process,
-                     store.Query("SELECT name, pid FROM processes WHERE process = ?", of_process));
-    ASSIGN_OR_RETURN(const bool known, process->Next());
-    if (known) {
-      info.process_name = process->Text(0);
-      info.pid = static_cast<int32_t>(process->Int64(1));
-    }
-    const TimeRange time = TimeOf(info.incident, range.to_ns);
-    ASSIGN_OR_RETURN(info.strips,
-                     ReadIncidentStrips(store, info.incident.process,
-                                        Around(time, info.incident.end_ns.has_value()), time, buckets));
-    read.incidents.push_back(std::move(info));
-  }
+  for (model::Incident& incident : incidents) read.incidents.push_back({.incident = std::move(incident)});
+  TRY(AddEvidence(store, read.incidents));
+  TRY(AddProcesses(store, read.incidents));
+  TRY(AddStrips(store, range.to_ns, buckets, read.incidents));
   SqlPart counting{"SELECT count(*) FROM steps WHERE end_ns >= ? AND start_ns < ?",
                    {range.from_ns, range.to_ns}};
   counting += AndOfProcesses(selection);

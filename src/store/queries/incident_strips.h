@@ -3,11 +3,13 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "base/id128.h"
 #include "base/result.h"
+#include "store/queries/gpu_query.h"
 #include "store/queries/profile_query.h"
 #include "store/sql/time_range.h"
 #include "store/store.h"
@@ -23,8 +25,9 @@ struct IncidentStrip {
 
 // Step times and, the most changed first, at most four signals of the process's threads and cgroup whose
 // means in `incident` differ from those in the rest of `shown`, and two states of its GPUs whose greatest
-// values do. `buckets` ≥ 1 of each strip. Errors: those of Store::Query.
+// values do. `devices` are the store's. `buckets` ≥ 1 of each strip. Errors: those of Store::Query.
 Result<std::vector<IncidentStrip>> ReadIncidentStrips(Store& store, const Id128& process,
+                                                      std::span<const GpuDevice> devices,
                                                       const TimeRange& shown, const TimeRange& incident,
                                                       int buckets);
 

@@ -51,7 +51,10 @@ class IncidentStrips : public MemoryStoreTest {
                            .value = value}});
   }
   std::vector<IncidentStrip> Read() {
-    auto strips = ReadIncidentStrips(*store_, kSlow, {0, 10 * kSecond}, {4 * kSecond, 6 * kSecond}, 10);
+    const auto devices = ReadDevices(*store_);
+    EXPECT_TRUE(devices.has_value()) << devices.error().message;
+    auto strips =
+        ReadIncidentStrips(*store_, kSlow, *devices, {0, 10 * kSecond}, {4 * kSecond, 6 * kSecond}, 10);
     EXPECT_TRUE(strips.has_value()) << strips.error().message;
     return std::move(strips).value_or(std::vector<IncidentStrip>());
   }
