@@ -141,6 +141,9 @@ SqlPart GpuWorkSpans(const model::Selection& selection, const TimeRange& range, 
 
 Result<std::vector<TimeRange>> ReadSlices(const Ask& ask, const model::Selection& selection,
                                           const TimeRange& range, int64_t rows, const std::string& tables) {
+  // Work is counted by the second.
+  if (range.from_ns >= 0 && range.to_ns - range.from_ns <= kNanosPerSecond)
+    return std::vector<TimeRange>{range};
   SqlPart work{"(SELECT greatest(start_ns, ?) AS start_ns, count FROM ", {range.from_ns}};
   work += GpuWorkSpans(selection, range, WorkIn::kStartsIn, tables);
   work.text += ")";

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -53,21 +54,36 @@ TimeRange Bound(const TimeRange& range) { return {BoundTime(range.from_ns), Boun
 struct Run {
   std::string host;
   TimeRange time;
+  std::optional<int64_t> last_seen_before_ns;  // of one without an end
 };
 
+// By start. Ends may be unknown, times unbounded.
 Result<std::vector<Run>> ReadSources(Store& store) {
   ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, store.Query(kRunsSql));
   std::vector<Run> runs;
   while (true) {
     ASSIGN_OR_RETURN(const bool more, rows->Next());
     if (!more) return runs;
-    Run run{std::string(rows->Text(3)), {rows->Int64(0), rows->Int64(1)}};
-    if (rows->IsNull(1)) {
-      ASSIGN_OR_RETURN(run.time.to_ns, LastSeen(store, {run.time.from_ns, rows->Int64(2)}));
-    }
-    run.time = Bound(run.time);
+    Run run{std::string(rows->Text(3)), {rows->Int64(0), rows->Int64(1)}, std::nullopt};
+    if (rows->IsNull(1)) run.last_seen_before_ns = rows->Int64(2);
     runs.push_back(std::move(run));
   }
+}
+
+Status FindEnds(Store& store, std::span<Run> runs) {
+  for (Run& run : runs) {
+    if (run.last_seen_before_ns.has_value()) {
+      ASSIGN_OR_RETURN(run.time.to_ns, LastSeen(store, {run.time.from_ns, *run.last_seen_before_ns}));
+    }
+    run.time = Bound(run.time);
+  }
+  return {};
+}
+
+std::vector<TimeRange> TimesOf(std::span<const Run> runs) {
+  std::vector<TimeRange> times;
+  for (const Run& run : runs) times.push_back(run.time);
+  return times;
 }
 
 // The last run has no end here: its last sign of life may be older than the newest GPU work.
@@ -82,19 +98,22 @@ std::vector<TimeRange> WithOpenEnd(std::vector<TimeRange> runs) {
 int64_t BoundTime(int64_t time_ns) { return std::clamp(time_ns, -(int64_t{1} << 60), int64_t{1} << 62); }
 
 Result<std::vector<TimeRange>> ReadObserved(Store& store) {
-  ASSIGN_OR_RETURN(const std::vector<Run> runs, ReadSources(store));
-  std::vector<TimeRange> observed;
-  for (const Run& run : runs) observed.push_back(run.time);
-  return observed;
+  ASSIGN_OR_RETURN(std::vector<Run> runs, ReadSources(store));
+  TRY(FindEnds(store, runs));
+  return TimesOf(runs);
 }
 
 Result<std::vector<TimeRange>> ReadRuns(Store& store) {
-  ASSIGN_OR_RETURN(std::vector<TimeRange> runs, ReadObserved(store));
-  return WithOpenEnd(std::move(runs));
+  ASSIGN_OR_RETURN(std::vector<Run> runs, ReadSources(store));
+  if (runs.empty()) return std::vector<TimeRange>();
+  TRY(FindEnds(store, std::span(runs).first(runs.size() - 1)));
+  runs.back().time = Bound(runs.back().time);
+  return WithOpenEnd(TimesOf(runs));
 }
 
 Result<std::map<std::string, std::vector<TimeRange>>> ReadRunsByHost(Store& store) {
-  ASSIGN_OR_RETURN(const std::vector<Run> runs, ReadSources(store));
+  ASSIGN_OR_RETURN(std::vector<Run> runs, ReadSources(store));
+  TRY(FindEnds(store, runs));
   std::map<std::string, std::vector<TimeRange>> by_host;
   for (const Run& run : runs) by_host[run.host].push_back(run.time);
   for (auto& [host, times] : by_host) times = WithOpenEnd(std::move(times));
