@@ -127,8 +127,7 @@ Result<std::string> GetComparison(ApiData& data, const ApiFacts&, QueryParameter
 Result<std::string> GetSummary(ApiData& data, const ApiFacts&, QueryParameters& parameters) {
   ASSIGN_OR_RETURN(const model::Selection selection, parameters.TakeSelection());
   TRY(parameters.Finish());
-  ASSIGN_OR_RETURN(const store::Overview overview, Answer(data.ReadOverview()));
-  const bool sampled = overview.samples > 0;
+  ASSIGN_OR_RETURN(const bool sampled, Answer(data.HasCpuSamples(selection)));
   ASSIGN_OR_RETURN(const std::optional<exporters::GpuFacts> gpu,
                    Answer(ReadGpuFacts(data, selection, sampled)));
   return SummaryJson(gpu);

@@ -34,6 +34,8 @@ class ApiData {
   virtual uint64_t Revision() { return 0; }
   virtual Result<store::Overview> ReadOverview() = 0;
   virtual Result<std::vector<store::Overview::SourceInfo>> ReadSources() = 0;
+  // Whether CPU time was sampled, perhaps at other times than the selection's.
+  virtual Result<bool> HasCpuSamples(const model::Selection& selection) = 0;
   virtual Result<store::Strip> ReadCpuStrip(const model::Selection& selection, int buckets) = 0;
   virtual Result<std::vector<store::ProcessUse>> ReadProcesses(const model::Selection& selection) = 0;
   virtual Result<model::Profile> ReadProfile(const model::Selection& selection) = 0;

@@ -18,6 +18,11 @@ class StoreData final : public ApiData {
   Result<std::vector<store::Overview::SourceInfo>> ReadSources() override {
     return store::ReadSources(store_);
   }
+  Result<bool> HasCpuSamples(const model::Selection& selection) override {
+    store::Store& recent = Of(selection);
+    ASSIGN_OR_RETURN(const bool any, store::HasCpuSamples(recent));
+    return any || &recent == &store_ ? any : store::HasCpuSamples(store_);
+  }
   Result<store::Strip> ReadCpuStrip(const model::Selection& selection, int buckets) override {
     return store::ReadCpuStrip(Of(selection), selection, buckets);
   }

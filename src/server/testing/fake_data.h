@@ -19,6 +19,10 @@ class FakeData final : public ApiData {
     if (!overview.has_value()) return Fail(overview.error());
     return overview->sources;
   }
+  Result<bool> HasCpuSamples(const model::Selection&) override {
+    if (!overview.has_value()) return Fail(overview.error());
+    return overview->samples > 0;
+  }
   Result<store::Strip> ReadCpuStrip(const model::Selection& asked, int asked_buckets) override {
     selection = asked;
     buckets = asked_buckets;

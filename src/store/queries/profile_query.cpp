@@ -134,6 +134,12 @@ Result<Overview> ReadOverview(Store& store) {
   }
 }
 
+Result<bool> HasCpuSamples(Store& store) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows,
+                   store.Query("SELECT 1 FROM raw.samples WHERE state = 'on_cpu' LIMIT 1"));
+  return rows->Next();
+}
+
 Result<bool> NamesFile(Store& store, const std::string& file) {
   const Parameter parameters[] = {file};
   ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows,

@@ -80,6 +80,9 @@ Result<Overview> ReadOverview(Store& store);
 // The sources of the overview alone, at a fraction of the cost.
 Result<std::vector<Overview::SourceInfo>> ReadSources(Store& store);
 
+// Whether there are samples of CPU time.
+Result<bool> HasCpuSamples(Store& store);
+
 // Whether any function of the store comes from this source file.
 Result<bool> NamesFile(Store& store, const std::string& file);
 
