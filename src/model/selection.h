@@ -35,6 +35,8 @@ struct Selection {
   // the processes used. Without `processes`, or if these used none (they may load data for one that
   // did), all used devices count. Time in which devices were not observed is left out.
   bool while_gpu_idle = false;
+
+  bool operator==(const Selection&) const = default;
 };
 
 }  // namespace gpusonde::model

@@ -19,6 +19,7 @@
 #include "server/gpu_facts.h"
 #include "server/incidents_json.h"
 #include "server/line_times.h"
+#include "server/polled_data.h"
 #include "server/profile_question.h"
 #include "server/query_parameters.h"
 #include "server/revision_pacer.h"
@@ -217,7 +218,8 @@ bool ReadsFiles(const HttpRequest& request) { return request.path == "/api/v1/so
 HttpHandler ApiHandler(ApiData& data, ApiFacts facts) {
   const auto started = static_cast<uint64_t>(EpochNow());
   const auto pacer = std::make_shared<RevisionPacer>();
-  return [&data, facts = std::move(facts), started, pacer](const HttpRequest& request) {
+  const auto reads = std::make_shared<PolledReads>();
+  return [&data, facts = std::move(facts), started, pacer, reads](const HttpRequest& request) {
     if (request.path == "/metrics" && facts.metrics) return facts.metrics(request);
     if (request.path == "/readyz") return GetReady(data);
     // Read the revision before computing the response: rows that arrive meanwhile belong to a later revision.
@@ -228,7 +230,8 @@ HttpHandler ApiHandler(ApiData& data, ApiFacts facts) {
     // Only polls, which send If-None-Match, count as cost; other requests are answered at any cost.
     std::optional<RevisionPacer::Answering> answering;
     if (!request.if_none_match.empty()) answering.emplace(*pacer);
-    Result<HttpResponse> response = Get(data, facts, request);
+    PolledData polled(data, *reads, revision);
+    Result<HttpResponse> response = Get(answering.has_value() ? polled : data, facts, request);
     if (!response.has_value()) return ErrorResponse(response.error());
     response->etag = etag;
     return *std::move(response);

@@ -517,6 +517,16 @@ TEST_F(ApiTest, AnUnchangedAnswerIsNotComputedAgain) {
       << "a new notice changes the ETag";
 }
 
+TEST_F(ApiTest, PollsOfARevisionShareWhatTheyReadAndOthersGetTheNewest) {
+  const HttpHandler api = ApiHandler(data_, {.mode = "up", .live = true, .title = "here"});
+  const HttpRequest poll{.path = "/api/v1/devices", .if_none_match = "W/\"of another revision\""};
+  data_.devices = {{.device = {.device = kId}, .kernels = 3}};
+  const std::string first = *api(poll).body;
+  data_.devices.front().kernels = 4;
+  EXPECT_EQ(*api(poll).body, first);
+  EXPECT_THAT(*api({.path = "/api/v1/devices"}).body, HasSubstr("\"kernels\":4"));
+}
+
 TEST_F(ApiTest, ASourceFileIsReadAgainThoughTheDataHasNotChanged) {
   data_.profile = model::Profile{};
   data_.gpu_profile = model::Profile{};

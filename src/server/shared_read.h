@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <future>
+#include <mutex>
+#include <vector>
+
+#include "base/result.h"
+#include "model/selection.h"
+
+namespace gpusonde::server {
+
+// Keeps what was read of one kind, by its selection, while the revision stays the same. Who asks for the same
+// meanwhile waits for who asked first. Bounded: a few selections, and none that is large. Thread-safe.
+template <class T>
+class SharedRead {
+ public:
+  explicit SharedRead(bool (*is_small)(const T& read)) : is_small_(is_small) {}
+
+  // What `read` returns, or returned before for this selection and revision. Errors are not kept.
+  Result<T> Read(uint64_t revision, const model::Selection& selection,
+                 const std::function<Result<T>()>& read) {
+    std::promise<Result<T>> promise;
+    std::unique_lock lock(mutex_);
+    if (revision != revision_) kept_.clear();
+    revision_ = revision;
+    if (const auto found = std::ranges::find(kept_, selection, &Kept::selection); found != kept_.end()) {
+      const std::shared_future<Result<T>> result = found->result;
+      lock.unlock();
+      return result.get();
+    }
+    if (kept_.size() == kMaxKept) kept_.erase(kept_.begin());
+    const uint64_t number = ++reads_;
+    kept_.push_back({number, selection, promise.get_future().share()});
+    lock.unlock();
+    Result<T> result = read();
+    if (!result.has_value() || !is_small_(*result)) {
+      lock.lock();
+      std::erase_if(kept_, [number](const Kept& kept) { return kept.number == number; });
+      lock.unlock();
+    }
+    promise.set_value(result);
+    return result;
+  }
+
+ private:
+  static constexpr size_t kMaxKept = 4;
+  struct Kept {
+    uint64_t number = 0;
+    model::Selection selection;
+    std::shared_future<Result<T>> result;
+  };
+
+  bool (*is_small_)(const T& read);
+  std::mutex mutex_;  // guards the members below
+  uint64_t revision_ = 0;
+  uint64_t reads_ = 0;
+  std::vector<Kept> kept_;  // the oldest first
+};
+
+}  // namespace gpusonde::server
