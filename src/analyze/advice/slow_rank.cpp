@@ -24,9 +24,18 @@ std::optional<AdviceLine> AdviseSlowRank(const Report& report) {
   advice.finding = fmt::format(
       "compared with the same kernels on other ranks, its kernels take {} (95 % interval: {} to {})",
       Longer(line.ratio), Longer(line.low), Longer(line.high));
-  advice.action =
-      "Look at the clocks, the power limit and the temperature of its GPU (nvidia-smi -q -d "
-      "CLOCK,PERFORMANCE), and for other programs on it: a trace of kernels doesn't have them.";
+  if (line.mostly.name.empty()) {
+    advice.action =
+        "Look at the clocks, the power limit and the temperature of its GPU (nvidia-smi -q -d "
+        "CLOCK,PERFORMANCE), and for other programs on it: a trace of kernels doesn't have them.";
+  } else {
+    advice.finding += fmt::format("; {} of that are one kernel's, which takes {}",
+                                  Time(line.mostly.excess_ns), Longer(line.mostly.ratio));
+    advice.action =
+        "See what this kernel works on there (more data, longer sequences, uneven experts): a slow GPU would "
+        "slow down the others too.";
+    advice.names = {line.mostly.name};
+  }
   advice.gain_basis = "its computation at the ratio of 1";
   return advice;
 }

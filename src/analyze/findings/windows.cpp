@@ -24,9 +24,18 @@ std::vector<Judged> Judge(const Job& job) {
   return judged;
 }
 
-double RatioOf(double excess, int64_t kernels) {
-  return std::exp2(excess / static_cast<double>(kernels) / kLogUnits);
-}
+// What the kernels of windows took beside what they would have taken at other times. Kernels count by their
+// time: many small ones that take much longer cost little beside large ones that don't.
+struct Times {
+  double taken_ns = 0;
+  double expected_ns = 0;
+
+  void Add(const Window& window) {
+    taken_ns += window.taken_ns;
+    expected_ns += window.expected_ns;
+  }
+  double ratio() const { return expected_ns > 0 ? taken_ns / expected_ns : 1; }
+};
 
 }  // namespace
 
@@ -36,14 +45,14 @@ std::vector<WindowLine> FindAnomalousWindows(const Job& job) {
   for (const Judged& one : judged) p.push_back(NormalTail(one.z));
   const std::vector<bool> significant = Significant(p);
   std::vector<WindowLine> lines;
-  double excess = 0;  // of the last line
+  Times times;  // of the last line
   const Window* last = nullptr;
   for (size_t i = 0; i < judged.size(); ++i) {
     const auto& [rank, window, z] = judged[i];
-    if (!significant[i] || RatioOf(window->excess, window->kernels) < kMinRatio) continue;
+    if (!significant[i] || Times{window->taken_ns, window->expected_ns}.ratio() < kMinRatio) continue;
     if (last == nullptr || last + 1 != window) {
       lines.push_back({.rank = rank->number, .begin_ns = window->begin_ns - rank->result.extent.first_ns});
-      excess = 0;
+      times = {};
     }
     last = window;
     WindowLine& line = lines.back();
@@ -51,8 +60,8 @@ std::vector<WindowLine> FindAnomalousWindows(const Job& job) {
     line.kernels += window->kernels;
     line.kernel_ns += window->kernel_ns;
     line.z = std::max(line.z, z);
-    excess += window->excess;
-    line.ratio = RatioOf(excess, line.kernels);
+    times.Add(*window);
+    line.ratio = times.ratio();
   }
   return lines;
 }

@@ -156,7 +156,14 @@ void Write(JsonWriter& json, const CopyEffectLine& line) {
 
 void Write(JsonWriter& json, const SlowRankLine& line) {
   json.BeginObject().Field("rank", line.rank).Field("kernels", line.kernels).Field("ratio", line.ratio);
-  json.Field("low", line.low).Field("high", line.high).EndObject();
+  json.Field("low", line.low).Field("high", line.high).Key("mostly");
+  if (line.mostly.name.empty()) {
+    json.Raw("null");
+  } else {
+    json.BeginObject().Field("name", line.mostly.name).Field("ratio", line.mostly.ratio);
+    json.Field("excess_ns", line.mostly.excess_ns).EndObject();
+  }
+  json.EndObject();
 }
 
 void Write(JsonWriter& json, const CollectiveLine& line) {

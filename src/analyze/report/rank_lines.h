@@ -104,17 +104,25 @@ struct WindowLine {
   int64_t end_ns = 0;
   int64_t kernels = 0;
   int64_t kernel_ns = 0;
-  double ratio = 1;  // of geometric means
+  double ratio = 1;  // of their time to that at other times
   double z = 0;      // of its most unusual window
 };
 
 // A rank whose kernels take longer than the same kernels on the other ranks.
 struct SlowRankLine {
+  // A kernel that makes up most of the difference, far beyond its share of the time.
+  struct Kernel {
+    std::string name;  // empty: there is none, all kernels are slow
+    double ratio = 1;
+    int64_t excess_ns = 0;
+  };
+
   int64_t rank = 0;
   int64_t kernels = 0;
-  double ratio = 1;
+  double ratio = 1;  // of the time of all, to what they would take on the other ranks
   double low = 1;
   double high = 1;
+  Kernel mostly;
 };
 
 // Calls that waited for the GPU (sync_calls.h), beside one rank's device.

@@ -54,8 +54,11 @@ class SentenceWriter {
       found.push_back(
           {fmt::format(
                "Rank {} is slow: its kernels take {} longer than the same kernels on other ranks ({} to {}, "
-               "{} kernels).",
-               rank.rank, More(rank.ratio), More(rank.low), More(rank.high), rank.kernels),
+               "{} kernels){}.",
+               rank.rank, More(rank.ratio), More(rank.low), More(rank.high), rank.kernels,
+               rank.mostly.name.empty() ? ""
+                                        : fmt::format("; it is mostly {}, which takes {} longer",
+                                                      shown_(rank.mostly.name), More(rank.mostly.ratio))),
            CostOf(rank)});
     for (const CollectiveLine& line : report_.collectives)
       if (line.straggler)

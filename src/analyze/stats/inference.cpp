@@ -24,14 +24,16 @@ void PooledRatio::Add(const LogMoments& these, const LogMoments& those) {
 
 Ratio PooledRatio::Finish() const {
   if (empty()) return {};
-  const double difference = weighted_ / weights_;
-  const double error = 1 / std::sqrt(weights_);
-  const auto ratio = [](double units) { return std::exp2(units / kLogUnits); };
-  return {.count = count_,
-          .ratio = ratio(difference),
-          .low = ratio(difference - kTwoSided95 * error),
-          .high = ratio(difference + kTwoSided95 * error),
-          .p = NormalTail(difference / error)};
+  return RatioOf(count_, weighted_ / weights_, 1 / std::sqrt(weights_));
+}
+
+Ratio RatioOf(int64_t count, double units, double error) {
+  const auto ratio = [](double of) { return std::exp2(of / kLogUnits); };
+  return {.count = count,
+          .ratio = ratio(units),
+          .low = ratio(units - kTwoSided95 * error),
+          .high = ratio(units + kTwoSided95 * error),
+          .p = NormalTail(units / error)};
 }
 
 double NormalTail(double z) { return std::erfc(z / std::numbers::sqrt2) / 2; }

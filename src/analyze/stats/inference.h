@@ -27,6 +27,9 @@ struct Ratio {
   double p = 1;  // of a ratio as large or larger where there is no difference
 };
 
+// The ratio whose logarithm is `units` of 1/kLogUnits with this standard error, above 0.
+Ratio RatioOf(int64_t count, double units, double error);
+
 // Pools comparisons of like with like (the same kernel with the same launch shape on the same device), each
 // weighted by the inverse of its variance (Welch).
 class PooledRatio {

@@ -2,6 +2,7 @@
 #include "analyze/timeline/kernel_strata.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <utility>
 
@@ -166,11 +167,15 @@ void KernelStrata::MeasureWindows(std::vector<Window>& windows) const {
     if (all.count < 2 || gathered.windows.empty()) continue;
     const double mean = all.Mean();
     const double variance = all.Variance();
+    const double typical_ns = std::exp2(mean / kLogUnits);
     for (size_t i = 0; i < kWindows; ++i) {
       const auto count = static_cast<double>(gathered.windows[i].count);
       if (count == 0) continue;
       windows[i].kernels += gathered.windows[i].count;
-      windows[i].excess += static_cast<double>(gathered.windows[i].sum) - count * mean;
+      const auto sum = static_cast<double>(gathered.windows[i].sum);
+      windows[i].excess += sum - count * mean;
+      windows[i].taken_ns += count * std::exp2(sum / count / kLogUnits);
+      windows[i].expected_ns += count * typical_ns;
       windows[i].variance += count * variance * (1 - count / static_cast<double>(all.count));
     }
   }

@@ -70,6 +70,9 @@ struct Window {
   int64_t kernel_ns = 0;
   double excess = 0;    // the sum of log durations minus the expected sum, in units
   double variance = 0;  // of that sum under the null hypothesis
+  // What they took, and would have taken at other times: by the geometric mean of each name and shape.
+  double taken_ns = 0;
+  double expected_ns = 0;
 
   template <class Archive>
   void Transfer(Archive& archive) {
@@ -79,6 +82,8 @@ struct Window {
     archive(kernel_ns);
     archive(excess);
     archive(variance);
+    archive(taken_ns);
+    archive(expected_ns);
   }
 };
 

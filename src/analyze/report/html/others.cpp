@@ -111,17 +111,18 @@ void WriteMetrics(HtmlWriter& html, const Report& report, const model::ShortName
 
 }  // namespace
 
-void WriteJob(HtmlWriter& html, const Report& report) {
+void WriteJob(HtmlWriter& html, const Report& report, const model::ShortNames& shown) {
   if (!report.slow_ranks.empty()) {
     html.Section("Slow ranks", "Ranks whose kernels take longer than the same kernels on other ranks.");
     const size_t rows = std::min(report.slow_ranks.size(), kMaxRows);
-    html.Table("Ratio with its 95 % interval", {"#rank", "#longer", "#from", "#to", "#kernels"});
+    html.Table("Ratio with its 95 % interval", {"#rank", "#longer", "#from", "#to", "#kernels", "mostly"});
     for (size_t i = 0; i < rows; ++i) {
       const SlowRankLine& line = report.slow_ranks[i];
       html.Row();
       html.Figure(fmt::format("{}", line.rank));
       for (const double ratio : {line.ratio, line.low, line.high}) html.Figure(Longer(ratio));
       html.Figure(fmt::format("{}", line.kernels));
+      html.Name(shown(line.mostly.name), line.mostly.name);
       html.EndRow();
     }
     html.EndTable(report.slow_ranks.size() - rows);

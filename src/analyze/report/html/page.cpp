@@ -163,7 +163,7 @@ std::string ToHtml(const Report& report) {
   WriteSequences(html, report, shown);
   WriteVariability(html, report, shown);
   WriteCopyEffects(html, report, shown);
-  WriteJob(html, report);
+  WriteJob(html, report, shown);
   WriteOthers(html, report, shown);
   WriteTraces(html, report);
   WriteNames(html, report, shown);

@@ -34,7 +34,7 @@ void WriteSequences(HtmlWriter& html, const Report& report, const model::ShortNa
 void WriteVariability(HtmlWriter& html, const Report& report, const model::ShortNames& shown);
 void WriteCopyEffects(HtmlWriter& html, const Report& report, const model::ShortNames& shown);
 // Slow ranks, unusual windows, collectives.
-void WriteJob(HtmlWriter& html, const Report& report);
+void WriteJob(HtmlWriter& html, const Report& report, const model::ShortNames& shown);
 // Calls that wait for the GPU.
 void WriteSyncs(HtmlWriter& html, const Report& report);
 // What ran at the same time, and streams by themselves.
