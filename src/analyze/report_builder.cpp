@@ -7,6 +7,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <span>
 #include <tuple>
 #include <utility>
 
@@ -14,6 +15,23 @@
 #include "analyze/lines.h"
 
 namespace gpusonde::analyze {
+namespace {
+
+// How much of a trace's GPU work starts before the call that launched it, if that is a hundredth or more:
+// none does in the real traces that we have. 0 where the difference of the clocks was estimated.
+int64_t StartsBeforeLaunch(std::span<const RankResult> ranks) {
+  constexpr uint64_t kHundredth = 100;
+  uint64_t early = 0, launched = 0;
+  for (const RankResult& rank : ranks) {
+    const Durations& latency = rank.timeline.launch_latency();
+    if (rank.gpu_ahead_ns != 0) return 0;
+    if (latency.moments.min() < 0) early += latency.sketch.count() - latency.sketch.CountAbove(0);
+    launched += latency.sketch.count();
+  }
+  return early * kHundredth >= launched ? static_cast<int64_t>(early) : 0;
+}
+
+}  // namespace
 
 void ReportBuilder::Add(const std::string& path, const importers::TraceInfo& info, const TraceState& state,
                         std::vector<RankResult> ranks) {
@@ -25,6 +43,8 @@ void ReportBuilder::Add(const std::string& path, const importers::TraceInfo& inf
   if (gpu_ahead_ns != 0) report_.notes.push_back({trace, "gpu_clock_ahead_ns", gpu_ahead_ns});
   const std::vector<uint32_t> ids = all_.MergeSums(state);
   AddMetrics(info, state, ids);
+  if (const int64_t early = StartsBeforeLaunch(ranks); early > 0)
+    report_.notes.push_back({trace, "starts_before_launch", early});
   for (RankResult& result : ranks) {
     Renumber(result, ids);
     for (auto& [name, found] : result.kernels.names)

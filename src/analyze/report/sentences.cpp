@@ -362,6 +362,12 @@ std::string SentenceOf(const Note& note, const Report& report) {
         "the GPU's clock is {} {} the CPU's, as its launches say if the fastest took no time; times of calls "
         "are converted",
         Time(std::abs(note.count)), note.count < 0 ? "behind" : "ahead of");
+  if (note.kind == "starts_before_launch")
+    return fmt::format(
+        "{} of the GPU {} before the calls that launch them: the clocks of GPU and CPU disagree, or several "
+        "processes' launches have the same numbers; latencies, queue lengths and the causes of idle time are "
+        "off",
+        events, note.count == 1 ? "starts" : "start");
   if (note.kind == "malformed") return fmt::format("{} that can't be parsed {} left out", events, are);
   return fmt::format("{} ({})", note.kind, note.count);
 }
