@@ -411,6 +411,12 @@ Status EventParser::State::Run(std::string_view text) {
     if (valid == text) return corrupt(error, 0);
     valid.reserve(valid.size() + EventFilter::kPadding);
     return Run(valid);
+  } else if (error == simdjson::UNESCAPED_CHARS) {
+    // Names that no one escaped.
+    std::string escaped = EscapeControls(text);
+    if (escaped == text) return corrupt(error, 0);
+    escaped.reserve(escaped.size() + EventFilter::kPadding);
+    return Run(escaped);
   } else if (error != simdjson::SUCCESS) {
     return corrupt(error, 0);
   }

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "importers/kineto/names.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <limits>
@@ -209,6 +212,27 @@ void Unescape(std::string_view text, std::string& out) {
     }
     text.remove_prefix(used);
   }
+}
+
+std::string EscapeControls(std::string_view json) {
+  std::string out;
+  out.reserve(json.size() + json.size() / 8);
+  bool in_string = false, escaped = false;
+  for (const char c : json) {
+    if (in_string && static_cast<unsigned char>(c) < 0x20) {
+      out += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
+      escaped = false;
+      continue;
+    }
+    if (escaped)
+      escaped = false;
+    else if (in_string && c == '\\')
+      escaped = true;
+    else if (c == '"')
+      in_string = !in_string;
+    out += c;
+  }
+  return out;
 }
 
 }  // namespace gpusonde::importers::kineto

@@ -78,4 +78,7 @@ std::string_view Unquote(std::string_view token);
 // of a surrogate pair becomes U+FFFD.
 void Unescape(std::string_view text, std::string& out);
 
+// JSON whose strings have control characters as they are, which it forbids, with escapes in their place.
+std::string EscapeControls(std::string_view json);
+
 }  // namespace gpusonde::importers::kineto

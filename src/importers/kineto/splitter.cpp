@@ -139,9 +139,13 @@ Result<bool> EventSplitter::Take(Chunk& chunk) {
   const size_t array_end = brackets_.array_end();
   const size_t last_end = brackets_.last_end();
   finished_ = array_end != 0 || source_ended_;
-  // The parser also checks the text after the last event.
-  const bool only_events =
-      array_end == 0 || buffer_.find_first_not_of(" \t\r\n", std::max<size_t>(1, last_end)) == array_end;
+  // The parser also checks the text after the last event, except for a comma too many, which many writers
+  // leave.
+  constexpr std::string_view kBlanks = " \t\r\n";
+  size_t behind = buffer_.find_first_not_of(kBlanks, std::max<size_t>(1, last_end));
+  if (last_end > 0 && behind != std::string::npos && buffer_[behind] == ',')
+    behind = buffer_.find_first_not_of(kBlanks, behind + 1);
+  const bool only_events = array_end == 0 || behind == array_end;
   const size_t end = only_events ? last_end : array_end;
   const size_t comma = finished_ ? 0 : CommaBehind(end);
   brackets_.TakeEnds(chunk.ends);
