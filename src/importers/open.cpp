@@ -4,8 +4,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "importers/kineto/kineto.h"
@@ -45,15 +48,46 @@ Result<std::unique_ptr<Trace>> OpenSqlite(const std::string& path, const OpenOpt
   ASSIGN_OR_RETURN(const std::vector<std::string> tables, database->TableNames());
   if (nsys::IsNsys(tables)) return nsys::OpenNsys(std::move(database), path, options);
   if (nvprof::IsNvprof(tables)) return nvprof::OpenNvprof(std::move(database), path, options);
+  if (std::ranges::any_of(tables, [](const std::string& table) { return table.starts_with("rocpd_"); }))
+    return Fail(
+        ErrorCode::kUnsupported,
+        path +
+            ": a rocpd database of ROCm's profiler, which is not read; of AMD's GPUs, traces of PyTorch's "
+            "and JAX's profilers are");
   return Fail(ErrorCode::kUnsupported,
               fmt::format("{}: an SQLite database, but not a known trace; {}", path, kTraces));
 }
 
-// Of a file of no known format.
-Error NotATrace(const std::string& path) {
+// What files that people take for traces are, by how they begin.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kOthers = {
+    {{"PK\x03\x04", "it is a zip archive: unpack it first"},
+     {"\xFD"
+      "7zXZ",
+      "it is compressed by xz: decompress it first (gzip and zstd are read as they are)"},
+     {"BZh", "it is compressed by bzip2: decompress it first (gzip and zstd are read as they are)"},
+     {"\x04\x22\x4D\x18",
+      "it is compressed by lz4: decompress it first (gzip and zstd are read as they are)"},
+     {"7z\xBC\xAF", "it is a 7z archive: unpack it first"},
+     {"\xFF\xFE", "it is text in UTF-16: iconv -f UTF-16 -t UTF-8 FILE > FILE.json converts it"},
+     {"\xFE\xFF", "it is text in UTF-16: iconv -f UTF-16 -t UTF-8 FILE > FILE.json converts it"},
+     {"PAR1", "it is a Parquet file; Nsight Systems exports what is read with nsys export --type sqlite"},
+     {"Time (%),",
+      "these are statistics of Nsight Systems; what it exports with nsys export --type sqlite is read"}}};
+
+// Of a file of no known format, which begins with `head`.
+Error NotATrace(const std::string& path, std::string_view head) {
   const auto advise = [&path](std::string_view advice) {
     return Error{ErrorCode::kUnsupported, fmt::format("{}: not a trace that is read; {}", path, advice)};
   };
+  for (const auto& [begin, advice] : kOthers)
+    if (head.starts_with(begin)) return advise(advice);
+  constexpr size_t kTarMagic = 257;
+  if (head.size() > kTarMagic && head.substr(kTarMagic).starts_with("ustar"))
+    return advise("it is a tar archive: unpack it first");
+  if (path.ends_with(".xplane.pb"))
+    return advise("XLA's profiler writes a *.trace.json.gz beside it, which is");
+  if (path.ends_with(".pftrace") || path.ends_with(".perfetto-trace"))
+    return advise("traces of Perfetto are only written (gpusonde export), not read");
   if (path.ends_with(".nsys-rep") || path.ends_with(".qdrep"))
     return advise("Nsight Systems converts its reports: nsys export --type sqlite FILE");
   if (path.ends_with(".ncu-rep"))
@@ -90,7 +124,7 @@ Result<std::unique_ptr<Trace>> OpenTrace(const std::string& path, const OpenOpti
     ASSIGN_OR_RETURN(source, ByteSource::Open(path));
     return ncu::OpenNcu(std::move(source), options);
   }
-  return Fail(NotATrace(path));
+  return Fail(NotATrace(path, head));
 }
 
 bool IsTrace(const std::string& path) {

@@ -16,6 +16,10 @@ constexpr size_t kMaxEventBytes = size_t{16} << 20;
 constexpr size_t kMaxMetadataBytes = size_t{8} << 20;
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 constexpr std::string_view kEventsKey = "traceEvents";
+constexpr std::string_view kReadJson =
+    "of JSON, Chrome-style traces are read (PyTorch's profiler, JAX's *.trace.json.gz); reports of Nsight "
+    "Systems: "
+    "nsys export --type sqlite";
 
 }  // namespace
 
@@ -52,10 +56,11 @@ Result<bool> EventSplitter::FindEvents() {
   while (true) {
     if (at == buffer_.size()) {
       if (metadata_.size() + buffer_.size() > kMaxMetadataBytes)
-        return Fail(ErrorCode::kUnsupported,
-                    first ? fmt::format("{}: no traceEvents in the first {} bytes", source_.path(), at)
-                          : fmt::format("{}: more than {} bytes around its events", source_.path(),
-                                        kMaxMetadataBytes));
+        return Fail(
+            ErrorCode::kUnsupported,
+            first
+                ? fmt::format("{}: no traceEvents in the first {} bytes; {}", source_.path(), at, kReadJson)
+                : fmt::format("{}: more than {} bytes around its events", source_.path(), kMaxMetadataBytes));
       if (source_ended_) break;
       TRY(ReadMore());
       continue;
@@ -102,7 +107,8 @@ Result<bool> EventSplitter::FindEvents() {
   if (truncated_)
     return Fail(ErrorCode::kCorrupt,
                 fmt::format("{}: ends at byte {} before its events begin", source_.path(), at));
-  return Fail(ErrorCode::kUnsupported, source_.path() + ": JSON without traceEvents; not a trace");
+  return Fail(ErrorCode::kUnsupported,
+              fmt::format("{}: JSON without traceEvents; {}", source_.path(), kReadJson));
 }
 
 size_t EventSplitter::CommaBehind(size_t end) const {
