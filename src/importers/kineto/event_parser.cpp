@@ -35,6 +35,9 @@ struct Event {
   // Of kernels of collectives.
   std::string_view group_name, group_description, group_ranks, group_size, sequence;
   std::string_view collective, elements_in, elements_out, element_type;
+  // In traces of XLA.
+  std::string_view copy_details, kernel_details;
+  bool is_step = false;
   // In detail.
   std::string_view context, registers, shared_memory, graph_node, argument_name;
   Category kind = Category::kOther;
@@ -52,6 +55,17 @@ Extents ReadExtents(ondemand::value value) {
     ondemand::value number;
     if (element.get(number) != simdjson::SUCCESS) return extents;
     if (i < extents.size()) extents[i++] = ParseWhole(Token(number)).value_or(0);
+  }
+  return extents;
+}
+
+// "128,1,1"
+Extents ReadXlaExtents(std::string_view text) {
+  Extents extents{};
+  for (int64_t& extent : extents) {
+    const std::string_view number = text.substr(0, text.find(','));
+    extent = ParseWhole(number).value_or(0);
+    text.remove_prefix(std::min(text.size(), number.size() + 1));
   }
   return extents;
 }
@@ -113,6 +127,8 @@ simdjson::error_code ReadArguments(ondemand::value value, Event& event) {
           event.correlation = Token(field.value());
         else if (KeyIs(key, "context"))
           event.context = Token(field.value());
+        else if (KeyIs(key, "correlation_id"))  // XLA's
+          event.correlation = Token(field.value());
         break;
       case 'd':
         if (KeyIs(key, "device"))
@@ -149,6 +165,12 @@ simdjson::error_code ReadArguments(ondemand::value value, Event& event) {
         else if (KeyIs(key, "graph node id"))
           event.graph_node = Token(field.value());
         break;
+      case 'k':
+        if (KeyIs(key, "kernel_details")) event.kernel_details = Unquote(Token(field.value()));
+        break;
+      case 'm':
+        if (KeyIs(key, "memcpy_details")) event.copy_details = Unquote(Token(field.value()));
+        break;
       case 'n':
         if (KeyIs(key, "name")) event.argument_name = Unquote(Token(field.value()));
         break;
@@ -160,6 +182,8 @@ simdjson::error_code ReadArguments(ondemand::value value, Event& event) {
           event.stream = Token(field.value());
         else if (KeyIs(key, "shared memory"))
           event.shared_memory = Token(field.value());
+        else if (KeyIs(key, "step_num"))
+          event.is_step = true;
         break;
       default:
         break;
@@ -219,9 +243,15 @@ simdjson::error_code ReadEvent(ondemand::object object, Reading reading, Event& 
 }  // namespace
 
 struct EventParser::State {
-  State(EventSink& to, Reading what)
-      : sink(to), reading(what), detail(what != Reading::kForAnalysis), filter(what) {}
+  State(EventSink& to, Reading what, std::shared_ptr<const XlaTracks> tracks)
+      : sink(to),
+        reading(what),
+        detail(what != Reading::kForAnalysis),
+        xla(std::move(tracks)),
+        filter(what) {}
 
+  // Gives an event of a trace of XLA the category that it lacks.
+  void Categorize(Event& event) const;
   void Add(const Event& event);
   void AddName(const Event& event);
   void AddSync(const Event& event, int64_t start_ns, int64_t end_ns);
@@ -238,6 +268,7 @@ struct EventParser::State {
   EventSink& sink;
   Reading reading;
   bool detail;
+  std::shared_ptr<const XlaTracks> xla;
   ondemand::parser parser;
   EventFilter filter;
   std::string unescaped;
@@ -245,8 +276,33 @@ struct EventParser::State {
   std::set<uint64_t> groups;  // whose identity the sink knows
 };
 
-EventParser::EventParser(EventSink& sink, Reading reading) : state_(std::make_unique<State>(sink, reading)) {}
+EventParser::EventParser(EventSink& sink, Reading reading, std::shared_ptr<const XlaTracks> xla)
+    : state_(std::make_unique<State>(sink, reading, std::move(xla))) {}
 EventParser::~EventParser() = default;
+
+void EventParser::State::Categorize(Event& event) const {
+  if (event.kind != Category::kOther || event.phase != "X") return;
+  const int64_t pid = ParseWhole(event.pid).value_or(-1);
+  Category kind = Category::kOther;
+  if (const auto* const stream = xla->FindStream(pid, ParseWhole(event.tid).value_or(-1));
+      stream != nullptr) {
+    event.device = stream->device;
+    event.stream = stream->number;
+    kind = event.name.starts_with("Memcpy")   ? Category::kMemcpy
+           : event.name.starts_with("Memset") ? Category::kMemset
+                                              : Category::kKernel;
+    if (!event.kernel_details.empty()) {
+      event.registers = XlaDetail(event.kernel_details, "regs:");
+      event.grid = ReadXlaExtents(XlaDetail(event.kernel_details, "grid:"));
+      event.block = ReadXlaExtents(XlaDetail(event.kernel_details, "block:"));
+    }
+  } else if (xla->IsHost(pid)) {
+    kind = event.is_step           ? Category::kAnnotation
+           : IsApiName(event.name) ? Category::kApi
+                                   : Category::kOperator;
+  }
+  if (!IsOnlyCounted(kind, reading)) event.kind = kind;
+}
 
 // Valid until the next call.
 std::string_view EventParser::State::Text(std::string_view text) {
@@ -301,6 +357,7 @@ void EventParser::State::AddGpu(const Event& event, int64_t start_ns, int64_t en
   } else {
     gpu_event.work = event.kind == Category::kMemcpy ? GpuWork::kMemcpy : GpuWork::kMemset;
     DescribeMemory(event.name, gpu_event);
+    if (!event.copy_details.empty()) DescribeXlaCopy(event.copy_details, gpu_event);
   }
   batch.gpu.push_back(gpu_event);
   if (!detail) return;
@@ -438,6 +495,7 @@ Status EventParser::State::Run(std::string_view text) {
       const bool known = document.current_location().get(where) == simdjson::SUCCESS;
       return corrupt(error, known ? static_cast<size_t>(where - text.data()) : 0);
     }
+    if (!xla->empty()) Categorize(event);
     Add(event);
     if (batch.size() >= kEventsBatch) batch.Flush(sink);
   }

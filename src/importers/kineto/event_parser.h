@@ -11,6 +11,7 @@
 #include "base/result.h"
 #include "importers/event.h"
 #include "importers/kineto/names.h"
+#include "importers/kineto/xla_tracks.h"
 #include "importers/trace.h"
 
 namespace gpusonde::importers::kineto {
@@ -18,7 +19,8 @@ namespace gpusonde::importers::kineto {
 // Parses arrays of trace events, for one thread.
 class EventParser {
  public:
-  EventParser(EventSink& sink, Reading reading);
+  // `xla` is complete before the first call of Parse.
+  EventParser(EventSink& sink, Reading reading, std::shared_ptr<const XlaTracks> xla);
   EventParser(const EventParser&) = delete;
   EventParser& operator=(const EventParser&) = delete;
   ~EventParser();

@@ -15,8 +15,8 @@ namespace {
 
 class Reader final : public ShardReader {
  public:
-  Reader(std::string path, EventSink& sink, Reading reading)
-      : path_(std::move(path)), parser_(sink, reading) {}
+  Reader(std::string path, EventSink& sink, Reading reading, std::shared_ptr<const XlaTracks> xla)
+      : path_(std::move(path)), parser_(sink, reading, std::move(xla)) {}
 
   Status Read(const Shard& shard) override {
     Status done = parser_.Parse(shard.text, shard.ends);
@@ -40,6 +40,7 @@ class KinetoTrace final : public Trace {
     shard.first = splitter_.offset();
     EventSplitter::Chunk chunk{.text = std::move(shard.text), .ends = std::move(shard.ends)};
     auto more = splitter_.Next(chunk);
+    if (more.has_value() && *more && shards_ == 0) xla_->Learn(chunk.text);
     if (more.has_value()) more = JoinPairs(*more, chunk);
     shard.text = std::move(chunk.text);
     shard.ends = std::move(chunk.ends);
@@ -60,7 +61,7 @@ class KinetoTrace final : public Trace {
     const Reading reading = !options_.detail    ? Reading::kForAnalysis
                             : options_.gpu_only ? Reading::kGpuWork
                                                 : Reading::kAll;
-    return std::make_unique<Reader>(source_->path(), sink, reading);
+    return std::make_unique<Reader>(source_->path(), sink, reading, xla_);
   }
 
  private:
@@ -97,7 +98,8 @@ class KinetoTrace final : public Trace {
   std::unique_ptr<ByteSource> source_;
   OpenOptions options_;
   EventSplitter splitter_;
-  std::optional<PairJoiner> joiner_;  // once there were begins
+  std::shared_ptr<XlaTracks> xla_ = std::make_shared<XlaTracks>();  // complete before the first shard is read
+  std::optional<PairJoiner> joiner_;                                // once there were begins
   TraceInfo info_{.format = TraceFormat::kKinetoJson};
   uint64_t shards_ = 0;
 };

@@ -8,6 +8,7 @@
 #include <charconv>
 #include <limits>
 #include <optional>
+#include <tuple>
 #include <utility>
 
 #include "base/utf8.h"
@@ -39,14 +40,40 @@ constexpr std::array kSpellings = {
     Spelling{"Operator", Category::kOperator},
     Spelling{"python_function", Category::kPython},
     Spelling{"cuda_sync", Category::kSync},
+    // Intel's GPUs, and devices that add themselves to PyTorch.
+    Spelling{"xpu_runtime", Category::kApi},
+    Spelling{"xpu_driver", Category::kApi},
+    Spelling{"privateuse1_runtime", Category::kApi},
+    Spelling{"privateuse1_driver", Category::kApi},
+    Spelling{"mtia_runtime", Category::kApi},
 };
 
 MemoryKind MemoryOf(std::string_view name) {
-  if (name == "Pageable") return MemoryKind::kPageable;
-  if (name == "Pinned") return MemoryKind::kPinned;
-  if (name == "Device" || name == "Array") return MemoryKind::kDevice;
-  if (name == "Managed") return MemoryKind::kManaged;
+  if (name == "Pageable" || name == "pageable") return MemoryKind::kPageable;
+  if (name == "Pinned" || name == "pinned") return MemoryKind::kPinned;
+  if (name == "Device" || name == "device" || name == "Array" || name == "array") return MemoryKind::kDevice;
+  if (name == "Managed" || name == "managed") return MemoryKind::kManaged;
   return MemoryKind::kUnknown;
+}
+
+// Level Zero's letter for a kind of memory: that of the system, of the host (which the driver allocated), of
+// a device, shared.
+MemoryKind MemoryOf(char letter) {
+  if (letter == 'M') return MemoryKind::kPageable;
+  if (letter == 'H') return MemoryKind::kPinned;
+  if (letter == 'D') return MemoryKind::kDevice;
+  return letter == 'S' ? MemoryKind::kManaged : MemoryKind::kUnknown;
+}
+
+CopyKind CopyBetween(MemoryKind source, MemoryKind target) {
+  const auto is_host = [](MemoryKind kind) {
+    return kind == MemoryKind::kPageable || kind == MemoryKind::kPinned;
+  };
+  const bool from_device = source == MemoryKind::kDevice, to_device = target == MemoryKind::kDevice;
+  if (is_host(source) && to_device) return CopyKind::kHostToDevice;
+  if (from_device && is_host(target)) return CopyKind::kDeviceToHost;
+  if (from_device && to_device) return CopyKind::kDeviceToDevice;
+  return is_host(source) && is_host(target) ? CopyKind::kHostToHost : CopyKind::kUnknown;
 }
 
 std::optional<uint32_t> Hex4(std::string_view text) {
@@ -132,23 +159,53 @@ int64_t ElementBytes(std::string_view type) {
 }
 
 void DescribeMemory(std::string_view name, GpuEvent& event) {
-  if (name.find("HtoD") != std::string_view::npos) event.copy = CopyKind::kHostToDevice;
-  if (name.find("DtoH") != std::string_view::npos) event.copy = CopyKind::kDeviceToHost;
-  if (name.find("DtoD") != std::string_view::npos) event.copy = CopyKind::kDeviceToDevice;
-  if (name.find("HtoH") != std::string_view::npos) event.copy = CopyKind::kHostToHost;
-  if (name.find("PtoP") != std::string_view::npos) event.copy = CopyKind::kPeerToPeer;
+  constexpr std::array<std::tuple<std::string_view, std::string_view, CopyKind>, 5> kKinds = {
+      {{"HtoD", "MemcpyH2D", CopyKind::kHostToDevice},
+       {"DtoH", "MemcpyD2H", CopyKind::kDeviceToHost},
+       {"DtoD", "MemcpyD2D", CopyKind::kDeviceToDevice},
+       {"HtoH", "MemcpyH2H", CopyKind::kHostToHost},
+       {"PtoP", "MemcpyP2P", CopyKind::kPeerToPeer}}};
+  for (const auto& [kineto, xla, kind] : kKinds)
+    if (name.find(kineto) != std::string_view::npos || name == xla) event.copy = kind;
   const size_t open = name.find('(');
   const size_t close = name.rfind(')');
   if (open == std::string_view::npos || close == std::string_view::npos || close < open) return;
   const std::string_view memory = name.substr(open + 1, close - open - 1);
   constexpr std::string_view kArrow = " -> ";
   const size_t arrow = memory.find(kArrow);
+  if (memory.size() == 3 && memory[1] == '2') {
+    event.source = MemoryOf(memory[0]);
+    event.target = MemoryOf(memory[2]);
+    event.copy = CopyBetween(event.source, event.target);
+    return;
+  }
   if (arrow == std::string_view::npos) {
     event.target = MemoryOf(memory);
     return;
   }
   event.source = MemoryOf(memory.substr(0, arrow));
   event.target = MemoryOf(memory.substr(arrow + kArrow.size()));
+}
+
+std::string_view XlaDetail(std::string_view details, std::string_view key) {
+  const size_t at = details.find(key);
+  if (at == std::string_view::npos) return {};
+  const std::string_view rest = details.substr(at + key.size());
+  return rest.substr(0, rest.find(' '));
+}
+
+void DescribeXlaCopy(std::string_view details, GpuEvent& event) {
+  event.bytes = std::max<int64_t>(0, ParseWhole(XlaDetail(details, "size:")).value_or(0));
+  event.source = MemoryOf(XlaDetail(details, "kind_src:"));
+  event.target = MemoryOf(XlaDetail(details, "kind_dst:"));
+}
+
+bool IsApiName(std::string_view name) {
+  for (const std::string_view prefix : {"cuda", "cu", "hip"})
+    if (name.starts_with(prefix) && name.size() > prefix.size() && name[prefix.size()] >= 'A' &&
+        name[prefix.size()] <= 'Z')
+      return true;
+  return false;
 }
 
 SyncKind SyncKindOf(std::string_view name) {

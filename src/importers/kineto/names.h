@@ -50,8 +50,19 @@ inline bool HasArguments(Category category) {
          category != Category::kOperator && category != Category::kPython;
 }
 
-// The kind of a copy or set, from its name: "Memcpy HtoD (Pageable -> Device)", "Memset (Device)".
+// The kind of a copy or set, from its name: "Memcpy HtoD (Pageable -> Device)", "Memset (Device)", XLA's
+// "MemcpyH2D", Level Zero's "zeCommandListAppendMemoryCopy(M2D)".
 void DescribeMemory(std::string_view name, GpuEvent& event);
+
+// The value of a key, which ends with a colon, in what XLA's profiler says of kernels and copies: "regs:32 …
+// grid:128,1,1 block:256,1,1 …", "kind_src:pinned kind_dst:device size:4096 …"; empty if it isn't there.
+std::string_view XlaDetail(std::string_view details, std::string_view key);
+
+// Size and memory of a copy, from such a description.
+void DescribeXlaCopy(std::string_view details, GpuEvent& event);
+
+// Whether it is the name of a call of the CUDA or HIP runtime or driver: "cuLaunchKernel", "hipMemcpyAsync".
+bool IsApiName(std::string_view name);
 
 // The kind of a wait, from its name: "Stream Sync", "Stream Wait Event", …
 SyncKind SyncKindOf(std::string_view name);

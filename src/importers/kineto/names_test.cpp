@@ -49,6 +49,53 @@ TEST(DescribeMemory, ReadsTheNamesOfKineto) {
   EXPECT_EQ(event.target, MemoryKind::kUnknown);
 }
 
+TEST(DescribeMemory, ReadsTheNamesOfLevelZeroAndXla) {
+  GpuEvent event;
+  DescribeMemory("zeCommandListAppendMemoryCopy(M2D)", event);
+  EXPECT_EQ(event.copy, CopyKind::kHostToDevice);
+  EXPECT_EQ(event.source, MemoryKind::kPageable);
+  event = {};
+  DescribeMemory("zeCommandListAppendMemoryCopy(D2H)", event);
+  EXPECT_EQ(event.copy, CopyKind::kDeviceToHost);
+  EXPECT_EQ(event.target, MemoryKind::kPinned);
+  event = {};
+  DescribeMemory("zeCommandListAppendMemoryCopy(S2D)", event);
+  EXPECT_EQ(event.copy, CopyKind::kUnknown);
+  EXPECT_EQ(event.source, MemoryKind::kManaged);
+  event = {};
+  DescribeMemory("MemcpyD2D", event);
+  EXPECT_EQ(event.copy, CopyKind::kDeviceToDevice);
+}
+
+TEST(DescribeXlaCopy, ReadsSizeAndMemory) {
+  GpuEvent event;
+  DescribeXlaCopy("kind_src:device kind_dst:pageable size:4096 dest:0 async:1", event);
+  EXPECT_EQ(event.bytes, 4096);
+  EXPECT_EQ(event.source, MemoryKind::kDevice);
+  EXPECT_EQ(event.target, MemoryKind::kPageable);
+  DescribeXlaCopy("size:-1 kind_src:", event);
+  EXPECT_EQ(event.bytes, 0);
+  EXPECT_EQ(event.source, MemoryKind::kUnknown);
+}
+
+TEST(IsApiName, TakesCallsOfTheRuntimesOnly) {
+  for (const char* const name : {"cuLaunchKernel", "cudaMemcpyAsync", "hipModuleLaunchKernel"})
+    EXPECT_TRUE(IsApiName(name)) << name;
+  for (const char* const name : {"cu", "custom_call", "cudagraph", "hip", "PjitFunction(f)"})
+    EXPECT_FALSE(IsApiName(name)) << name;
+}
+
+TEST(EscapeControls, EscapesOnlyWithinStrings) {
+  EXPECT_EQ(EscapeControls("{\n\"a\tb\": \"\x01\\\"\n\"\n}"), "{\n\"a\\u0009b\": \"\\u0001\\\"\\u000a\"\n}");
+  EXPECT_EQ(EscapeControls("[1,\t\"a\"]"), "[1,\t\"a\"]");
+}
+
+TEST(CategoryOf, KnowsTheRuntimesOfOtherDevices) {
+  for (const char* const category :
+       {"xpu_runtime", "xpu_driver", "privateuse1_runtime", "privateuse1_driver", "mtia_runtime"})
+    EXPECT_EQ(CategoryOf(category), Category::kApi) << category;
+}
+
 TEST(CategoryOf, KnowsOldAndNewSpellings) {
   EXPECT_EQ(CategoryOf("kernel"), CategoryOf("Kernel"));
   EXPECT_EQ(CategoryOf("gpu_memcpy"), CategoryOf("Memcpy"));
