@@ -37,6 +37,8 @@ class ReportBuilder {
   Result<Report> Finish() &&;
 
  private:
+  // Of traces without ranks: takes those in the names of their files, if each has one of its own.
+  void NumberByNames();
   Status CheckRanks() const;
   // No trace without a number of its own is there twice.
   Status CheckTraces() const;
