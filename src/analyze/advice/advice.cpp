@@ -33,6 +33,12 @@ AdviceLine AdviceFor(const WorstRank& worst, std::string_view rule) {
           .span_ns = worst.rank->span_ns};
 }
 
+bool LaunchesGraphs(const Report& report) {
+  return std::ranges::any_of(report.api_calls, [](const DurationLine& call) {
+    return call.name.find("GraphLaunch") != std::string::npos;  // of cuda, cu and hip
+  });
+}
+
 std::vector<std::string> CommunicationNames(const Report& report) {
   std::vector<std::string> names;
   for (size_t i = 0; i < std::min(report.communication.size(), kMaxEvidence); ++i)

@@ -329,6 +329,26 @@ TEST(Advice, ASlowRankThatLosesAHundredth) {
   EXPECT_EQ(RulesOf(Advise(report)), Rules());
 }
 
+TEST(Advice, ASlowKernelOfARankIsNotASlowGpu) {
+  Report report = Busy();
+  report.slow_ranks = {
+      {.rank = 1, .ratio = 1.25, .mostly = {.name = "k", .ratio = 3, .excess_ns = 190 * kMs}}};
+  const std::vector<AdviceLine> advice = Advise(report);
+  ASSERT_EQ(RulesOf(advice), Rules{"slow_rank"});
+  EXPECT_EQ(advice[0].gain_ns, 200 * kMs);
+  EXPECT_EQ(advice[0].names, std::vector<std::string>{"k"});
+  EXPECT_EQ(advice[0].action.find("clocks"), std::string::npos);
+}
+
+TEST(Advice, AProgramThatLaunchesGraphsIsNotToldToUseThem) {
+  Report report = Busy();
+  report.ranks[0].host_gaps = {.short_ns = 100 * kMs, .short_count = 10};
+  ASSERT_EQ(RulesOf(Advise(report)), Rules{"launch_bound"});
+  EXPECT_NE(Advise(report)[0].action.find("sooner: CUDA graphs"), std::string::npos);
+  report.api_calls.push_back({.name = "cudaGraphLaunch_v10000"});
+  EXPECT_EQ(Advise(report)[0].action.find("sooner: CUDA graphs"), std::string::npos);
+}
+
 TEST(Advice, SlowPeriodsThatCostAHundredth) {
   Report report = Busy();
   report.windows = {

@@ -50,9 +50,10 @@ std::optional<AdviceLine> AdviseLaunchBound(const Report& report) {
       "started within {} of the end of their call",
       Counted(gaps.short_count, "gap"), Time(gaps.short_ns),
       Time(gaps.short_ns / std::max<int64_t>(1, gaps.short_count)), Time(worst.rank->queue_delay.p50_ns));
-  advice.action =
-      "Launch less often or sooner: CUDA graphs, a compiler that fuses (torch.compile), larger batches, no "
-      "synchronisation between launches.";
+  advice.action = fmt::format(
+      "Launch less often or sooner: {}, a compiler that fuses (torch.compile), larger batches, no "
+      "synchronisation between launches.",
+      LaunchesGraphs(report) ? "larger CUDA graphs than those that it launches" : "CUDA graphs");
   advice.gain_basis = "the idle time in these gaps, if launches were always queued in time";
   advice.names = MostLaunched(report, [](const DurationLine&) { return true; });
   if (const auto place = MostIdleWindow(*worst.rank)) advice.places.push_back(*place);

@@ -73,6 +73,9 @@ AdviceLine::Place PlaceAt(const RankLine& rank, int64_t begin_ns, int64_t end_ns
 // The sum of the spans of all ranks.
 double AllSpans(const Report& report);
 
+// Whether the program launches CUDA graphs.
+bool LaunchesGraphs(const Report& report);
+
 // The first kernels that communicate.
 std::vector<std::string> CommunicationNames(const Report& report);
 

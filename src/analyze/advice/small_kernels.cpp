@@ -33,7 +33,12 @@ std::optional<AdviceLine> AdviseSmallKernels(const Report& report) {
       "{} of {} launches were of kernels that typically take less than 10 µs, {} in total; the GPU was idle "
       "for {} between one event and the next",
       small, all, Time(small_ns), Time(worst.rank->idle.back_to_back_ns));
-  advice.action = "Fuse small kernels (torch.compile, fused optimizers), or launch them as a CUDA graph.";
+  advice.action =
+      LaunchesGraphs(report)
+          ? "Fuse small kernels (torch.compile, fused optimizers), also those within the CUDA graphs that "
+            "the "
+            "program launches: a graph makes gaps shorter and doesn't remove them."
+          : "Fuse small kernels (torch.compile, fused optimizers), or launch them as a CUDA graph.";
   advice.gain_basis =
       "the idle time between one event and the next, by the share of small kernels in the launches";
   advice.names = MostLaunched(report, is_small);
