@@ -17,8 +17,8 @@ void WriteParts(HtmlWriter& html, const StepParts& parts) {
 void WriteTypical(HtmlWriter& html, const Report& report) {
   const size_t rows = std::min(report.steps.size(), kMaxRows);
   html.Table("What each rank's device does in a typical step",
-             {"#rank", "ranges", "#count", "#p50", "#p90", "#max", "#computation",
-              "#communication without computation", "#copies and sets", "#idle"});
+             {"#rank", "ranges", "#count", "#p50", "#p90", "#max", "#computation", "#only communication",
+              "#only copies", "#idle"});
   for (size_t i = 0; i < rows; ++i) {
     const StepsLine& line = report.steps[i];
     html.Row();
@@ -38,8 +38,8 @@ void WriteSlowest(HtmlWriter& html, const Report& report, const model::ShortName
   for (const StepsLine& line : report.steps) slow += line.slowest.size();
   if (slow == 0) return;
   html.Table("The slowest steps, and the kernel furthest beyond its mean",
-             {"#rank", "#number", "#took", "#computation", "#communication without computation",
-              "#copies and sets", "#idle", "kernel", "#beyond"});
+             {"#rank", "#number", "#took", "#computation", "#only communication", "#only copies", "#idle",
+              "kernel", "#beyond"});
   size_t rows = 0;
   for (const StepsLine& line : report.steps)
     for (const StepsLine::Slow& step : line.slowest) {
