@@ -123,12 +123,10 @@ simdjson::error_code ReadArguments(ondemand::value value, Event& event) {
           event.bytes = Token(field.value());
         break;
       case 'c':
-        if (KeyIs(key, "correlation"))
+        if (KeyIs(key, "correlation") || KeyIs(key, "correlation_id"))  // the latter is XLA's
           event.correlation = Token(field.value());
         else if (KeyIs(key, "context"))
           event.context = Token(field.value());
-        else if (KeyIs(key, "correlation_id"))  // XLA's
-          event.correlation = Token(field.value());
         break;
       case 'd':
         if (KeyIs(key, "device"))
