@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/counted.h"
 #include "base/json_writer.h"
 #include "base/printable.h"
 #include "base/time.h"
@@ -123,8 +124,8 @@ std::string FormatText(const Diagnosis& diagnosis) {
       text += fmt::format("{} (process {}): no steps found in its GPU work\n", Printable(found.process_name),
                           found.pid);
     else
-      text += fmt::format("{} (process {}): {} steps, marked by {}\n", Printable(found.process_name),
-                          found.pid, found.steps, Printable(found.anchor));
+      text += fmt::format("{} (process {}): {}, marked by {}\n", Printable(found.process_name), found.pid,
+                          Counted(found.steps, "step"), Printable(found.anchor));
     if (found.waits_by_habit) text += "  its waits for requests between steps are not part of them\n";
     if (!found.signals_known)
       text += "  no host signals of it were received: causes on the host are unknown\n";
