@@ -263,6 +263,12 @@ void ReportBuilder::AddWaves() {
       }
 }
 
+void ReportBuilder::NoteMissingSteps() {
+  for (size_t trace = 0; trace < report_.traces.size(); ++trace)
+    if (std::ranges::find(report_.steps, trace, &StepsLine::trace) == report_.steps.end())
+      report_.notes.push_back({trace, "no_steps", 1});
+}
+
 Result<Report> ReportBuilder::Finish() && {
   NumberByNames();
   TRY(CheckRanks());
@@ -304,6 +310,7 @@ Result<Report> ReportBuilder::Finish() && {
   report_.rank_kernels = SumKernelsByRank(job);
   report_.sequences = ListSequences(job);
   report_.steps = SumSteps(job);
+  if (named_steps_) NoteMissingSteps();
   report_.syncs = SumSyncs(job);
   report_.concurrency = ListConcurrency(job);
   report_.launch_patterns = ListLaunchPatterns(job);

@@ -22,8 +22,10 @@ namespace gpusonde::analyze {
 // memory.
 class ReportBuilder {
  public:
-  explicit ReportBuilder(Alignment alignment = Alignment::kNone, CommunicationKernels communication = {})
-      : communication_(std::move(communication)) {
+  // `named_steps`: ranges were named that are steps, so that traces without them have a note.
+  explicit ReportBuilder(Alignment alignment = Alignment::kNone, CommunicationKernels communication = {},
+                         bool named_steps = false)
+      : communication_(std::move(communication)), named_steps_(named_steps) {
     report_.alignment = alignment;
   }
 
@@ -37,6 +39,8 @@ class ReportBuilder {
   Result<Report> Finish() &&;
 
  private:
+  // Notes on traces without the steps that were named.
+  void NoteMissingSteps();
   // Of traces without ranks: takes those in the names of their files, if each has one of its own.
   void NumberByNames();
   Status CheckRanks() const;
@@ -54,6 +58,7 @@ class ReportBuilder {
   void AddMetrics(const importers::TraceInfo& info, const TraceState& state, std::span<const uint32_t> ids);
 
   CommunicationKernels communication_;
+  bool named_steps_;
   Report report_;
   TraceState all_;
   OperatorTable operators_;

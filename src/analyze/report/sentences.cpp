@@ -347,6 +347,9 @@ std::string SentenceOf(const Note& note, const Report& report) {
                        Counted(note.count, "collective"), are);
   if (note.kind == "no_operators")
     return "no GPU work of it was launched within an operator, module or range, as far as it says";
+  if (note.kind == "no_steps")
+    return "no ranges whose names begin as --steps says occur in it at least three times, one after the "
+           "other";
   if (note.kind == "no_critical_paths")
     return "it has no steps that launched GPU work, so there are no critical paths (--steps names them)";
   if (note.kind == "bad_time") return fmt::format("{} with an impossible time {} left out", events, are);

@@ -220,7 +220,7 @@ Result<std::optional<Report>> Collect(const Crew& crew, const Options& options, 
     for (TracePart& part : parts) reader(part);
     if (!reader.ok()) return Fail(ErrorCode::kInternal, "a message between ranks is damaged");
   }
-  ReportBuilder builder(options.alignment, options.communication);
+  ReportBuilder builder(options.alignment, options.communication, !options.steps.empty());
   for (size_t trace = 0; trace < own.size(); ++trace) {
     size_t whose = 0;
     for (size_t i = 0; i < crews.size(); ++i)

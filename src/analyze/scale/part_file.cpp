@@ -321,7 +321,7 @@ Result<Report> MergeParts(const std::vector<std::string>& files, const Options& 
                   "give all parts the same of --operators, --critical-path, --waves and --sequences");
   FollowOptions follow = FollowOptionsOf(options);
   follow.sequences = !parts.empty() && parts[0].sequences;
-  ReportBuilder builder(options.alignment, options.communication);
+  ReportBuilder builder(options.alignment, options.communication, !options.steps.empty());
   for (size_t i = 0; !parts.empty() && i < parts[0].traces.size(); ++i) {
     const auto whole = std::ranges::find_if(parts, [i](const Part& part) { return part.traces[i].whole; });
     if (whole != parts.end()) {
