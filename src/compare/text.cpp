@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cmath>
 #include <functional>
 #include <iterator>
@@ -43,11 +42,6 @@ std::string Percent(double ratio) {
 
 std::string Interval(const Ratio& ratio) {
   return fmt::format("95 % interval: {} to {}", Percent(ratio.low), Percent(ratio.high));
-}
-
-std::string Capitalized(std::string text) {
-  if (!text.empty()) text.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(text.front())));
-  return text;
 }
 
 // The change that would be found in kernels with nine tenths of the time of those that are tested.
@@ -208,7 +202,7 @@ class TextWriter {
           100 * unmatched_ns / all_ns);
     for (const Line& kind :
          std::span(comparison_.kinds).first(std::min(comparison_.kinds.size(), kKindsShown)))
-      Print("- {}: {} instead of {}, {}.", Capitalized(kind.name), Time(kind.b_ns), Time(kind.a_ns),
+      Print("- {}: {} instead of {}, {}.", analyze::Capitalized(kind.name), Time(kind.b_ns), Time(kind.a_ns),
             Difference(kind.more_ns()));
   }
 

@@ -36,7 +36,7 @@ std::vector<TimeRange> SlowTimes(const JobRank& rank, std::span<const WindowLine
   if (!steps.empty()) {
     std::vector<int64_t> durations;
     for (const StepTimes& step : steps) durations.push_back(step.step_ns);
-    const auto least = kSlowStep * static_cast<double>(gpusonde::MedianOf(std::move(durations)));
+    const auto least = kSlowStep * static_cast<double>(MedianOf(std::move(durations)));
     for (const StepTimes& step : steps)
       if (step.gpu_ns > 0 && static_cast<double>(step.step_ns) >= least)
         slow.push_back({step.gpu_begin_ns, step.gpu_begin_ns + step.gpu_ns});
@@ -53,7 +53,7 @@ std::vector<LowClock> LowTimes(std::span<const importers::ClockSample> samples, 
   std::vector<int64_t> distances;
   for (size_t i = 1; i < samples.size(); ++i)
     distances.push_back(samples[i].time_ns - samples[i - 1].time_ns);
-  const int64_t held_ns = kMaxHeld * gpusonde::MedianOf(std::move(distances));
+  const int64_t held_ns = kMaxHeld * MedianOf(std::move(distances));
   constexpr uint32_t kIdle = 0x1;  // model::kThrottleReasons
   std::vector<LowClock> low;
   for (size_t i = 0; i < samples.size(); ++i) {

@@ -150,7 +150,7 @@ struct Pair {
 int64_t TypicalDuration(const std::vector<Visit>& visits) {
   std::vector<int64_t> durations;
   for (const Visit& visit : visits) durations.push_back(visit.end_ns - visit.start_ns);
-  return MedianOf(durations);
+  return LowerMedianOf(durations);
 }
 
 std::vector<Pair> PairsOf(const std::map<size_t, std::vector<Visit>>& visits) {
@@ -212,7 +212,7 @@ int64_t QuartileOf(std::vector<int64_t>& values, size_t quarters) {
 }
 
 Fit FitOf(std::vector<int64_t>& differences) {
-  Fit fit{.offset_ns = MedianOf(differences)};
+  Fit fit{.offset_ns = LowerMedianOf(differences)};
   for (int64_t& difference : differences) difference = std::abs(difference - fit.offset_ns);
   fit.residual_ns = QuartileOf(differences, 3);
   return fit;

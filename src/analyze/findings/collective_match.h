@@ -49,7 +49,8 @@ Fit BestFit(std::span<const Visit> a, std::span<const Visit> b);
 
 // The value of rank ⌊(count − 1) · quarters / 4⌋; 0 of nothing. Permutes the values.
 int64_t QuartileOf(std::vector<int64_t>& values, size_t quarters);
-inline int64_t MedianOf(std::vector<int64_t>& values) { return QuartileOf(values, 2); }
+// Of an even number, the lower of the two in the middle.
+inline int64_t LowerMedianOf(std::vector<int64_t>& values) { return QuartileOf(values, 2); }
 // The median of b's ends minus a's, and how near to it three quarters of the differences are: of ranks that
 // run half of their kernels together, half of the ends are equal. Permutes the differences.
 Fit FitOf(std::vector<int64_t>& differences);

@@ -31,10 +31,10 @@ struct ClockDifference {
   static ClockDifference Of(std::vector<int64_t> differences) {
     std::vector<int64_t> distances;
     for (const int64_t difference : differences) distances.push_back(std::abs(difference));
-    const int64_t before_ns = MedianOf(distances);
-    const int64_t offset_ns = MedianOf(differences);
+    const int64_t before_ns = LowerMedianOf(distances);
+    const int64_t offset_ns = LowerMedianOf(differences);
     for (int64_t& difference : differences) difference = std::abs(difference - offset_ns);
-    const int64_t after_ns = MedianOf(differences);
+    const int64_t after_ns = LowerMedianOf(differences);
     if (after_ns >= before_ns || after_ns >= std::abs(offset_ns)) return {0, before_ns};
     return {offset_ns, after_ns};
   }

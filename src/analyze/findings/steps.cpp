@@ -18,7 +18,7 @@ int64_t MedianPart(const std::vector<StepTimes>& steps,
   std::vector<int64_t> values;
   for (const StepTimes& step : steps)
     if (step.gpu_ns > 0) values.push_back(part(step));
-  return values.empty() ? 0 : gpusonde::MedianOf(std::move(values));
+  return values.empty() ? 0 : MedianOf(std::move(values));
 }
 
 StepsLine::Slow LineOf(const SlowStep& slow, const RankSteps& steps, int64_t host_behind_ns, const Job& job) {

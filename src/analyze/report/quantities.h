@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <cctype>
 #include <cmath>
 #include <cstdint>
 #include <optional>
@@ -32,6 +33,12 @@ inline std::string Longer(double ratio) {
 inline std::string Percent(int64_t part, int64_t whole) {
   return whole > 0 ? fmt::format("{:.1f} %", 100 * static_cast<double>(part) / static_cast<double>(whole))
                    : "–";
+}
+
+// With its first letter, of ASCII, in upper case.
+inline std::string Capitalized(std::string text) {
+  if (!text.empty()) text.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(text.front())));
+  return text;
 }
 
 // 3448384 as "3.448 MB".

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 #include <functional>
 #include <iterator>
@@ -209,11 +208,6 @@ class TextWriter {
       for (const int64_t ns : matrix.shared_ns[i]) out_ += fmt::format(" {:>13}", ns == 0 ? "–" : Time(ns));
       Line("");
     }
-  }
-
-  static std::string Capitalized(std::string text) {
-    text[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(text[0])));
-    return text;
   }
 
   // Of the threads that launch most.
