@@ -23,7 +23,9 @@ std::string_view NumberAfter(std::string_view name, std::string_view part) {
 }  // namespace
 
 void XlaTracks::Learn(std::string_view events) {
-  if (events.find(kDevice) == std::string_view::npos) return;
+  // More is an event of many MB, which no profiler writes; parsed whole it would take ten times the memory.
+  constexpr size_t kMaxBytes = size_t{4} << 20;
+  if (events.size() > kMaxBytes || events.find(kDevice) == std::string_view::npos) return;
   dom::parser parser;
   dom::array all;
   if (parser.parse(simdjson::padded_string(events)).get(all) != simdjson::SUCCESS) return;
