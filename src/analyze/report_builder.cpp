@@ -17,6 +17,7 @@
 
 #include "analyze/advice/advice.h"
 #include "analyze/lines.h"
+#include "base/saturated.h"
 
 namespace gpusonde::analyze {
 namespace {
@@ -33,6 +34,18 @@ int64_t StartsBeforeLaunch(std::span<const RankResult> ranks) {
     launched += latency.sketch.count();
   }
   return early * kHundredth >= launched ? static_cast<int64_t>(early) : 0;
+}
+
+// How many calls of a trace have the numbers of others, if a hundredth or more of what was launched: no call
+// does in the real traces that we have.
+int64_t SharedNumbers(std::span<const RankResult> ranks) {
+  constexpr int64_t kHundredth = 100;
+  int64_t shared = 0, launched = 0;
+  for (const RankResult& rank : ranks) {
+    shared = AddSaturated(shared, rank.shared_numbers);
+    launched = AddSaturated(launched, rank.timeline.launch_latency().moments.count());
+  }
+  return shared >= (launched + kHundredth - 1) / kHundredth ? shared : 0;
 }
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
@@ -71,6 +84,8 @@ void ReportBuilder::Add(const std::string& path, const importers::TraceInfo& inf
   AddMetrics(info, state, ids);
   if (const int64_t early = StartsBeforeLaunch(ranks); early > 0)
     report_.notes.push_back({trace, "starts_before_launch", early});
+  if (const int64_t shared = SharedNumbers(ranks); shared > 0)
+    report_.notes.push_back({trace, "shared_numbers", shared});
   for (RankResult& result : ranks) {
     Renumber(result, ids);
     for (auto& [name, found] : result.kernels.names)

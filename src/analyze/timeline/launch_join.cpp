@@ -23,6 +23,9 @@ const CallRecord* LaunchJoin::FindCall(uint32_t correlation, int64_t start_ns) {
   }
   while (next_call_ != nullptr && next_call_->correlation == correlation &&
          (!found_ || next_call_->start_ns <= start_ns)) {
+    if (found_ && next_call_->thread != best_.thread &&
+        next_call_->start_ns - best_.start_ns < kMaxDistanceNs)
+      ++shared_numbers_;
     best_ = *next_call_;
     found_ = true;
     next_call_ = calls_.Next();

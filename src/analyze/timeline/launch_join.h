@@ -20,6 +20,9 @@ class LaunchJoin {
 
   // Empty at the end and after a failure.
   std::optional<LaunchedRecord> Next();
+  // Calls that have the number of another thread's call within 60 s, of those that launched something: which
+  // of them did is a guess.
+  int64_t shared_numbers() const { return shared_numbers_; }
   // Why Next ended early, if it did: errors of temporary files.
   Status status() const;
 
@@ -33,6 +36,7 @@ class LaunchJoin {
   const CallRecord* next_call_;
   CallRecord best_;
   bool found_ = false;
+  int64_t shared_numbers_ = 0;
 };
 
 }  // namespace gpusonde::analyze

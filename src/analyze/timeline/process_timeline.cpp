@@ -258,7 +258,8 @@ QueueEntry EntryOf(const LaunchedRecord& record) {
 // Launches run nearly in order of their correlation ids, so usually only the last few thousand need to be
 // reordered, without sorting on disk. Returns false if some belong further back: ids that wrapped, events
 // without an id.
-Result<bool> FollowWhileJoining(const ProcessRecords& records, int64_t gpu_ahead_ns, ProcessFollower& ranks) {
+Result<bool> FollowWhileJoining(const ProcessRecords& records, int64_t gpu_ahead_ns, ProcessFollower& ranks,
+                                int64_t& shared_numbers) {
   LaunchJoin launches(records, gpu_ahead_ns);
   Reorder<LaunchedRecord, ByStart> events;
   Reorder<QueueEntry, ByTime> joining;
@@ -288,11 +289,13 @@ Result<bool> FollowWhileJoining(const ProcessRecords& records, int64_t gpu_ahead
     joining.Drop(joined);
   }
   TRY(launches.status());
+  shared_numbers = launches.shared_numbers();
   return true;
 }
 
 // For any order: sorts runs on disk.
-Status FollowSorted(const ProcessRecords& records, int64_t gpu_ahead_ns, ProcessFollower& ranks) {
+Status FollowSorted(const ProcessRecords& records, int64_t gpu_ahead_ns, ProcessFollower& ranks,
+                    int64_t& shared_numbers) {
   const auto file = std::make_shared<TemporaryFile>();
   SortedRuns<LaunchedRecord, ByStart> sorted(file);
   SortedRuns<QueueEntry, ByTime> sorted_entries(file);
@@ -302,6 +305,7 @@ Status FollowSorted(const ProcessRecords& records, int64_t gpu_ahead_ns, Process
     if (record->has_call != 0) sorted_entries.Add(EntryOf(*record));
   }
   TRY(launches.status());
+  shared_numbers = launches.shared_numbers();
   TRY(sorted.Finish());
   TRY(sorted_entries.Finish());
   Merged<LaunchedRecord, ByStart> events(sorted.runs());
@@ -330,11 +334,17 @@ Result<std::vector<RankResult>> FollowProcess(const TraceState& state, size_t pr
     ASSIGN_OR_RETURN(gpu_ahead_ns, EstimateGpuClock(records));
   }
   ProcessFollower follower(state, records, ranks, names, host, gpu_ahead_ns, options.sequences);
-  ASSIGN_OR_RETURN(const bool followed, FollowWhileJoining(records, gpu_ahead_ns, follower));
-  if (followed) return std::move(follower).Finish();
+  int64_t shared_numbers = 0;
+  ASSIGN_OR_RETURN(const bool followed, FollowWhileJoining(records, gpu_ahead_ns, follower, shared_numbers));
+  const auto finish = [&shared_numbers](ProcessFollower done) -> Result<std::vector<RankResult>> {
+    ASSIGN_OR_RETURN(std::vector<RankResult> results, std::move(done).Finish());
+    if (!results.empty()) results.front().shared_numbers = shared_numbers;
+    return results;
+  };
+  if (followed) return finish(std::move(follower));
   ProcessFollower again(state, records, ranks, names, host, gpu_ahead_ns, options.sequences);
-  TRY(FollowSorted(records, gpu_ahead_ns, again));
-  return std::move(again).Finish();
+  TRY(FollowSorted(records, gpu_ahead_ns, again, shared_numbers));
+  return finish(std::move(again));
 }
 
 }  // namespace

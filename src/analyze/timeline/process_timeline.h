@@ -67,6 +67,8 @@ struct RankResult {
   RankSteps steps;
   RankSyncs syncs;
   RankSequences sequences;  // if asked for
+  // Of the first rank of a process, for all of them: LaunchJoin::shared_numbers.
+  int64_t shared_numbers = 0;
 
   template <class Archive>
   void Transfer(Archive& archive) {
@@ -88,6 +90,8 @@ struct RankResult {
     archive(steps);
     archive(syncs);
     archive(sequences);
+    archive(shared_numbers);
+    archive.Require(shared_numbers >= 0);
   }
 };
 
