@@ -13,44 +13,7 @@
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
-/* Two maps of sums: user space drains the one that isn't being written. Preallocated, as nothing may be
- * allocated within the scheduler. 16,384 entries last a second for 30 threads that change state all the time.
- */
-struct sums {
-  __uint(type, BPF_MAP_TYPE_HASH);
-  __uint(max_entries, 16384);
-  __type(key, struct gpusonde_signal_key);
-  __type(value, __u64);
-} sums_even SEC(".maps"), sums_odd SEC(".maps");
-
-__u32 written = 0; /* odd: sums_odd is written */
-
-/* A thread that switches a thousand times a second mostly adds to the same bucket as before, and a map
- * look-up costs a quarter of a microsecond. So the sum of the current bucket of each of a thread's own
- * signals (a piece) is kept with the thread until a later bucket begins: the first eight pieces without
- * `other`, the next eight with its own process as `other`. */
-#define OWN_SIGNALS (GPUSONDE_SIGNAL_INTERRUPTED + 1)
-#define PIECES (2 * OWN_SIGNALS)
-
-/* Threads of targets, by their id in the initial pid namespace. */
-struct thread {
-  __u64 pieces[PIECES]; /* 32 bits of bucket number, and 32 bits of ns not yet added to the sums */
-  __u64 since_ns;       /* when it was last switched in or out */
-  __u64 woken_ns;       /* 0: not yet */
-  __u64 reclaim_ns;     /* since when it has been in direct reclaim; 0: it isn't */
-  __u32 pid;
-  __u32 tid;
-  __u32 waker; /* pid */
-  __u8 on_cpu;
-  __u8 signal;   /* its state while it is off its CPU and not woken */
-  __u8 in_futex; /* if it waits: for a lock or a condition of its own process, most likely */
-};
-struct {
-  __uint(type, BPF_MAP_TYPE_HASH);
-  __uint(max_entries, 16384);
-  __type(key, __u32);
-  __type(value, struct thread);
-} threads SEC(".maps");
+#include "sources/ebpf/bpf/sums.h"
 
 struct {
   __uint(type, BPF_MAP_TYPE_LRU_HASH);
@@ -109,66 +72,6 @@ struct {
 static __always_inline struct cpu *here(void) {
   const __u32 zero = 0;
   return bpf_map_lookup_elem(&cpus, &zero);
-}
-
-static __always_inline void add_to(void *sums, const struct gpusonde_signal_key *key, __u64 amount) {
-  __u64 *sum = bpf_map_lookup_elem(sums, key);
-  if (!sum) {
-    if (!bpf_map_update_elem(sums, key, &amount, BPF_NOEXIST)) return;
-    sum = bpf_map_lookup_elem(sums, key); /* another CPU was faster, or there is no room */
-  }
-  if (sum)
-    __sync_fetch_and_add(sum, amount);
-  else
-    count(GPUSONDE_SIGNAL_SUMS_FULL);
-}
-
-static __always_inline void add(const struct gpusonde_signal_key *key, __u64 amount) {
-  /* In separate branches, as a look-up in a map known at load time is not an indirect call. */
-  if (written & 1) {
-    add_to(&sums_odd, key, amount);
-    barrier();
-  } else {
-    add_to(&sums_even, key, amount);
-  }
-}
-
-/* `add` where it is rarely reached or in a loop. A global function is verified once, and not at each call on
- * each path. */
-__noinline int add_rarely(const struct gpusonde_signal_key *key, __u64 amount) {
-  if (key) add(key, amount);
-  return 0;
-}
-
-static __always_inline void finish_piece(const struct thread *thread, __u32 index, __u64 piece) {
-  if (!(__u32)piece) return;
-  const struct gpusonde_signal_key key = {.bucket = piece >> 32,
-                                          .pid = thread->pid,
-                                          .tid = thread->tid,
-                                          .other = index < OWN_SIGNALS ? 0 : thread->pid,
-                                          .signal = index % OWN_SIGNALS};
-  add_rarely(&key, (__u32)piece);
-}
-
-static __always_inline void finish_pieces(struct thread *thread) {
-  for (__u32 i = 0; i < PIECES; ++i)
-    if (thread->pieces[i]) finish_piece(thread, i, __sync_lock_test_and_set(&thread->pieces[i], 0));
-}
-
-/* Adds to a thread's piece. User space may finish it at the same time. */
-static __always_inline void add_to_piece(struct thread *thread, const struct gpusonde_signal_key *key,
-                                         __u64 amount) {
-  if (key->signal >= OWN_SIGNALS || (key->other && key->other != thread->pid)) {
-    add(key, amount);
-    return;
-  }
-  const __u32 index = key->other ? OWN_SIGNALS + key->signal : key->signal;
-  __u64 *piece = &thread->pieces[index % PIECES];
-  const __u64 before = *(volatile __u64 *)piece;
-  if (before >> 32 != key->bucket)
-    finish_piece(thread, index, __sync_lock_test_and_set(piece, (__u64)key->bucket << 32 | amount));
-  else if (__sync_val_compare_and_swap(piece, before, before + amount) != before)
-    add_rarely(key, amount);
 }
 
 /* Adds [from, to) of a thread's time, split into buckets. */
