@@ -347,6 +347,7 @@ static __always_inline bool in_interrupt(void) {
 
 SEC("tp_btf/sched_waking")
 int BPF_PROG(signal_waking, struct task_struct *task) {
+  if (!task->mm) return 0; /* a thread of the kernel, or one that ends: as in target_of */
   const __u32 tid = task->pid;
   struct thread *thread = bpf_map_lookup_elem(&threads, &tid);
   if (!thread || thread->on_cpu || thread->woken_ns) return 0;

@@ -169,9 +169,17 @@ static __always_inline void leave(void *context, bool preempted, struct task_str
   if (send_begin(context, work, now)) head->time_ns = 0;
 }
 
+/* The thread's last absence; null if it can't be away. Only threads with memory have absences (leave): the
+ * idle task and the kernel's threads, often half of those that are switched to, need no look-up. */
+static __always_inline struct gpusonde_off_cpu_absence *last_absence(const struct task_struct *task) {
+  if (!task->mm) return NULL;
+  const __u32 tid = task->pid;
+  return bpf_map_lookup_elem(&absences, &tid);
+}
+
 /* Ends a thread's interval off the CPU. Returns it if its stack is still to be taken, else null. */
-static __always_inline struct gpusonde_off_cpu_absence *come_back(__u32 tid) {
-  struct gpusonde_off_cpu_absence *absence = bpf_map_lookup_elem(&absences, &tid);
+static __always_inline struct gpusonde_off_cpu_absence *come_back(const struct task_struct *task) {
+  struct gpusonde_off_cpu_absence *absence = last_absence(task);
   if (!absence || !absence->head.time_ns) return NULL;
   const __u64 now = bpf_ktime_get_ns();
   if (!absence->head.sampled && now - absence->head.time_ns >= GPUSONDE_OFF_CPU_LONG_NS) {
@@ -185,12 +193,12 @@ static __always_inline struct gpusonde_off_cpu_absence *come_back(__u32 tid) {
 
 /* Runs after the switch, when the thread is current and its memory can be read. */
 static __always_inline void resume(void *context) {
-  const __u32 tid = bpf_get_current_task_btf()->pid;
-  struct gpusonde_off_cpu_absence *absence = bpf_map_lookup_elem(&absences, &tid);
+  const struct task_struct *task = bpf_get_current_task_btf();
+  struct gpusonde_off_cpu_absence *absence = last_absence(task);
   if (!absence || !absence->head.time_ns) return;
   /* sched_switch was not seen: a Linux 6.18 for virtual machines raises no tracepoints in its agent's tasks,
    * so not when a thread preempts one of them. */
-  if (!absence->end_ns) absence = come_back(tid);
+  if (!absence->end_ns) absence = come_back(task);
   if (!absence) return;
   const __u32 zero = 0;
   struct work *work = bpf_map_lookup_elem(&scratch, &zero);
@@ -215,15 +223,14 @@ int resume_by_probe(void *context) {
 
 SEC("tp_btf/sched_switch")
 int BPF_PROG(switch_threads, bool preempted, struct task_struct *from, struct task_struct *to) {
-  come_back(to->pid);
+  come_back(to);
   leave(ctx, preempted, from);
   return 0;
 }
 
 SEC("tp_btf/sched_wakeup")
 int BPF_PROG(wake_thread, struct task_struct *task) {
-  const __u32 tid = task->pid;
-  struct gpusonde_off_cpu_absence *absence = bpf_map_lookup_elem(&absences, &tid);
+  struct gpusonde_off_cpu_absence *absence = last_absence(task);
   if (absence && !absence->woken_ns) absence->woken_ns = bpf_ktime_get_ns();
   return 0;
 }
