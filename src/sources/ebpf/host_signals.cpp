@@ -23,6 +23,7 @@ namespace {
 constexpr int64_t kBucketNs = GPUSONDE_SIGNAL_BUCKET_NS;
 constexpr int64_t kTickNs = 10 * kNanosPerMilli;  // USER_HZ is 100 on every x86-64 kernel
 constexpr uint32_t kBatch = 1024;
+constexpr int kMaxFinishes = 256;  // of 64 threads: as many as there can be
 
 struct HostSignalsDeleter {
   void operator()(host_signals_bpf* skeleton) const { host_signals_bpf__destroy(skeleton); }
@@ -176,8 +177,14 @@ Status HostSignals::State::Empty(int map, const Visit& visit) const {
 
 Status HostSignals::Drain(const Visit& visit) {
   const int finish = bpf_program__fd(state_->skeleton->progs.signal_finish);
-  if (bpf_prog_test_run_opts(finish, nullptr) != 0)
-    return Fail(ErrnoError(errno, "finish the sums of host signals"));
+  LIBBPF_OPTS(bpf_test_run_opts, run);
+  bool more = true;
+  // Threads that have run again meanwhile may be left for the next time.
+  for (int i = 0; i < kMaxFinishes && more; ++i) {
+    if (bpf_prog_test_run_opts(finish, &run) != 0)
+      return Fail(ErrnoError(errno, "finish the sums of host signals"));
+    more = run.retval != 0;
+  }
   const uint32_t was = state_->skeleton->bss->written;
   __atomic_store_n(&state_->skeleton->bss->written, was + 1, __ATOMIC_SEQ_CST);
   const auto& maps = state_->skeleton->maps;

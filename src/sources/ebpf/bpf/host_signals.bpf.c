@@ -13,6 +13,7 @@
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
+#define CPUS 1024 /* others are not looked at */
 #include "sources/ebpf/bpf/sums.h"
 
 struct {
@@ -34,8 +35,7 @@ struct run {
   __u32 task_pid;
 };
 
-/* What each CPU runs now, for other CPUs to read. CPUs beyond the last one are not looked at. */
-#define CPUS 1024
+/* What each CPU runs now, for other CPUs to read. */
 static struct {
   struct run run;
 } __attribute__((aligned(64))) running[CPUS];
@@ -116,7 +116,7 @@ static __always_inline struct thread *find_thread(struct task_struct *task, stru
   const __u32 tid = task->pid;
   struct thread *thread = bpf_map_lookup_elem(&threads, &tid);
   if (thread) return thread;
-  const struct thread fresh = {.pid = pids.pid, .tid = pids.tid};
+  const struct thread fresh = {.pid = pids.pid, .tid = pids.tid, .id = tid};
   if (bpf_map_update_elem(&threads, &tid, &fresh, BPF_ANY)) {
     count(GPUSONDE_SIGNAL_THREADS_FULL);
     return NULL;
@@ -471,14 +471,17 @@ int BPF_PROG(signal_exit, struct task_struct *task) {
   return 0;
 }
 
-static long finish_thread(void *map, const __u32 *tid, struct thread *thread, void *context) {
-  finish_pieces(thread);
-  return 0;
-}
-
-/* User space runs this before it drains the sums. */
+/* User space runs this before it drains the sums, until it returns 0. */
 SEC("syscall")
 int signal_finish(void *context) {
-  bpf_for_each_map_elem(&threads, finish_thread, NULL, 0);
-  return 0;
+  for (int i = 0; i < FINISHED_AT_ONCE; ++i) {
+    if (times_taken == *(volatile __u32 *)&times_listed) return 0;
+    const __u32 at = times_taken % UNFINISHED;
+    __u32 *entry = bpf_map_lookup_elem(&unfinished, &at);
+    const __u32 id = entry ? __sync_lock_test_and_set(entry, 0) : 0;
+    if (!id) return 0; /* another CPU is about to write it: the next time */
+    ++times_taken;
+    finish_thread(id);
+  }
+  return 1;
 }
