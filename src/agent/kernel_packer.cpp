@@ -3,7 +3,10 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
+#include <utility>
 
+#include "base/nearly_sorted.h"
 #include "base/saturated.h"
 #include "base/time.h"
 #include "base/utf8.h"
@@ -34,17 +37,16 @@ void KernelPacker::Add(const Id128& process, const Id128& device, int32_t sessio
                       .static_shared_bytes = kernel.static_shared_bytes,
                       .dynamic_shared_bytes = kernel.dynamic_shared_bytes,
                       .graph = kernel.graph_node != 0};
-  model::KernelPack& pack = PackOf(launch);
-  ++pack.count;
+  Pack& pack = PackOf(launch);
   pack.end_ns = std::max(pack.end_ns, end_ns);
   pack.duration_ns = AddSaturated(pack.duration_ns, end_ns - start_ns);
-  pack.offsets_ns.push_back(start_ns - launch.second_ns);
-  pack.durations_ns.push_back(end_ns - start_ns);
-  pack.correlations.push_back(kernel.correlation);
-  if (launch.graph) pack.graph_nodes.push_back(static_cast<int64_t>(kernel.graph_node));
+  pack.kernels.push_back({.offset_ns = start_ns - launch.second_ns,
+                          .duration_ns = end_ns - start_ns,
+                          .graph_node = kernel.graph_node,
+                          .correlation = kernel.correlation});
 }
 
-model::KernelPack& KernelPacker::PackOf(Launch launch) {
+KernelPacker::Pack& KernelPacker::PackOf(Launch launch) {
   if (last_ != nullptr && last_->first == launch) return last_->second;
   auto found = packs_.find(launch);
   if (found == packs_.end()) {
@@ -57,23 +59,41 @@ model::KernelPack& KernelPacker::PackOf(Launch launch) {
 
 void KernelPacker::Write(Rows& rows) {
   for (auto& [launch, pack] : packs_) {
-    pack.process = launch.process;
-    pack.device = launch.device;
-    pack.session = launch.session;
-    pack.context = launch.context;
-    pack.stream = launch.stream == cupti::kNoStream ? -1 : int64_t{launch.stream};
-    pack.name = ToUtf8(launch.name);
-    pack.grid_x = static_cast<int32_t>(launch.grid[0]);
-    pack.grid_y = static_cast<int32_t>(launch.grid[1]);
-    pack.grid_z = static_cast<int32_t>(launch.grid[2]);
-    pack.block_x = launch.block[0];
-    pack.block_y = launch.block[1];
-    pack.block_z = launch.block[2];
-    pack.registers = launch.registers;
-    pack.static_shared_bytes = launch.static_shared_bytes;
-    pack.dynamic_shared_bytes = launch.dynamic_shared_bytes;
-    pack.start_ns = launch.second_ns;
-    rows.kernel_packs.Append(pack);
+    SortNearlySorted(pack.kernels, &Timed::offset_ns);
+    model::KernelPack row{.process = launch.process,
+                          .device = launch.device,
+                          .session = launch.session,
+                          .context = launch.context,
+                          .stream = launch.stream == cupti::kNoStream ? -1 : int64_t{launch.stream},
+                          .name = ToUtf8(launch.name),
+                          .grid_x = static_cast<int32_t>(launch.grid[0]),
+                          .grid_y = static_cast<int32_t>(launch.grid[1]),
+                          .grid_z = static_cast<int32_t>(launch.grid[2]),
+                          .block_x = launch.block[0],
+                          .block_y = launch.block[1],
+                          .block_z = launch.block[2],
+                          .registers = launch.registers,
+                          .static_shared_bytes = launch.static_shared_bytes,
+                          .dynamic_shared_bytes = launch.dynamic_shared_bytes,
+                          .start_ns = launch.second_ns,
+                          .end_ns = pack.end_ns,
+                          .count = std::ssize(pack.kernels),
+                          .duration_ns = pack.duration_ns,
+                          .offsets_ns = {},
+                          .durations_ns = {},
+                          .correlations = {},
+                          .graph_nodes = {}};
+    for (const auto& [list, member] :
+         {std::pair(&row.offsets_ns, &Timed::offset_ns), std::pair(&row.durations_ns, &Timed::duration_ns)}) {
+      list->reserve(pack.kernels.size());
+      for (const Timed& kernel : pack.kernels) list->push_back(kernel.*member);
+    }
+    row.correlations.reserve(pack.kernels.size());
+    for (const Timed& kernel : pack.kernels) row.correlations.push_back(kernel.correlation);
+    if (launch.graph)
+      for (const Timed& kernel : pack.kernels)
+        row.graph_nodes.push_back(static_cast<int64_t>(kernel.graph_node));
+    rows.kernel_packs.Append(row);
   }
   last_ = nullptr;
   packs_.clear();

@@ -8,10 +8,10 @@
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
+#include <vector>
 
 #include "agent/rows.h"
 #include "base/id128.h"
-#include "model/tables/kernel_packs.h"
 #include "sources/cupti/event.h"
 
 namespace gpusonde::agent {
@@ -24,7 +24,8 @@ class KernelPacker {
   void Add(const Id128& process, const Id128& device, int32_t session, const cupti::Kernel& kernel,
            int64_t start_ns, int64_t end_ns);
 
-  // Writes the kernels added since the last call.
+  // Writes the kernels added since the last call, those of a row in the order of their starts: whoever reads
+  // them sorts them, and CUPTI shuffles what is in a buffer.
   void Write(Rows& rows);
 
  private:
@@ -49,9 +50,20 @@ class KernelPacker {
     size_t operator()(const Launch& launch) const;
   };
 
-  using Packs = std::unordered_map<Launch, model::KernelPack, Hash>;
+  struct Timed {
+    int64_t offset_ns = 0;  // from Launch::second_ns
+    int64_t duration_ns = 0;
+    uint64_t graph_node = 0;
+    uint32_t correlation = 0;
+  };
+  struct Pack {
+    int64_t end_ns = 0;
+    int64_t duration_ns = 0;
+    std::vector<Timed> kernels;
+  };
+  using Packs = std::unordered_map<Launch, Pack, Hash>;
 
-  model::KernelPack& PackOf(Launch launch);
+  Pack& PackOf(Launch launch);
 
   Packs packs_;
   Packs::value_type* last_ = nullptr;      // of packs_, that of the kernel before: kernels often repeat

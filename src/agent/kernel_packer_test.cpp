@@ -55,6 +55,17 @@ TEST_F(KernelPackerTest, KernelsOfALaunchAndSecondAreOneRow) {
   EXPECT_TRUE(Write().empty()) << "once";
 }
 
+TEST_F(KernelPackerTest, KernelsOfARowAreInTheOrderOfTheirStarts) {
+  Add(Kernel("gemm", 12, 3), kSecond + 900, kSecond + 950);
+  Add(Kernel("gemm", 10, 1), kSecond + 100, kSecond + 300);
+  Add(Kernel("gemm", 11, 2), kSecond + 400, kSecond + 500);
+  const std::vector<model::Batch> batches = Write();
+  EXPECT_THAT(FixedColumn<int64_t>(batches, "kernel_packs", "offsets_ns"), ElementsAre(100, 400, 900));
+  EXPECT_THAT(FixedColumn<int64_t>(batches, "kernel_packs", "durations_ns"), ElementsAre(200, 100, 50));
+  EXPECT_THAT(FixedColumn<int64_t>(batches, "kernel_packs", "correlations"), ElementsAre(10, 11, 12));
+  EXPECT_THAT(FixedColumn<int64_t>(batches, "kernel_packs", "graph_nodes"), ElementsAre(1, 2, 3));
+}
+
 TEST_F(KernelPackerTest, KernelsThatDifferInAnyFieldHaveARowEach) {
   const cupti::Kernel gemm = Kernel("gemm", 1);
   Add(gemm, kSecond, kSecond + 1);
