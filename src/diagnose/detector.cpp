@@ -16,11 +16,10 @@
 namespace gpusonde::diagnose {
 namespace {
 
-// Sorts `values`.
+// Reorders `values`.
 double QuantileOf(std::vector<double>& values, double quantile) {
-  std::ranges::sort(values);
-  return values[std::min(values.size() - 1,
-                         static_cast<size_t>(quantile * static_cast<double>(values.size())))];
+  const auto rank = static_cast<size_t>(quantile * static_cast<double>(values.size()));
+  return ValueOfRank(values, std::min(values.size() - 1, rank));
 }
 
 // Standard deviation of the means of consecutive blocks of `length` values.
@@ -281,6 +280,7 @@ void Detector::UpdateThresholds() {
   tail_ratio_ =
       std::max(kDetector.cusum.beyond_tail * QuantileOf(clean_ratios_, kDetector.cusum.tail_quantile),
                kDetector.min.slowdown.value);
+  std::ranges::sort(clean_ratios_);
 
   std::vector<Addends> addends;
   addends.reserve(clean.size());
