@@ -8,13 +8,13 @@ A program launches 10,000 kernels a second on the simulated GPU, from 20 frames 
 continuously, within the governor's budget), completely by `gpusonde record` (19 Hz), and, CPU only, by perf. Our cost is the
 CPU time of the profiler (of `up` with its child processes), of its eBPF programs (less the cost of measuring them: needs
 root), and of the inject library's thread in the program. bench_inject measures the library's work on the program's own
-threads, and tools/gpu-suite the cost of CUPTI on real GPUs. `up` runs alternately without and with the diagnosis. It computes
-roll-ups once a minute, in a burst, so it is measured for whole minutes, after it has created the file of the day and read the
-program's files; how many of the kernels it has stored shows whether the governor let the library sleep meanwhile. What a
-launch costs is that of the simulated CUPTI mostly: `libcupti_only.so` (tools/gpu-suite) in the library's place subscribes to
-the same and ignores it, and what `record` adds to that is ours. Asleep, the library is loaded without listeners; the peer is
-the same program without it. Memory is resident memory while profiling; `record` doesn't load DuckDB until it ends, so its
-memory is that of the agent.
+threads, and tools/gpu-suite the cost of CUPTI on real GPUs. `up` runs alternately without and with the diagnosis. It stores
+once in two minutes and computes roll-ups then, in a burst, so it is measured for two minutes, after it has created the file
+of the day and read the program's files; how many of the kernels it has stored shows whether the governor let the library
+sleep meanwhile. What a launch costs is that of the simulated CUPTI mostly: `libcupti_only.so` (tools/gpu-suite) in the
+library's place subscribes to the same and ignores it, and what `record` adds to that is ours. Asleep, the library is loaded
+without listeners; the peer is the same program without it. Memory is resident memory while profiling; `record` doesn't load
+DuckDB until it ends, so its memory is that of the agent.
 """
 
 import argparse
@@ -237,7 +237,7 @@ def main():
     parser = argparse.ArgumentParser(description="Measure what listening to a GPU costs, beside perf.")
     parser.add_argument("--build", type=pathlib.Path, default=record_bench.BUILD)
     parser.add_argument("--seconds", type=float, default=10)
-    parser.add_argument("--up-seconds", type=float, default=60, help="of `up`: whole minutes")
+    parser.add_argument("--up-seconds", type=float, default=120, help="of `up`: a multiple of 120")
     parser.add_argument("--repetitions", type=int, default=3)
     parser.add_argument("file", type=pathlib.Path)
     arguments = parser.parse_args()

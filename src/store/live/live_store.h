@@ -61,8 +61,8 @@ class LiveStore : public Store {
   // kCorrupt for an inconsistent batch, kOutOfSpace, kIo.
   Status Commit(Day day, Id128 spool, int64_t first_sequence, std::span<const model::Batch> frames);
 
-  // Buffers frames and commits them later, as Commit does: before the next query, when half a minute's worth
-  // or many bytes are buffered, or by CommitHeld. A commit costs some 20 ms of CPU time however little it
+  // Buffers frames and commits them later, as Commit does: before the next query, when two minutes' worth or
+  // many bytes are buffered, or by CommitHeld. A commit costs some 20 ms of CPU time however little it
   // adds (bench/store_bench.cpp, CommitASecond), too much for every second of a machine that nobody looks at.
   // Buffered frames are in memory only: the spool has to keep them until CommittedThrough covers them.
   // Errors: those of a commit that is due; these frames are then not accepted, and the buffered ones are
