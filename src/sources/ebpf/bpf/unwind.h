@@ -23,14 +23,19 @@ struct unwind_walk {
   __u32 first;                                /* the first frame: all registers are known */
   __u32 place;                                /* of the first frame in the stack's words */
   __u32 taken;                                /* frames written */
+  __u32 mapping; /* the last that was found: callers often are in the same file */
 };
 
 #define UNWIND_GOES_ON (-1)
 
 /* The mapping that contains an address: the last that begins at or before it. */
-static __always_inline const struct gpusonde_unwind_mapping *find_unwind_mapping(
-    const struct gpusonde_unwind_process *process, __u64 address) {
-  __u32 low = process->first, count = process->count;
+static __always_inline const struct gpusonde_unwind_mapping *find_unwind_mapping(struct unwind_walk *walk,
+                                                                                 __u64 address) {
+  __u32 low = walk->process.first, count = walk->process.count;
+  if (walk->mapping - low < count) {
+    const struct gpusonde_unwind_mapping *last = unwind_mapping(walk->mapping);
+    if (last && last->start <= address && address < last->end) return last;
+  }
   /* 2^12 = GPUSONDE_UNWIND_MAX_PROCESS_MAPPINGS */
   for (int step = 0; step < 13 && count > 1; ++step) {
     const __u32 half = count / 2;
@@ -40,7 +45,9 @@ static __always_inline const struct gpusonde_unwind_mapping *find_unwind_mapping
     count -= half;
   }
   const struct gpusonde_unwind_mapping *found = count ? unwind_mapping(low) : NULL;
-  return found && found->start <= address && address < found->end ? found : NULL;
+  if (!found || address < found->start || found->end <= address) return NULL;
+  walk->mapping = low;
+  return found;
 }
 
 /* The number of the rule for an address, 0 (GPUSONDE_CFA_NONE) if there is none. */
@@ -73,7 +80,7 @@ static __always_inline int step_by_frame_pointer(struct unwind_walk *walk, int o
   if (frame < walk->registers[GPUSONDE_DWARF_RSP] || frame % sizeof(__u64)) return otherwise;
   if (!unwind_read(frame, &caller_frame) || !unwind_read(frame + 8, &return_address))
     return GPUSONDE_NATIVE_UNREADABLE;
-  if (!find_unwind_mapping(&walk->process, return_address - 1)) return otherwise;
+  if (!find_unwind_mapping(walk, return_address - 1)) return otherwise;
   walk->pc = return_address;
   walk->registers[GPUSONDE_DWARF_RBP] = caller_frame;
   walk->registers[GPUSONDE_DWARF_RSP] = frame + 16;
@@ -133,7 +140,7 @@ static __always_inline int step_to_left_stack(struct unwind_walk *walk,
 __noinline int unwind_step(struct unwind_walk *walk) {
   if (!walk) return GPUSONDE_NATIVE_UNREADABLE;
   const __u64 address = walk->exact ? walk->pc : walk->pc - 1;
-  const struct gpusonde_unwind_mapping *mapping = find_unwind_mapping(&walk->process, address);
+  const struct gpusonde_unwind_mapping *mapping = find_unwind_mapping(walk, address);
   if (!mapping) return GPUSONDE_NATIVE_NO_MAPPING;
   const struct gpusonde_unwind_rule *rule =
       mapping->pages ? unwind_rule(find_unwind_rule(mapping, address)) : NULL;
