@@ -124,8 +124,8 @@ const HostTimeline::Buckets* HostTimeline::BucketsOf(const Id128& process, int32
 
 ThreadTime HostTimeline::Of(const Id128& process, int32_t tid, int64_t from_ns, int64_t to_ns) const {
   ThreadTime sum;
-  ForEachBucket(process, tid, from_ns, to_ns,
-                [&](const ThreadTime& part, int64_t, int64_t) { sum.Add(part); });
+  ForEachShare(process, tid, from_ns, to_ns,
+               [&](const ThreadTime& whole, double share, int64_t, int64_t) { sum.Add(whole, share); });
   return sum;
 }
 

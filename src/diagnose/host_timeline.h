@@ -124,6 +124,10 @@ class HostTimeline {
   using ReadingKey = std::pair<model::Metric, Id128>;
 
   const Buckets* BucketsOf(const Id128& process, int32_t tid) const;  // null: none are kept
+  // Calls visit(time by state of a whole bucket, the share of it in [from, to), start and end of that share)
+  // for each bucket of a thread.
+  template <class Visit>
+  void ForEachShare(const Id128& process, int32_t tid, int64_t from_ns, int64_t to_ns, Visit visit) const;
   void AddToThread(Buckets& buckets, const model::Signal& signal, model::Metric metric, int64_t start_ns,
                    double value);
 
@@ -134,8 +138,8 @@ class HostTimeline {
 };
 
 template <class Visit>
-void HostTimeline::ForEachBucket(const Id128& process, int32_t tid, int64_t from_ns, int64_t to_ns,
-                                 Visit visit) const {
+void HostTimeline::ForEachShare(const Id128& process, int32_t tid, int64_t from_ns, int64_t to_ns,
+                                Visit visit) const {
   const Buckets* buckets = BucketsOf(process, tid);
   if (buckets == nullptr) return;
   auto at = buckets->upper_bound(from_ns);
@@ -144,11 +148,20 @@ void HostTimeline::ForEachBucket(const Id128& process, int32_t tid, int64_t from
     const int64_t begin_ns = std::max(at->first, from_ns);
     const int64_t end_ns = std::min(at->first + at->second.length_ns, to_ns);
     if (end_ns <= begin_ns) continue;
-    ThreadTime part;
-    part.Add(at->second.time,
-             static_cast<double>(end_ns - begin_ns) / static_cast<double>(at->second.length_ns));
-    visit(part, begin_ns, end_ns);
+    const double share = static_cast<double>(end_ns - begin_ns) / static_cast<double>(at->second.length_ns);
+    visit(at->second.time, share, begin_ns, end_ns);
   }
+}
+
+template <class Visit>
+void HostTimeline::ForEachBucket(const Id128& process, int32_t tid, int64_t from_ns, int64_t to_ns,
+                                 Visit visit) const {
+  ForEachShare(process, tid, from_ns, to_ns,
+               [&](const ThreadTime& whole, double share, int64_t begin_ns, int64_t end_ns) {
+                 ThreadTime part;
+                 part.Add(whole, share);
+                 visit(part, begin_ns, end_ns);
+               });
 }
 
 }  // namespace gpusonde::diagnose
