@@ -13,12 +13,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
+#include <latch>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -26,6 +28,7 @@
 #include <system_error>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "base/testing/refused.h"
 #include "base/time.h"
@@ -138,6 +141,35 @@ TEST_F(HostSignalsTest, ReportsTheLastBucketOfLivingAndEndedThreads) {
   std::this_thread::sleep_for(kAsleep);
   Drain();
   EXPECT_GE(sums_[::gettid()], asleep_ns);
+}
+
+// One run of the BPF program finishes the sums of some of them. As above, not each switch may be seen.
+TEST_F(HostSignalsTest, ReportsTheLastBucketsOfManyThreads) {
+  constexpr size_t kThreads = 300;
+  constexpr auto kAsleep = std::chrono::milliseconds(3);
+  size_t most_told = 0;
+  for (int round = 0; round < 3 && most_told < kThreads; ++round) {
+    std::vector<int32_t> tids(kThreads);
+    std::vector<std::thread> threads;
+    std::latch awake(kThreads);
+    std::atomic<bool> done = false;
+    for (int32_t& tid : tids)
+      threads.emplace_back([&] {
+        tid = ::gettid();
+        std::this_thread::sleep_for(kAsleep);
+        awake.count_down();
+        done.wait(false);
+      });
+    awake.wait();
+    Drain();
+    const auto told = std::ranges::count_if(
+        tids, [&](int32_t tid) { return sums_[tid] >= std::chrono::nanoseconds(kAsleep).count(); });
+    most_told = std::max(most_told, static_cast<size_t>(told));
+    done = true;
+    done.notify_all();
+    for (std::thread& thread : threads) thread.join();
+  }
+  EXPECT_EQ(most_told, kThreads);
 }
 
 TEST_F(HostSignalsTest, ThreadsThatHaveEndedTakeNoRoom) {
