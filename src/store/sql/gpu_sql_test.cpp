@@ -4,9 +4,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <random>
+#include <string>
 #include <vector>
 
+#include "base/testing/temp_folder.h"
 #include "base/testing/units.h"
+#include "spool/spool.h"
+#include "store/memory_limit.h"
+#include "store/recordings/recording.h"
 #include "store/sql/testing/gpu_store.h"
 
 namespace gpusonde::store {
@@ -47,6 +53,41 @@ TEST_F(GpuSql, SlicesAreAdjacentAndHoldNoMoreRowsThanTheyMay) {
 TEST_F(GpuSql, WhatFitsIsOneSlice) {
   AddKernels({{1, 2}, {3, 4}});
   EXPECT_THAT(Slices({0, 100}, 2), testing::SizeIs(1));
+}
+
+// A statement reads the lists of the packs in its range, however many lie beside them.
+TEST(GpuSqlOfARecording, ASecondOfAQuarterOfAnHourIsReadIn128MiB) {
+  constexpr int64_t kSeconds = 900, kKernels = 10'000;
+  const TempFolder folder;
+  const std::string spool = folder / "run.spool", path = folder / "run.sonde";
+  {
+    auto writer = spool::Writer::Open(spool).value();
+    std::minstd_rand random(1);
+    model::KernelPack pack{.process = kSqlProcess, .device = kDevice, .session = 1, .count = kKernels};
+    for (int64_t i = 0; i < kKernels; ++i) {
+      pack.offsets_ns.push_back(i * (kSecond / kKernels) + static_cast<int64_t>(random() % 50'000));
+      pack.durations_ns.push_back(static_cast<int64_t>(random() % 50'000));
+      pack.correlations.push_back(i);
+    }
+    for (int64_t second = 0; second < kSeconds; ++second) {
+      pack.start_ns = second * kSecond;
+      pack.end_ns = pack.start_ns + kSecond;
+      model::BatchBuilder builder(model::kKernelPacks);
+      builder.Append(pack);
+      ASSERT_TRUE(writer.Append(builder.Take()).has_value());
+    }
+    ASSERT_TRUE(writer.Sync().has_value());
+  }
+  ASSERT_TRUE(WriteRecording(spool, path).has_value());
+  SetMemoryLimit(kMinMemoryLimit);
+  const auto store = OpenRecordings({path}).value();
+  SetMemoryLimit(0);
+  SqlPart sql{"SELECT count(*), sum(end_ns - start_ns)::BIGINT FROM ", {}};
+  sql += GpuTimes({800 * kSecond, 801 * kSecond}, {" AND end_ns % 2 >= 0", {}});
+  const auto rows = store->Query(sql.text, sql.parameters);
+  ASSERT_TRUE(rows.has_value()) << rows.error().message;
+  ASSERT_TRUE((*rows)->Next().value_or(false));
+  EXPECT_NEAR(static_cast<double>((*rows)->Int64(0)), kKernels, 10);
 }
 
 }  // namespace
