@@ -23,7 +23,7 @@ namespace gpusonde::store::duckdb {
 // `count` is rarely read otherwise, and must be in each condition: where DuckDB 1.4 reads all columns that it
 // filters, the lists of skipped vectors pile up in the scan's buffer, 60 MB at 10,000 kernels a second.
 inline constexpr std::string_view kSoundPack =
-    "start_ns >= 0 AND start_ns < 4611686018427387904 AND count > 0";
+    "start_ns >= 0 AND start_ns < 4611686018427387904 AND count >= 0";
 inline constexpr std::string_view kPackedTimes =
     "start_ns + (unnest(offsets_ns) & 1073741823) AS start_ns, "
     "start_ns + (unnest(offsets_ns) & 1073741823) + (unnest(durations_ns) & 2305843009213693951) AS end_ns";
