@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <future>
 #include <mutex>
@@ -21,7 +22,8 @@ class SharedRead {
  public:
   explicit SharedRead(bool (*is_small)(const T& read)) : is_small_(is_small) {}
 
-  // What `read` returns, or returned before for this selection and revision. Errors are not kept.
+  // What `read` returns, or returned before for this selection and revision. Neither errors nor exceptions
+  // are kept; who waits gets them too.
   Result<T> Read(uint64_t revision, const model::Selection& selection,
                  const std::function<Result<T>()>& read) {
     std::promise<Result<T>> promise;
@@ -37,17 +39,24 @@ class SharedRead {
     const uint64_t number = ++reads_;
     kept_.push_back({number, selection, promise.get_future().share()});
     lock.unlock();
-    Result<T> result = read();
-    if (!result.has_value() || !is_small_(*result)) {
-      lock.lock();
-      std::erase_if(kept_, [number](const Kept& kept) { return kept.number == number; });
-      lock.unlock();
+    try {
+      Result<T> result = read();
+      if (!result.has_value() || !is_small_(*result)) Forget(number);
+      promise.set_value(result);
+      return result;
+    } catch (...) {
+      Forget(number);
+      promise.set_exception(std::current_exception());
+      throw;
     }
-    promise.set_value(result);
-    return result;
   }
 
  private:
+  void Forget(uint64_t number) {
+    const std::scoped_lock lock(mutex_);
+    std::erase_if(kept_, [number](const Kept& kept) { return kept.number == number; });
+  }
+
   static constexpr size_t kMaxKept = 4;
   struct Kept {
     uint64_t number = 0;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <new>
 #include <thread>
 
 namespace gpusonde::server {
@@ -53,6 +54,12 @@ TEST_F(SharedReadTest, WhatIsLargeAndTheOldestOfManyAreReadAgain) {
 TEST_F(SharedReadTest, AnErrorIsNotKept) {
   const auto fail = []() -> Result<int> { return Fail(ErrorCode::kUnavailable, "stopped"); };
   EXPECT_EQ(shared_.Read(7, From(0), fail).error().message, "stopped");
+  EXPECT_EQ(Read(7, 0), 1);
+}
+
+TEST_F(SharedReadTest, AnExceptionIsNotKept) {
+  const auto fail = []() -> Result<int> { throw std::bad_alloc(); };
+  EXPECT_THROW((void)shared_.Read(7, From(0), fail), std::bad_alloc);
   EXPECT_EQ(Read(7, 0), 1);
 }
 
