@@ -182,8 +182,9 @@ class Listening(Beside):
 
     def test_a_process_shows_what_is_spent_of_its_budget(self):
         self.await_work()
+        # Until `up` has told it, a process counts with the default budget.
         deadline = time.monotonic() + 60
-        while "LISTENING" not in (text := self.once()) and time.monotonic() < deadline:
+        while "/2 %" not in (text := self.once()) and time.monotonic() < deadline:
             time.sleep(0.5)
         self.assertRegex(text, rf"(?m)^ *{self.worker.pid} .* \d+\.\d\d/2 % +\S.* \S*hpc --seconds 300$")
         with urllib.request.urlopen(f"{self.url}/metrics", timeout=30) as answer:
