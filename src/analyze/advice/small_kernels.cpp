@@ -36,8 +36,7 @@ std::optional<AdviceLine> AdviseSmallKernels(const Report& report) {
   advice.action =
       LaunchesGraphs(report)
           ? "Fuse small kernels (torch.compile, fused optimizers), also those within the CUDA graphs that "
-            "the "
-            "program launches: a graph makes gaps shorter and doesn't remove them."
+            "the program launches: a graph makes gaps shorter and doesn't remove them."
           : "Fuse small kernels (torch.compile, fused optimizers), or launch them as a CUDA graph.";
   advice.gain_basis =
       "the idle time between one event and the next, by the share of small kernels in the launches";

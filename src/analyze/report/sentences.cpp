@@ -374,10 +374,8 @@ std::string SentenceOf(const Note& note, const Report& report) {
   if (note.kind == "shared_numbers")
     return fmt::format(
         "{} {} the number of another thread's, as if traces of several processes were merged: which of them "
-        "launched "
-        "what is a guess, so latencies, threads and causes of idle time may be wrong; analyse the trace of "
-        "each "
-        "process, together as several files",
+        "launched what is a guess, so latencies, threads and causes of idle time may be wrong; analyse the "
+        "trace of each process, together as several files",
         Counted(note.count, "call"), note.count == 1 ? "has" : "have");
   if (note.kind == "malformed") return fmt::format("{} that can't be parsed {} left out", events, are);
   return fmt::format("{} ({})", note.kind, note.count);

@@ -21,7 +21,7 @@ namespace gpusonde::store::duckdb {
 // The kernels of a row of `kernel_packs`: where it is sound, the start and the end of each. Whatever a file
 // says, times stay what can be counted with: offsets lie within a second, nothing lasts longer than 73 years.
 // `count` is rarely read otherwise, and must be in each condition: where DuckDB 1.4 reads all columns that it
-// filters, the lists of skipped vectors pile up in the scan's buffer, 60 MB at 10,000 kernels a second.
+// filters, the lists of skipped vectors pile up in the scan's buffer.
 inline constexpr std::string_view kSoundPack =
     "start_ns >= 0 AND start_ns < 4611686018427387904 AND count >= 0";
 inline constexpr std::string_view kPackedTimes =
