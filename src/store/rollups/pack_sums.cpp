@@ -15,7 +15,7 @@
 #include "base/saturated.h"
 #include "base/time.h"
 #include "model/sketch.h"
-#include "store/duckdb/schema.h"
+#include "store/rollups/packs.h"
 #include "store/rollups/work_sums.h"
 #include "store/sql/gpu_sql.h"
 #include "store/sql/process_sql.h"
@@ -23,10 +23,6 @@
 
 namespace gpusonde::store {
 namespace {
-
-// As duckdb::kPackedTimes has them, whatever a file says.
-constexpr int64_t kOffsetMask = (int64_t{1} << 30) - 1;
-constexpr int64_t kDurationMask = (int64_t{1} << 61) - 1;
 
 // Kernels per slice: packs and launches of one slice are in memory, with the database's copy 24 MB where one
 // launch in 40 has a stack and 90 MB where all have.
@@ -93,22 +89,6 @@ class Launches {
   std::vector<bool> maybe_ = std::vector<bool>(kSlots);
 };
 
-// The kernels of one row, as they are read.
-struct Pack {
-  Id128 process;
-  Id128 device;
-  int64_t session = 0;
-  int64_t stream = 0;
-  int64_t second_ns = 0;
-  std::vector<int64_t> offsets_ns;
-  std::vector<int64_t> durations_ns;
-  std::vector<int64_t> correlations;
-
-  size_t size() const { return std::min(offsets_ns.size(), durations_ns.size()); }
-  int64_t StartNs(size_t i) const { return second_ns + (offsets_ns[i] & kOffsetMask); }
-  int64_t DurationNs(size_t i) const { return durations_ns[i] & kDurationMask; }
-};
-
 struct WorkKey {
   Id128 process;
   Id128 device;
@@ -131,8 +111,8 @@ class Summing {
     launches_ = std::move(launches);
   }
 
-  void Add(const Pack& pack, std::string name) {
-    const auto entry = work_.try_emplace({pack.process, pack.device, std::move(name), pack.stream}).first;
+  void Add(const Pack& pack) {
+    const auto entry = work_.try_emplace({pack.process, pack.device, pack.name, pack.stream}).first;
     for (size_t i = 0; i < pack.size(); ++i) {
       const int64_t start_ns = pack.StartNs(i);
       if (start_ns < slice_.from_ns || start_ns >= slice_.to_ns) continue;
@@ -221,26 +201,9 @@ Status SumSlice(const Ask& ask, const model::Selection& selection, const TimeRan
     ASSIGN_OR_RETURN(launches, Launches::Read(ask, selection, slice, tables));
   }
   sums.BeginSlice(slice, std::move(launches));
-  SqlPart sql{
-      fmt::format("SELECT process, device, session, stream, name, start_ns, offsets_ns, durations_ns{} "
-                  "FROM {}kernel_packs WHERE len(graph_nodes) = 0 AND {} AND ",
-                  options.launches ? ", correlations" : "", tables, duckdb::kSoundPack),
-      {}};
-  sql += PacksIn(selection, slice, WorkIn::kStartsIn);
-  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, ask(sql));
-  while (true) {
-    ASSIGN_OR_RETURN(const bool more, rows->Next());
-    if (!more) break;
-    sums.Add({.process = rows->Id(0),
-              .device = rows->Id(1),
-              .session = rows->Int64(2),
-              .stream = rows->Int64(3),
-              .second_ns = BoundTime(rows->Int64(5)),
-              .offsets_ns = rows->Int64List(6),
-              .durations_ns = rows->Int64List(7),
-              .correlations = options.launches ? rows->Int64List(8) : std::vector<int64_t>()},
-             std::string(rows->Text(4)));
-  }
+  const PackQuery query{
+      .which = WorkIn::kStartsIn, .graphs = false, .correlations = options.launches, .tables = tables};
+  TRY(ForEachPack(ask, selection, slice, query, [&sums](const Pack& pack) { sums.Add(pack); }));
   sums.EndSlice();
   return {};
 }
@@ -260,28 +223,16 @@ Result<std::vector<model::KernelWindow>> SumPacks(const Ask& ask, const model::S
 
 Status AddPackedTimes(const Ask& ask, const model::Selection& selection, const TimeRange& range,
                       const std::string& tables, const TimesOf& times_of) {
-  SqlPart sql{
-      fmt::format(
-          "SELECT process, device, start_ns, offsets_ns, durations_ns FROM {}kernel_packs WHERE {} AND ",
-          tables, duckdb::kSoundPack),
-      {}};
-  sql += PacksIn(selection, range, WorkIn::kRunsIn);
-  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, ask(sql));
-  while (true) {
-    ASSIGN_OR_RETURN(const bool more, rows->Next());
-    if (!more) return {};
-    std::vector<TimeRange>& times = *times_of(rows->Id(0), rows->Id(1));
-    const Pack pack{.second_ns = BoundTime(rows->Int64(2)),
-                    .offsets_ns = rows->Int64List(3),
-                    .durations_ns = rows->Int64List(4),
-                    .correlations = {}};
+  const PackQuery query{.which = WorkIn::kRunsIn, .tables = tables};
+  return ForEachPack(ask, selection, range, query, [&](const Pack& pack) {
+    std::vector<TimeRange>& times = *times_of(pack.process, pack.device);
     for (size_t i = 0; i < pack.size(); ++i) {
       const int64_t start_ns = pack.StartNs(i);
       const TimeRange time{std::max(start_ns, range.from_ns),
                            std::min(start_ns + pack.DurationNs(i), range.to_ns)};
       if (time.from_ns < time.to_ns) times.push_back(time);
     }
-  }
+  });
 }
 
 }  // namespace gpusonde::store

@@ -139,13 +139,13 @@ SqlPart GpuWorkSpans(const model::Selection& selection, const TimeRange& range, 
   return spans;
 }
 
-Result<std::vector<TimeRange>> ReadSlices(const Ask& ask, const model::Selection& selection,
-                                          const TimeRange& range, int64_t rows, const std::string& tables) {
-  // Work is counted by the second.
+Result<std::vector<TimeRange>> ReadSlicesOf(const Ask& ask, const CountedRows& counted,
+                                            const TimeRange& range, int64_t rows) {
+  // Rows are counted by the second.
   if (range.from_ns >= 0 && range.to_ns - range.from_ns <= kNanosPerSecond)
     return std::vector<TimeRange>{range};
   SqlPart work{"(SELECT greatest(start_ns, ?) AS start_ns, count FROM ", {range.from_ns}};
-  work += GpuWorkSpans(selection, range, WorkIn::kStartsIn, tables);
+  work += counted(range);
   work.text += ")";
   SqlPart total{"SELECT sum(count)::BIGINT, min(start_ns), max(start_ns) FROM ", {}};
   total += work;
@@ -179,13 +179,21 @@ Result<std::vector<TimeRange>> ReadSlices(const Ask& ask, const model::Selection
     // One piece has too many: work comes in bursts, or a time in the file is far off.
     const int64_t end_ns = start_ns > range.to_ns - piece_ns ? range.to_ns : start_ns + piece_ns;
     ASSIGN_OR_RETURN(const std::vector<TimeRange> finer,
-                     ReadSlices(ask, selection, {begin_ns, end_ns}, rows, tables));
+                     ReadSlicesOf(ask, counted, {begin_ns, end_ns}, rows));
     slices.insert(slices.end(), finer.begin(), finer.end());
     begin_ns = end_ns;
     rows_since_begin = 0;
   }
   if (begin_ns < range.to_ns) slices.push_back({begin_ns, range.to_ns});
   return slices;
+}
+
+Result<std::vector<TimeRange>> ReadSlices(const Ask& ask, const model::Selection& selection,
+                                          const TimeRange& range, int64_t rows, const std::string& tables) {
+  const auto counted = [&](const TimeRange& part) {
+    return GpuWorkSpans(selection, part, WorkIn::kStartsIn, tables);
+  };
+  return ReadSlicesOf(ask, counted, range, rows);
 }
 
 TimeRange SessionReach(const TimeRange& range) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -51,8 +52,14 @@ SqlPart PacksIn(const model::Selection& selection, const TimeRange& range, WorkI
 SqlPart GpuWorkSpans(const model::Selection& selection, const TimeRange& range, WorkIn which,
                      const std::string& tables = "");
 
-// Adjacent slices of time that cover the range. Each has at most `rows` rows of the selection's work, packed
-// kernels included, so that its answer fits into memory; a slice of a second or less may have more.
+// What follows FROM: rows of start_ns and count that start in the range.
+using CountedRows = std::function<SqlPart(const TimeRange& range)>;
+
+// Adjacent slices of time that cover the range. Each has at most `rows` of the counted rows, so that an
+// answer about it fits into memory; a slice of a second or less may have more.
+Result<std::vector<TimeRange>> ReadSlicesOf(const Ask& ask, const CountedRows& counted,
+                                            const TimeRange& range, int64_t rows);
+// The same of the selection's GPU work, packed kernels included.
 Result<std::vector<TimeRange>> ReadSlices(const Ask& ask, const model::Selection& selection,
                                           const TimeRange& range, int64_t rows,
                                           const std::string& tables = "");

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/rollups/packs.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "store/duckdb/schema.h"
+#include "store/sql/time_range.h"
+
+namespace gpusonde::store {
+namespace {
+
+// As duckdb::kPackedTimes has them.
+constexpr int64_t kOffsetMask = (int64_t{1} << 30) - 1;
+constexpr int64_t kDurationMask = (int64_t{1} << 61) - 1;
+
+}  // namespace
+
+int64_t Pack::StartNs(size_t i) const { return second_ns + (offsets_ns[i] & kOffsetMask); }
+
+int64_t Pack::DurationNs(size_t i) const { return durations_ns[i] & kDurationMask; }
+
+Status ForEachPack(const Ask& ask, const model::Selection& selection, const TimeRange& range,
+                   const PackQuery& query, const std::function<void(const Pack&)>& on_pack) {
+  SqlPart sql{fmt::format("SELECT process, device, session, stream, name, start_ns, offsets_ns, "
+                          "durations_ns{} FROM {}kernel_packs WHERE {}{} AND ",
+                          query.correlations ? ", correlations" : "", query.tables, duckdb::kSoundPack,
+                          query.graphs ? "" : " AND len(graph_nodes) = 0"),
+              {}};
+  sql += PacksIn(selection, range, query.which);
+  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, ask(sql));
+  while (true) {
+    ASSIGN_OR_RETURN(const bool more, rows->Next());
+    if (!more) return {};
+    on_pack({.process = rows->Id(0),
+             .device = rows->Id(1),
+             .session = rows->Int64(2),
+             .stream = rows->Int64(3),
+             .name = std::string(rows->Text(4)),
+             .second_ns = BoundTime(rows->Int64(5)),
+             .offsets_ns = rows->Int64List(6),
+             .durations_ns = rows->Int64List(7),
+             .correlations = query.correlations ? rows->Int64List(8) : std::vector<int64_t>()});
+  }
+}
+
+}  // namespace gpusonde::store
