@@ -23,6 +23,7 @@
 #include "server/profile_question.h"
 #include "server/query_parameters.h"
 #include "server/revision_pacer.h"
+#include "server/tracks_json.h"
 #include "server/usage_question.h"
 
 namespace gpusonde::server {
@@ -30,6 +31,7 @@ namespace {
 
 constexpr int64_t kMaxBuckets = 2000;
 constexpr int64_t kDefaultBuckets = 600;
+constexpr int64_t kMaxColumns = 8000;
 
 // Wraps an error of the data. Parameters are checked before, so an invalid argument there is a bug of this
 // program.
@@ -95,6 +97,41 @@ Result<std::string> GetIncidents(ApiData& data, const ApiFacts&, QueryParameters
   const int count = static_cast<int>(buckets.value_or(kDefaultBuckets));
   ASSIGN_OR_RETURN(const store::Incidents incidents, Answer(data.ReadIncidents(selection, count)));
   return IncidentsJson(incidents);
+}
+
+Result<std::string> GetTimeline(ApiData& data, const ApiFacts&, QueryParameters& parameters) {
+  ASSIGN_OR_RETURN(const auto columns, parameters.TakeInteger("columns", 1, kMaxColumns));
+  store::TracksOptions options;
+  if (columns.has_value()) options.columns = static_cast<int>(*columns);
+  ASSIGN_OR_RETURN(options.helper_threads, parameters.TakeFlag("helper_threads"));
+  ASSIGN_OR_RETURN(const model::Selection selection, parameters.TakeSelection());
+  TRY(parameters.Finish());
+  if (!selection.filter.empty() || selection.while_gpu_idle)
+    return Fail(ErrorCode::kInvalidArgument,
+                "a timeline can't be filtered by 'filter' or 'while_gpu_idle': leave them out");
+  // Without Answer(): it says when the time holds too many events.
+  ASSIGN_OR_RETURN(const store::Tracks tracks, data.ReadTracks(selection, options));
+  return TracksJson(tracks);
+}
+
+Result<std::string> GetWork(ApiData& data, const ApiFacts&, QueryParameters& parameters) {
+  constexpr int64_t kMax = std::numeric_limits<int64_t>::max() - 1;
+  ASSIGN_OR_RETURN(const auto process, parameters.TakeId("process"));
+  ASSIGN_OR_RETURN(const auto device, parameters.TakeId("device"));
+  ASSIGN_OR_RETURN(const auto stream,
+                   parameters.TakeInteger("stream", std::numeric_limits<int64_t>::min(), kMax));
+  ASSIGN_OR_RETURN(const auto start_ns, parameters.TakeInteger("start_ns", 0, kMax));
+  TRY(parameters.Finish());
+  if (!process.has_value() || !device.has_value() || !stream.has_value() || !start_ns.has_value())
+    return Fail(ErrorCode::kInvalidArgument,
+                "work is identified by 'process', 'device', 'stream' and 'start_ns': give all four");
+  ASSIGN_OR_RETURN(const std::optional<store::LaunchedWork> work,
+                   Answer(data.ReadWork({*process, *device, *stream, *start_ns})));
+  if (!work.has_value())
+    return Fail(ErrorCode::kNotFound,
+                fmt::format("no work of that process started on stream {} of that device at {} ns", *stream,
+                            *start_ns));
+  return WorkJson(*work);
 }
 
 // Reads the profile of a flame graph; other parameters are taken before.
@@ -182,6 +219,8 @@ constexpr Route kRoutes[] = {
     {"/api/v1/source", GetSource},
     {"/api/v1/strips", GetStrips},
     {"/api/v1/summary", GetSummary},
+    {"/api/v1/timeline", GetTimeline},
+    {"/api/v1/work", GetWork},
 };
 
 Result<HttpResponse> Get(ApiData& data, const ApiFacts& facts, const HttpRequest& request) {

@@ -16,6 +16,8 @@
 #include "store/queries/incident_query.h"
 #include "store/queries/metric_query.h"
 #include "store/queries/profile_query.h"
+#include "store/tracks/launched_work.h"
+#include "store/tracks/tracks.h"
 #include "usage/usage.h"
 
 // GET /api/v1/…, /metrics and /readyz, as docs/api.md describes it.
@@ -55,6 +57,10 @@ class ApiData {
   // too much of it.
   virtual Result<compare::Run> ReadRun(const model::Selection& selection, const std::string& name) = 0;
   virtual Result<store::Incidents> ReadIncidents(const model::Selection& selection, int buckets) = 0;
+  // Errors: kInvalidArgument if the time holds too many events.
+  virtual Result<store::Tracks> ReadTracks(const model::Selection& selection,
+                                           const store::TracksOptions& options) = 0;
+  virtual Result<std::optional<store::LaunchedWork>> ReadWork(const store::WorkPlace& place) = 0;
 };
 
 // The data of a store; the store must outlive the result.

@@ -69,6 +69,13 @@ class StoreData final : public ApiData {
   Result<store::Incidents> ReadIncidents(const model::Selection& selection, int buckets) override {
     return store::ReadIncidents(store_, selection, buckets);
   }
+  Result<store::Tracks> ReadTracks(const model::Selection& selection,
+                                   const store::TracksOptions& options) override {
+    return store::ReadTracks(Of(selection), selection, options);
+  }
+  Result<std::optional<store::LaunchedWork>> ReadWork(const store::WorkPlace& place) override {
+    return store::ReadLaunchedWork(store_.Within({place.start_ns, place.start_ns + 1}), place);
+  }
 
  private:
   store::Store& Of(const model::Selection& selection) {

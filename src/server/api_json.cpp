@@ -49,10 +49,6 @@ std::string MigSuffix(const store::GpuDevice& device) {
   return part.empty() ? "" : fmt::format(", {}", part);
 }
 
-std::string LabelOf(const store::GpuDevice& device) {
-  return (device.ordinal < 0 ? "GPU" : "GPU " + std::to_string(device.ordinal)) + MigSuffix(device);
-}
-
 std::string IdOf(const store::GpuDevice& device) { return "gpu-" + device.device.ToHex(); }
 
 void WriteValues(JsonWriter& json, const store::Strip& strip, double scale) {
@@ -123,6 +119,10 @@ void WriteParts(JsonWriter& json, std::string_view key,
 }
 
 }  // namespace
+
+std::string LabelOf(const store::GpuDevice& device) {
+  return (device.ordinal < 0 ? "GPU" : "GPU " + std::to_string(device.ordinal)) + MigSuffix(device);
+}
 
 std::string OverviewJson(const store::Overview& overview, const ApiFacts& facts) {
   JsonWriter json;

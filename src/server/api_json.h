@@ -19,6 +19,9 @@
 // The bodies that docs/api.md describes.
 namespace gpusonde::server {
 
+// What a page calls a device: "GPU 0", of a MIG instance with its part.
+std::string LabelOf(const store::GpuDevice& device);
+
 std::string OverviewJson(const store::Overview& overview, const ApiFacts& facts);
 
 struct AllStrips {

@@ -75,6 +75,13 @@ class PolledData final : public ApiData {
   Result<store::Incidents> ReadIncidents(const model::Selection& selection, int buckets) override {
     return data_.ReadIncidents(selection, buckets);
   }
+  Result<store::Tracks> ReadTracks(const model::Selection& selection,
+                                   const store::TracksOptions& options) override {
+    return data_.ReadTracks(selection, options);
+  }
+  Result<std::optional<store::LaunchedWork>> ReadWork(const store::WorkPlace& place) override {
+    return data_.ReadWork(place);
+  }
 
  private:
   ApiData& data_;

@@ -35,7 +35,7 @@ ALLOWED = {
     "otlp": {"agent", "exporters", "store/queries"},
     "replay": {"diagnose", "store/sql"},  # no I/O but queries, no clock
     "serve": {"server", "spool", "store/live"},
-    "server": {"compare", "exporters", "store/queries", "usage"},
+    "server": {"compare", "exporters", "store/tracks", "usage"},
     "sources": {"model", "unwind", "wire"},
     "spool": {"model"},
     "store": {"model"},
@@ -45,6 +45,7 @@ ALLOWED = {
     "store/recordings": {"spool", "store/duckdb"},  # a recording is made from a spool
     "store/rollups": {"store/sql"},
     "store/sql": {"store/duckdb"},
+    "store/tracks": {"store/queries"},
     "symbols": {"base", "wire"},
     "top": {"model"},  # no I/O, no clock
     "unwind": {"symbols", "wire"},  # sections of ELF files, Go's table
@@ -60,6 +61,7 @@ TESTS = {
     "store/live": {"store/queries"},  # answers from roll-ups are those of the rows
     "store/queries": {"store/recordings"},
     "store/sql": {"store/recordings"},
+    "store/tracks": {"store/recordings"},
     "usage": {"store/recordings"},
 }
 

@@ -71,6 +71,16 @@ class FakeData final : public ApiData {
     buckets = asked_buckets;
     return incidents;
   }
+  Result<store::Tracks> ReadTracks(const model::Selection& asked,
+                                   const store::TracksOptions& asked_options) override {
+    selection = asked;
+    tracks_options = asked_options;
+    return tracks;
+  }
+  Result<std::optional<store::LaunchedWork>> ReadWork(const store::WorkPlace& asked) override {
+    place = asked;
+    return work;
+  }
   Result<std::vector<store::DeviceUse>> ReadDeviceUse(const model::Selection& asked) override {
     selection = asked;
     return devices;
@@ -90,6 +100,10 @@ class FakeData final : public ApiData {
   Result<model::Profile> profile;
   std::optional<model::Profile> waits;
   store::Incidents incidents;
+  Result<store::Tracks> tracks;
+  store::TracksOptions tracks_options;
+  std::optional<store::LaunchedWork> work;
+  store::WorkPlace place;
   model::Selection selection;
   int buckets = 0;
 };

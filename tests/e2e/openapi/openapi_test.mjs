@@ -117,6 +117,11 @@ async function leastQuery(at, parameters) {
     const graph = await (await ask('/api/v1/flamegraph', { query: { host: 'node' } })).json();
     query.file = graph.strings[graph.functions.file.find((file) => file > 0) ?? assert.fail('no function has a file')];
   }
+  if (at === '/api/v1/work') {
+    const timeline = await (await ask('/api/v1/timeline', { query: { host: 'node' } })).json();
+    const { process, device, stream, slices } = timeline.tracks.find((track) => track.kind === 'stream') ?? assert.fail('no GPU work');
+    Object.assign(query, { process, device, stream, start_ns: BigInt(timeline.from_us) * 1000n + BigInt(slices.start[0]) });
+  }
   return query;
 }
 
@@ -192,6 +197,8 @@ const tests = {
     assert.ok((await json('/api/v1/usage', { by: 'process' })).groups.length > 0);
     assert.ok((await json('/api/v1/flamegraph', { type: 'gpu' })).nodes.interval.length > 1);
     assert.notEqual((await json('/api/v1/summary')).gpu, null);
+    const kinds = new Set((await json('/api/v1/timeline')).tracks.map((track) => track.kind));
+    for (const kind of ['stream', 'states', 'samples']) assert.ok(kinds.has(kind), `${kind}: ${[...kinds]}`);
     assert.deepEqual([...(await check(await ask('/api/v1/profile.pb.gz', { query: { host: 'node' } }), api.paths['/api/v1/profile.pb.gz'].get, 'pprof')).slice(0, 2)], [0x1f, 0x8b]);
   },
 

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <memory>
+#include <string_view>
+
+#include "store/queries/gpu_work.h"
+#include "store/rollups/packs.h"
+#include "store/sql/gpu_sql.h"
+#include "store/tracks/read_parts.h"
+
+namespace gpusonde::store {
+namespace {
+
+constexpr std::string_view kMemcpyPrefix = "[memcpy ";
+
+EventKind KindOf(std::string_view name) {
+  if (name.starts_with(kMemcpyPrefix)) return EventKind::kMemcpy;
+  return name == "[memset]" ? EventKind::kMemset : EventKind::kKernel;
+}
+
+// A copy's kind without brackets: "htod".
+std::string_view TextOf(EventKind kind, std::string_view name) {
+  if (kind == EventKind::kKernel) return name;
+  return kind == EventKind::kMemset
+             ? "memset"
+             : name.substr(kMemcpyPrefix.size(), name.size() - kMemcpyPrefix.size() - 1);
+}
+
+// Adds work with a row of its own, and that of packs.
+class GpuTracks {
+ public:
+  GpuTracks(Store& store, const model::Selection& selection, TrackBuilder& builder)
+      : store_(store), selection_(selection), builder_(builder) {}
+
+  // Work that runs (or starts) in the part; of that which runs, only what started `before`.
+  Status Read(const TimeRange& part, WorkIn which, int64_t before_ns) {
+    TRY(ForEachPack(Asking(store_), selection_, part, {.which = which, .tables = ""}, [&](const Pack& pack) {
+      const int32_t name = builder_.NameOf(EventKind::kKernel, pack.name);
+      const TrackKey key = KeyOf(pack.process, pack.device, pack.stream);
+      for (size_t i = 0; i < pack.size(); ++i) {
+        const int64_t start_ns = pack.StartNs(i);
+        if (start_ns >= before_ns || (which == WorkIn::kStartsIn && start_ns < part.from_ns)) continue;
+        builder_.Add(key, {start_ns, start_ns + pack.DurationNs(i)}, 0, name);
+      }
+    }));
+    SqlPart sql{"SELECT process, device, stream, start_ns, end_ns, name FROM ", {}};
+    sql += GpuWork(selection_, part, which, Packs::kNone);
+    ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, store_.Query(sql.text, sql.parameters));
+    while (true) {
+      ASSIGN_OR_RETURN(const bool more, rows->Next());
+      if (!more) return {};
+      if (rows->Int64(3) >= before_ns) continue;
+      const std::string_view name = rows->Text(5);
+      const EventKind kind = KindOf(name);
+      builder_.Add(KeyOf(rows->Id(0), rows->Id(1), rows->Int64(2)), {rows->Int64(3), rows->Int64(4)}, 0,
+                   builder_.NameOf(kind, TextOf(kind, name)));
+    }
+  }
+
+ private:
+  static TrackKey KeyOf(const Id128& process, const Id128& device, int64_t stream) {
+    return {TrackKind::kStream, process, device, stream};
+  }
+
+  Store& store_;
+  const model::Selection& selection_;
+  TrackBuilder& builder_;
+};
+
+}  // namespace
+
+Status ReadGpuTracks(Store& store, const model::Selection& selection, TrackBuilder& builder) {
+  const TimeRange& range = builder.grid().range;
+  GpuTracks tracks(store, selection, builder);
+  // What started before the time, then what starts in it.
+  TRY(tracks.Read({range.from_ns, range.from_ns + 1}, WorkIn::kRunsIn, range.from_ns));
+  ASSIGN_OR_RETURN(const auto slices, ReadSlices(Asking(store), selection, range, kWorkRowsAtOnce));
+  for (const TimeRange& slice : slices) TRY(tracks.Read(slice, WorkIn::kStartsIn, slice.to_ns));
+  return {};
+}
+
+SqlPart CountedGpuWork(const model::Selection& selection, const TimeRange& range) {
+  return GpuWorkSpans(selection, range, WorkIn::kStartsIn);
+}
+
+}  // namespace gpusonde::store

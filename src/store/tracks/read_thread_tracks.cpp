@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/time.h"
+#include "store/sql/gpu_sql.h"
+#include "store/sql/process_sql.h"
+#include "store/sql/time_range.h"
+#include "store/tracks/read_parts.h"
+
+namespace gpusonde::store {
+namespace {
+
+// Spans of a slice are sorted by start in memory.
+constexpr int64_t kSpansAtOnce = 500'000;
+
+SqlPart AndOfThreads(const model::Selection& selection) {
+  SqlPart condition = AndOfProcesses(selection);
+  if (selection.tid.has_value()) condition += {" AND tid = ?", {int64_t{*selection.tid}}};
+  return condition;
+}
+
+// Calls `take` after each row.
+template <class Take>
+Status ForEach(Store& store, const SqlPart& sql, const Take& take) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, store.Query(sql.text, sql.parameters));
+  while (true) {
+    ASSIGN_OR_RETURN(const bool more, rows->Next());
+    if (!more) return {};
+    take(*rows);
+  }
+}
+
+// Which row each event of a thread is drawn in: below those that it lies in. Events come by start, of those
+// that start together the longest first.
+class Nesting {
+ public:
+  int32_t RowOf(const Id128& process, int64_t tid, const TimeRange& event) {
+    std::vector<int64_t>& ends_ns = open_[{process, tid}];
+    while (!ends_ns.empty() && ends_ns.back() <= event.from_ns) ends_ns.pop_back();
+    const auto row = static_cast<int32_t>(std::min(ends_ns.size(), size_t{SliceSums::kMaxRows} - 1));
+    if (ends_ns.size() < SliceSums::kMaxRows) ends_ns.push_back(event.to_ns);
+    return row;
+  }
+
+ private:
+  std::map<std::pair<Id128, int64_t>, std::vector<int64_t>> open_;
+};
+
+// A table of what threads did, from a start to an end.
+struct SpanTable {
+  TrackKind track;
+  std::string_view name;
+  std::string_view kind;  // an expression: an EventKind
+  std::string end;        // an expression
+};
+
+Status ReadSpans(Store& store, const model::Selection& selection, const SpanTable& table,
+                 TrackBuilder& builder) {
+  const TimeRange& range = builder.grid().range;
+  Nesting nesting;
+  const auto read = [&](const SqlPart& when) {
+    SqlPart sql{fmt::format("SELECT process, tid, start_ns, {} AS end_ns, {} AS kind, name FROM {} WHERE ",
+                            table.end, table.kind, table.name),
+                {}};
+    sql += when;
+    sql.text += fmt::format(" AND {} >= start_ns", table.end);
+    sql += AndOfThreads(selection);
+    sql.text += " ORDER BY start_ns, end_ns DESC";
+    return ForEach(store, sql, [&](const Rows& rows) {
+      const TimeRange span{rows.Int64(2), rows.Int64(3)};
+      const int64_t tid = rows.Int64(1);
+      builder.Add({table.track, rows.Id(0), {}, tid}, span, nesting.RowOf(rows.Id(0), tid, span),
+                  builder.NameOf(static_cast<EventKind>(rows.Int64(4)), rows.Text(5)));
+    });
+  };
+  TRY(read(
+      {fmt::format("start_ns >= 0 AND start_ns < ? AND {} > ?", table.end), {range.from_ns, range.from_ns}}));
+  const auto counted = [&](const TimeRange& part) {
+    SqlPart rows{
+        fmt::format("(SELECT start_ns, 1 AS count FROM {} WHERE start_ns >= ? AND start_ns < ?", table.name),
+        {part.from_ns, part.to_ns}};
+    rows += AndOfThreads(selection);
+    rows.text += ")";
+    return rows;
+  };
+  ASSIGN_OR_RETURN(const auto slices, ReadSlicesOf(Asking(store), counted, range, kSpansAtOnce));
+  for (const TimeRange& slice : slices)
+    TRY(read({"start_ns >= ? AND start_ns < ?", {slice.from_ns, slice.to_ns}}));
+  return {};
+}
+
+}  // namespace
+
+Status ReadCalls(Store& store, const model::Selection& selection, TrackBuilder& builder) {
+  const std::string kind = std::to_string(static_cast<int>(EventKind::kCall));
+  return ReadSpans(store, selection, {TrackKind::kCalls, "api_calls", kind, "end_ns"}, builder);
+}
+
+Status ReadRanges(Store& store, const model::Selection& selection, int64_t data_end_ns,
+                  TrackBuilder& builder) {
+  const std::string kind =
+      fmt::format("CASE kind WHEN 'operator' THEN {} ELSE {} END", static_cast<int>(EventKind::kOperator),
+                  static_cast<int>(EventKind::kAnnotation));
+  const std::string end = fmt::format("coalesce(end_ns, greatest(start_ns, {}))", data_end_ns);
+  return ReadSpans(store, selection, {TrackKind::kRanges, "ranges", kind, end}, builder);
+}
+
+Status ReadSteps(Store& store, const model::Selection& selection, TrackBuilder& builder) {
+  const TimeRange& range = builder.grid().range;
+  SqlPart sql{
+      "SELECT process, start_ns, end_ns, ordinal FROM steps WHERE start_ns >= 0 AND start_ns < ? AND "
+      "end_ns > ? AND end_ns >= start_ns",
+      {range.to_ns, range.from_ns}};
+  sql += AndOfProcesses(selection);
+  return ForEach(store, sql, [&](const Rows& rows) {
+    builder.Add({TrackKind::kSteps, rows.Id(0), {}, 0}, {rows.Int64(1), rows.Int64(2)}, 0,
+                builder.NameOf(EventKind::kStep, fmt::format("step {}", rows.Int64(3))));
+  });
+}
+
+Status ReadStates(Store& store, const model::Selection& selection, TrackBuilder& builder) {
+  // Rows come from files that anyone may have written; those of the agent last for a second or two.
+  constexpr int64_t kMaxRowNs = 60 * kNanosPerSecond;
+  const TimeRange& range = builder.grid().range;
+  SqlPart sql{
+      fmt::format("SELECT process, tid, metric, start_ns, bucket_ns, \"values\" FROM signals WHERE "
+                  "process IS NOT NULL AND tid IS NOT NULL AND metric IN ('thread.{}') AND "
+                  "bucket_ns > 0 AND len(\"values\") * bucket_ns <= ? AND start_ns > ? AND start_ns < ?",
+                  fmt::join(kThreadStates, "', 'thread.")),
+      {kMaxRowNs, std::max(range.from_ns, kMaxRowNs) - kMaxRowNs, range.to_ns}};
+  sql += AndOfThreads(selection);
+  return ForEach(store, sql, [&](const Rows& rows) {
+    const std::string_view state = rows.Text(2).substr(std::string_view("thread.").size());
+    const int32_t name = builder.NameOf(EventKind::kState, state);
+    const TrackKey key{TrackKind::kStates, rows.Id(0), {}, rows.Int64(1)};
+    TimeRange bucket{rows.Int64(3), rows.Int64(3) + rows.Int64(4)};
+    for (const int64_t time_ns : rows.Int64List(5)) {
+      builder.AddState(key, bucket, name, time_ns);
+      bucket = {bucket.to_ns, bucket.to_ns + rows.Int64(4)};
+    }
+  });
+}
+
+SqlPart CountedThreadRows(const model::Selection& selection, const TimeRange& range) {
+  SqlPart rows{"(", {}};
+  for (const auto& [table, time] :
+       {std::pair("api_calls", "start_ns"), {"ranges", "start_ns"}, {"samples", "time_ns"}}) {
+    if (!rows.parameters.empty()) rows.text += " UNION ALL ";
+    rows +=
+        {fmt::format("SELECT {0} AS start_ns, 1 AS count FROM {1} WHERE {0} >= ? AND {0} < ?", time, table),
+         {range.from_ns, range.to_ns}};
+    rows += AndOfThreads(selection);
+  }
+  rows.text += ")";
+  return rows;
+}
+
+}  // namespace gpusonde::store

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <set>
+#include <utility>
+
+#include "store/sql/time_range.h"
+#include "store/tracks/read_parts.h"
+#include "store/tracks/tracks.h"
+
+namespace gpusonde::store {
+namespace {
+
+Result<int64_t> CountRows(Store& store, const SqlPart& rows) {
+  SqlPart sql{"SELECT coalesce(sum(count), 0)::BIGINT FROM ", {}};
+  sql += rows;
+  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> counts, store.Query(sql.text, sql.parameters));
+  ASSIGN_OR_RETURN(const bool any, counts->Next());
+  return any ? counts->Int64(0) : 0;
+}
+
+Status CheckEvents(Store& store, const model::Selection& selection, const TimeRange& range) {
+  ASSIGN_OR_RETURN(const int64_t work, CountRows(store, CountedGpuWork(selection, range)));
+  ASSIGN_OR_RETURN(const int64_t of_threads, CountRows(store, CountedThreadRows(selection, range)));
+  if (work > kMaxTrackEvents || of_threads > kMaxTrackEvents)
+    return Fail(
+        ErrorCode::kInvalidArgument,
+        fmt::format("this time holds {:.0f} million events; a timeline shows at most {} million: select a "
+                    "shorter time or a process",
+                    static_cast<double>(work) / 1e6 + static_cast<double>(of_threads) / 1e6,
+                    kMaxTrackEvents / 1'000'000));
+  return {};
+}
+
+// Streams of a GPU follow each other, in the order of GPUs.
+Status AddDevices(Store& store, Tracks& tracks) {
+  std::set<Id128> seen;
+  for (const Track& track : tracks.tracks)
+    if (track.device.has_value()) seen.insert(*track.device);
+  ASSIGN_OR_RETURN(std::vector<GpuDevice> devices, ReadDevicesAnd(store, {seen.begin(), seen.end()}));
+  std::erase_if(devices, [&](const GpuDevice& device) { return !seen.contains(device.device); });
+  std::map<Id128, size_t> places;
+  for (const GpuDevice& device : devices) places.emplace(device.device, places.size());
+  std::ranges::stable_sort(tracks.tracks, {}, [&](const Track& track) {
+    return track.device.has_value() ? places[*track.device] : places.size();
+  });
+  tracks.devices = std::move(devices);
+  return {};
+}
+
+// Names of processes and their threads.
+Status AddOwners(Store& store, Tracks& tracks) {
+  std::set<Id128> seen;
+  for (const Track& track : tracks.tracks) seen.insert(track.process);
+  const Parameter parameters[] = {std::vector<Id128>(seen.begin(), seen.end())};
+  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> processes,
+                   store.Query("SELECT process, pid, name, command FROM processes WHERE process IN (SELECT "
+                               "unnest(?::UUID[])) ORDER BY pid, process",
+                               parameters));
+  while (true) {
+    ASSIGN_OR_RETURN(const bool more, processes->Next());
+    if (!more) break;
+    tracks.processes.push_back({.process = processes->Id(0),
+                                .pid = static_cast<int32_t>(processes->Int64(1)),
+                                .name = std::string(processes->Text(2)),
+                                .command = std::string(processes->Text(3))});
+    seen.erase(processes->Id(0));
+  }
+  for (const Id128& unknown : seen)
+    tracks.processes.push_back({.process = unknown, .name = "", .command = ""});
+  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> threads,
+                   store.Query("SELECT process, tid, name FROM threads WHERE process IN (SELECT "
+                               "unnest(?::UUID[]))",
+                               parameters));
+  std::map<std::pair<Id128, int32_t>, std::string> names;
+  while (true) {
+    ASSIGN_OR_RETURN(const bool more, threads->Next());
+    if (!more) break;
+    names[{threads->Id(0), static_cast<int32_t>(threads->Int64(1))}] = threads->Text(2);
+  }
+  for (Track& track : tracks.tracks)
+    if (track.tid.has_value()) track.thread = names[{track.process, *track.tid}];
+  return {};
+}
+
+}  // namespace
+
+std::string_view NameOf(TrackKind kind) {
+  constexpr std::string_view kNames[] = {"stream", "steps", "states", "samples", "ranges", "calls"};
+  return kNames[static_cast<size_t>(kind)];
+}
+
+std::string_view NameOf(EventKind kind) {
+  constexpr std::string_view kNames[] = {"kernel", "memcpy",     "memset",   "step", "state",
+                                         "sample", "annotation", "operator", "call"};
+  return kNames[static_cast<size_t>(kind)];
+}
+
+Result<Tracks> ReadTracks(Store& store, const model::Selection& selection, const TracksOptions& options) {
+  ASSIGN_OR_RETURN(TimeRange range, ReadTimeRange(store, selection));
+  range.from_ns = std::max<int64_t>(range.from_ns, 0);
+  range.to_ns = std::max(range.to_ns, range.from_ns + 1);
+  TRY(CheckEvents(store, selection, range));
+  model::Selection everything = selection;
+  everything.from_ns = std::numeric_limits<int64_t>::min();
+  everything.to_ns = std::numeric_limits<int64_t>::max();
+  ASSIGN_OR_RETURN(const TimeRange known, ReadTimeRange(store, everything));
+  TrackBuilder builder(Grid::Of(range, options.columns));
+  TRY(ReadGpuTracks(store, selection, builder));
+  TRY(ReadSteps(store, selection, builder));
+  TRY(ReadStates(store, selection, builder));
+  TRY(ReadRanges(store, selection, known.to_ns, builder));
+  TRY(ReadCalls(store, selection, builder));
+  TRY(ReadSamples(store, selection, options.helper_threads, builder));
+  Tracks tracks = builder.Take();
+  TRY(AddDevices(store, tracks));
+  TRY(AddOwners(store, tracks));
+  return tracks;
+}
+
+}  // namespace gpusonde::store

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "base/time_range.h"
+
+namespace gpusonde::store {
+
+// Where a time is drawn: in columns of one resolution.
+struct Grid {
+  TimeRange range;            // not empty
+  int64_t resolution_ns = 1;  // a power of two
+
+  // Requires 1 ≤ columns. The resolution is the smallest power of two with which the range has no more
+  // columns.
+  static Grid Of(const TimeRange& range, int columns);
+};
+
+// What is drawn as one rectangle: an event, or short ones that follow each other.
+struct Slice {
+  int64_t start_ns = 0;
+  int64_t length_ns = 0;
+  int32_t row = 0;
+  int32_t name = 0;     // of several events, that with the most time
+  int64_t count = 1;    // of events
+  int64_t busy_ns = 0;  // time in which they ran, at most length_ns
+};
+
+// The slices of a track. An event that is at least one resolution long is a slice; shorter ones are summed by
+// row and cell of the grid (cells of one resolution, aligned to multiples of it since the epoch, by an
+// event's start), so that a track has no more slices than can be drawn, whatever happens in it. Not
+// thread-safe.
+class SliceSums {
+ public:
+  static constexpr int32_t kMaxRows = 64;
+  // Names of a cell that are told apart; the time of others names nothing.
+  static constexpr size_t kMaxNames = 32;
+
+  explicit SliceSums(const Grid& grid);
+
+  // Events that don't touch the range are ignored; those of rows beyond the last are added to it.
+  void Add(const TimeRange& event, int32_t row, int32_t name);
+
+  int32_t rows() const { return static_cast<int32_t>(rows_.size()); }
+  int64_t events() const { return events_; }
+  int64_t busy_ns() const { return busy_ns_; }  // sum of durations within the range
+
+  // By row and start. Nothing may be added afterwards.
+  std::vector<Slice> Take();
+
+ private:
+  struct Cell {
+    TimeRange span;
+    int64_t count = 0;
+    int64_t busy_ns = 0;
+    std::vector<std::pair<int32_t, int64_t>> names;  // with the time of each
+  };
+  struct Row {
+    std::vector<Slice> events;
+    std::vector<uint32_t> cell_at;  // an index into `cells` and 1, by place in the grid; 0: none
+    std::vector<Cell> cells;
+  };
+  static void AddTo(Cell& cell, const TimeRange& event, int32_t name);
+
+  Grid grid_;
+  int64_t first_ns_;  // start of the first cell
+  size_t cells_;
+  std::vector<Row> rows_;
+  int64_t events_ = 0;
+  int64_t busy_ns_ = 0;
+};
+
+}  // namespace gpusonde::store
