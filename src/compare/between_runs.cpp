@@ -11,7 +11,7 @@ namespace {
 void AddDeviations(VariationOfRuns& variation, const Deviations& deviations) {
   std::vector<VariationOfRuns::Value> values;
   for (const Deviation& one : deviations)
-    if (one.weight > 0) values.push_back({one.mean(), 1});
+    if (one.known()) values.push_back({std::log(one.ratio()), 1});
   variation.AddSide(values);
 }
 
@@ -54,14 +54,15 @@ Side::Side(std::vector<Run> all) : runs(std::move(all)) {
 }
 
 Deviations DeviationsOf(std::span<const Run> runs, Kernels Run::* which, const std::string& name,
-                        const Kernel& together, const std::function<double(uint32_t shape)>& weight_of) {
+                        const Kernel& together, const std::function<double(uint32_t shape)>& usual_ns_of) {
   Deviations deviations(runs.size());
   for (size_t i = 0; i < runs.size(); ++i) {
     const auto found = (runs[i].*which).find(name);
     if (found == (runs[i].*which).end()) continue;
     for (const auto& [shape, group] : found->second.groups) {
-      const double weight = weight_of(shape);
-      deviations[i].Add({weight * (group.log_mean - together.groups.at(shape).log_mean), weight});
+      const double usual_ns = usual_ns_of(shape);
+      const double deviation = group.log_mean - together.groups.at(shape).log_mean;
+      deviations[i].Add({.usual_ns = usual_ns, .taken_ns = usual_ns * std::exp(deviation)});
     }
   }
   return deviations;
@@ -75,11 +76,15 @@ VariationOfRuns DurationsOfRuns::OfKernel(const std::string& name, bool other_sh
     const Side& side = is_b ? b_ : a_;
     const Kernel& mine = is_b ? of_b : of_a;
     const Kernel& other = is_b ? of_a : of_b;
-    const auto weight_of = [&](uint32_t shape) {
+    // Of B's launches, for either side.
+    const auto usual_ns_of = [&](uint32_t shape) {
       if (other.groups.contains(shape) == other_shapes) return 0.;
-      return other_shapes ? mine.groups.at(shape).total_ns : of_b.groups.at(shape).total_ns;
+      const KernelGroup& group = mine.groups.at(shape);
+      if (other_shapes || is_b) return group.total_ns;
+      const KernelGroup& after = of_b.groups.at(shape);
+      return after.total_ns * std::exp(group.log_mean - after.log_mean);
     };
-    const Deviations deviations = DeviationsOf(side.runs, which_, name, mine, weight_of);
+    const Deviations deviations = DeviationsOf(side.runs, which_, name, mine, usual_ns_of);
     AddDeviations(variation, deviations);
     if (other_shapes) continue;
     Deviations& all = is_b ? all_b_ : all_a_;

@@ -46,23 +46,24 @@ struct Side {
   Run together;
 };
 
-// How far a run is from all runs together, as a mean of logarithms of durations.
+// How far a run is from all runs together: the time that launches take in all of them, and what as many take
+// in this run.
 struct Deviation {
-  double weighted = 0, weight = 0;
+  double usual_ns = 0, taken_ns = 0;
 
   void Add(const Deviation& other) {
-    weighted += other.weighted;
-    weight += other.weight;
+    usual_ns += other.usual_ns;
+    taken_ns += other.taken_ns;
   }
-  // Requires a weight.
-  double mean() const { return weighted / weight; }
+  bool known() const { return usual_ns > 0; }
+  double ratio() const { return taken_ns / usual_ns; }  // requires known
 };
 using Deviations = std::vector<Deviation>;  // by run
 
 // Of the launches of a kernel (or the ranges of a phase), each compared with those of equal shape.
-// `together`: the kernel in all runs. `weight_of`: of a shape; 0: it is left out.
+// `together`: the kernel in all runs. `usual_ns_of`: of a shape; 0: it is left out.
 Deviations DeviationsOf(std::span<const Run> runs, Kernels Run::* which, const std::string& name,
-                        const Kernel& together, const std::function<double(uint32_t shape)>& weight_of);
+                        const Kernel& together, const std::function<double(uint32_t shape)>& usual_ns_of);
 
 // The variation of the durations of kernels, or of phases, from run to run.
 class DurationsOfRuns {

@@ -25,19 +25,31 @@ void ErrorOfSum::Add(const analyze::MeanError& error, double factor) {
   if (error.freedom > 0) squares_ += variance * variance / error.freedom;
 }
 
+void ErrorOfSum::Add(const ErrorOfSum& other, double factor) {
+  variance_ += factor * other.variance_;
+  squares_ += factor * factor * other.squares_;
+}
+
 double ErrorOfSum::freedom() const {
   return squares_ > 0 ? std::max(1.0, variance_ * variance_ / squares_) : 1;
 }
 
-void ChangeOfMean::Add(double weight, double difference, const analyze::MeanError& a,
+void ChangeOfMean::Add(double taken_ns, double difference, const analyze::MeanError& a,
                        const analyze::MeanError& b) {
-  weight_ += weight;
-  weighted_ += weight * difference;
-  for (const analyze::MeanError& error : {a, b}) error_.Add(error, weight * weight);
+  const double before_ns = taken_ns * std::exp(-difference);
+  taken_ns_ += taken_ns;
+  before_ns_ += before_ns;
+  error_of_taken_.Add(b, taken_ns * taken_ns);
+  error_of_before_.Add(a, before_ns * before_ns);
 }
 
+double ChangeOfMean::difference() const { return std::log(taken_ns_ / before_ns_); }
+
 analyze::MeanError ChangeOfMean::Within() const {
-  return {.variance = error_.variance() / (weight_ * weight_), .freedom = error_.freedom()};
+  ErrorOfSum error;
+  error.Add(error_of_taken_, 1 / (taken_ns_ * taken_ns_));
+  error.Add(error_of_before_, 1 / (before_ns_ * before_ns_));
+  return {.variance = error.variance(), .freedom = error.freedom()};
 }
 
 // How far the change is beyond what is reported. One that merely kept its duration while the others changed
@@ -51,7 +63,7 @@ double ChangeOfMean::Beyond(double min_change, const RunsOf& runs) const {
 }
 
 std::optional<Ratio> ChangeOfMean::Finish(double min_change, const RunsOf& runs) const {
-  if (weight_ == 0) return std::nullopt;
+  if (empty()) return std::nullopt;
   const analyze::MeanError between = runs.variation.Error(runs.typical);
   if (runs.several && between.freedom == 0) return std::nullopt;
   ErrorOfSum tested;

@@ -25,6 +25,7 @@ struct RunsOf {
 class ErrorOfSum {
  public:
   void Add(const analyze::MeanError& error, double factor = 1);
+  void Add(const ErrorOfSum& other, double factor);
   double variance() const { return variance_; }
   // Welch and Satterthwaite's; 1 if that of no error is known.
   double freedom() const;
@@ -33,16 +34,19 @@ class ErrorOfSum {
   double variance_ = 0, squares_ = 0;
 };
 
-// The change of a logarithm, as a mean weighted by time over kernels that can be compared one by one.
+// The change of the time of kernels that can be compared one by one, as a logarithm: what they took beside
+// what as many launches took before. A mean of their logarithms would be larger where they changed
+// differently.
 class ChangeOfMean {
  public:
-  void Add(double weight, double difference, const analyze::MeanError& a, const analyze::MeanError& b);
+  // `taken_ns`: above 0. `difference`: of the mean logarithm of durations, with the errors of both means.
+  void Add(double taken_ns, double difference, const analyze::MeanError& a, const analyze::MeanError& b);
 
-  bool empty() const { return weight_ == 0; }
-  double weight() const { return weight_; }
-  // These require a weight.
-  double difference() const { return weighted_ / weight_; }
-  analyze::MeanError Within() const;  // the error, as the variation within runs tells it
+  bool empty() const { return taken_ns_ == 0; }
+  double taken_ns() const { return taken_ns_; }
+  // These require that something was added.
+  double difference() const;
+  analyze::MeanError Within() const;  // the error, as the variation within runs tells it (delta method)
 
   // Empty without anything to compare, or if there are several runs but their variation isn't known.
   std::optional<Ratio> Finish(double min_change, const RunsOf& runs) const;
@@ -50,8 +54,8 @@ class ChangeOfMean {
  private:
   double Beyond(double min_change, const RunsOf& runs) const;
 
-  double weight_ = 0, weighted_ = 0;
-  ErrorOfSum error_;
+  double taken_ns_ = 0, before_ns_ = 0;
+  ErrorOfSum error_of_taken_, error_of_before_;  // in ns
 };
 
 }  // namespace gpusonde::compare

@@ -58,36 +58,38 @@ std::vector<Line> LinesOf(const Amounts& a, const Amounts& b, const Divisors& by
 }
 
 // Shapes with too few launches to know the error of each: how much their changes differ from each other tells
-// how well the mean change is known.
+// how well the change of all is known (the variance of a ratio: Cochran 1977, section 6.3).
 class FewLaunches {
  public:
-  void Add(double weight, double difference) { changes_.push_back({weight, difference}); }
+  void Add(double taken_ns, double difference) {
+    changes_.push_back({.taken_ns = taken_ns, .before_ns = taken_ns * std::exp(-difference)});
+  }
 
   // With several runs, the variation between these tells the error, of any number of shapes.
   void AddTo(std::initializer_list<ChangeOfMean*> changes, bool several_runs) const {
     if (changes_.empty() || (changes_.size() < kMinLaunches && !several_runs)) return;
-    double weight = 0, mean = 0, squares = 0;
-    for (const Pair& pair : changes_) {
-      weight += pair.weight;
-      mean += pair.weight * pair.difference;
+    double taken_ns = 0, before_ns = 0, squares = 0;
+    for (const Times& times : changes_) {
+      taken_ns += times.taken_ns;
+      before_ns += times.before_ns;
     }
-    mean /= weight;
-    for (const Pair& pair : changes_) {
-      const double residual = pair.weight * (pair.difference - mean);
+    const double ratio = taken_ns / before_ns;
+    for (const Times& times : changes_) {
+      const double residual = times.taken_ns - ratio * times.before_ns;
       squares += residual * residual;
     }
     const auto count = static_cast<double>(changes_.size());
     analyze::MeanError error;
     if (count > 1)
-      error = {.variance = squares / (weight * weight) * count / (count - 1), .freedom = count - 1};
-    for (ChangeOfMean* const change : changes) change->Add(weight, mean, error, {});
+      error = {.variance = squares / (taken_ns * taken_ns) * count / (count - 1), .freedom = count - 1};
+    for (ChangeOfMean* const change : changes) change->Add(taken_ns, std::log(ratio), {}, error);
   }
 
  private:
-  struct Pair {
-    double weight, difference;
+  struct Times {
+    double taken_ns, before_ns;
   };
-  std::vector<Pair> changes_;
+  std::vector<Times> changes_;
 };
 
 // All launches of a kernel in shapes that are launched often enough.
@@ -240,7 +242,7 @@ std::optional<Ratio> CompareNamed(const Side& side_a, const Side& side_b, Kernel
   double all_ns = 0;
   for (const auto& [name, kernel] : all_b)
     if (!kernel.communication) all_ns += ToDouble(kernel.amount.total_ns);
-  if (all.weight() < kMinTested * all_ns) return std::nullopt;
+  if (all.taken_ns() < kMinTested * all_ns) return std::nullopt;
   return all.Finish(options.min_change, {.several = several,
                                          .variation = durations.OfAll(),
                                          .typical = {},

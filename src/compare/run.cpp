@@ -57,16 +57,12 @@ KernelGroup GroupOf(const analyze::Stratum& stratum) {
 }
 
 // Of the work per window of time: the time that its kernels would have taken if they had been as fast as on
-// average.
+// average. Kernels count by their time: many small ones that take much longer cost little beside large ones.
 analyze::MeanError ProgressOf(const analyze::KernelResult& kernels) {
   std::vector<int64_t> work;
   for (const analyze::Window& window : kernels.windows) {
-    if (window.kernels == 0) {
-      work.push_back(0);
-      continue;
-    }
-    const double slower = window.excess / static_cast<double>(window.kernels) * kNaturalUnit;
-    work.push_back(std::llround(static_cast<double>(window.kernel_ns) * std::exp(-slower)));
+    const double faster = window.taken_ns > 0 ? window.expected_ns / window.taken_ns : 0;
+    work.push_back(std::llround(static_cast<double>(window.kernel_ns) * faster));
   }
   return analyze::RelativeErrorOfMean(work);
 }

@@ -66,20 +66,28 @@ class Follower {
       const Kernel& kernel = together.at(name);
       const Deviations mine = DeviationsOf(runs_, which, name, kernel,
                                            [&](uint32_t shape) { return kernel.groups.at(shape).total_ns; });
-      for (size_t i = 0; i < mine.size(); ++i) all[i].Add(mine[i]);
-      const auto total_ns = static_cast<double>(-negative_ns);
-      all_ns += total_ns;
-      series.push_back({.kind = kind, .name = name, .values_ns = ValuesOf(mine, total_ns / Count())});
+      const double mean_ns = static_cast<double>(-negative_ns) / Count();
+      all_ns += mean_ns;
+      series.push_back({.kind = kind, .name = name, .values_ns = ValuesOf(mine, mean_ns)});
+      for (size_t i = 0; i < mine.size(); ++i)
+        if (const auto& value = series.back().values_ns[i]; value.has_value())
+          all[i].Add({.usual_ns = mean_ns, .taken_ns = *value});
     }
-    if (kind == SeriesKind::kKernel)
-      Add({.kind = SeriesKind::kDuration, .values_ns = ValuesOf(all, all_ns / Count())});
+    if (kind == SeriesKind::kKernel) Add({.kind = SeriesKind::kDuration, .values_ns = ValuesOf(all, all_ns)});
     for (Series& one : series) Add(std::move(one));
   }
 
+  // Values as the deviations, which are `mean_ns` on average.
   static Values ValuesOf(const Deviations& deviations, double mean_ns) {
+    double sum = 0, known = 0;
+    for (const Deviation& one : deviations) {
+      if (!one.known()) continue;
+      sum += one.ratio();
+      ++known;
+    }
     Values values;
     for (const Deviation& one : deviations)
-      values.push_back(one.weight > 0 ? std::optional(mean_ns * std::exp(one.mean())) : std::nullopt);
+      values.push_back(one.known() ? std::optional(mean_ns * one.ratio() * known / sum) : std::nullopt);
     return values;
   }
 

@@ -128,6 +128,15 @@ TEST(Trend, FindsTheRunSinceWhichAKernelTakesFivePercentLonger) {
   EXPECT_GE(at_the_run, 170);
 }
 
+TEST(Trend, KernelsTogetherTakeTheSumOfTheirTimes) {
+  const Trend trend = FollowRuns(MakeTrend({.slower = 4, .from = 7}, 1), {});
+  const Series& all = FindSeries(trend, SeriesKind::kDuration, "");
+  ASSERT_EQ(all.changes.size(), 1u);
+  EXPECT_NEAR(all.changes[0].ratio, 1 + 20. / 210 * 3, 0.01);
+  const Series& planted = FindSeries(trend, SeriesKind::kKernel, "kernel19");
+  EXPECT_NEAR(planted.changes[0].ratio, 4, 0.1);
+}
+
 TEST(Trend, FindsTwoChanges) {
   Runs runs = MakeTrend({.runs = 30, .slower = 1.2, .from = 10}, 1);
   const Runs before = MakeTrend({.runs = 30}, 2);
