@@ -15,16 +15,21 @@ constexpr double kMaxQuantile = 1e9;
 
 void PooledRatio::Add(const LogMoments& these, const LogMoments& those) {
   if (these.count < kMinSamples || those.count < kMinSamples) return;
-  const double variance = these.Variance() / static_cast<double>(these.count) +
-                          those.Variance() / static_cast<double>(those.count);
-  weights_ += 1 / variance;
-  weighted_ += (these.Mean() - those.Mean()) / variance;
+  const auto count = static_cast<double>(these.count);
+  const double taken_ns = count * std::exp2(these.Mean() / kLogUnits);
+  const double expected_ns = count * std::exp2(those.Mean() / kLogUnits);
+  taken_ns_ += taken_ns;
+  expected_ns_ += expected_ns;
+  variance_of_taken_ += taken_ns * taken_ns * these.Variance() / count;
+  variance_of_expected_ += expected_ns * expected_ns * those.Variance() / static_cast<double>(those.count);
   count_ += these.count;
 }
 
 Ratio PooledRatio::Finish() const {
   if (empty()) return {};
-  return RatioOf(count_, weighted_ / weights_, 1 / std::sqrt(weights_));
+  const double variance =
+      variance_of_taken_ / (taken_ns_ * taken_ns_) + variance_of_expected_ / (expected_ns_ * expected_ns_);
+  return RatioOf(count_, kLogUnits * std::log2(taken_ns_ / expected_ns_), std::sqrt(variance));
 }
 
 Ratio RatioOf(int64_t count, double units, double error) {

@@ -30,19 +30,22 @@ struct Ratio {
 // The ratio whose logarithm is `units` of 1/kLogUnits with this standard error, above 0.
 Ratio RatioOf(int64_t count, double units, double error);
 
-// Pools comparisons of like with like (the same kernel with the same launch shape on the same device), each
-// weighted by the inverse of its variance (Welch).
+// Pools comparisons of like with like (the same kernel with the same launch shape on the same device): the
+// time that these durations took beside what as many of those take. Weighted by how well each is known, the
+// ratio of a few would be taken for that of all where they differ. The error is Welch's, by the delta method.
 class PooledRatio {
  public:
   // Skipped unless both have kMinSamples.
   void Add(const LogMoments& these, const LogMoments& those);
-  bool empty() const { return weights_ == 0; }
+  bool empty() const { return count_ == 0; }
   Ratio Finish() const;
 
  private:
   int64_t count_ = 0;
-  double weights_ = 0;
-  double weighted_ = 0;
+  double taken_ns_ = 0;
+  double expected_ns_ = 0;
+  double variance_of_taken_ = 0;  // in ns² of logarithms in units
+  double variance_of_expected_ = 0;
 };
 
 // The chance that a standard normal number is above z.
