@@ -4,11 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <limits>
 #include <map>
 #include <optional>
-#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -17,6 +15,7 @@
 
 #include "analyze/advice/advice.h"
 #include "analyze/lines.h"
+#include "analyze/rank_names.h"
 #include "base/saturated.h"
 
 namespace gpusonde::analyze {
@@ -46,28 +45,6 @@ int64_t SharedNumbers(std::span<const RankResult> ranks) {
     launched = AddSaturated(launched, rank.timeline.launch_latency().moments.count());
   }
   return shared >= (launched + kHundredth - 1) / kHundredth ? shared : 0;
-}
-
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
-bool IsLetter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
-
-// The number after the last "rank" that has one in a file's name: 12 of "report_rank12.sqlite",
-// "Rank-12.json".
-std::optional<int64_t> RankInName(std::string_view path) {
-  constexpr std::string_view kRank = "rank";
-  std::string name(path.substr(path.rfind('/') + 1));
-  std::ranges::transform(name, name.begin(),
-                         [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
-  for (size_t at = name.rfind(kRank); at != std::string::npos;
-       at = at == 0 ? at - 1 : name.rfind(kRank, at - 1)) {
-    size_t digits = at + kRank.size();
-    if (digits < name.size() && std::string_view("_-.=").contains(name[digits])) ++digits;
-    int64_t rank = 0;
-    const auto [end, error] = std::from_chars(name.data() + digits, name.data() + name.size(), rank);
-    const bool is_word = at == 0 || !IsLetter(name[at - 1]);
-    if (is_word && digits < name.size() && IsDigit(name[digits]) && error == std::errc()) return rank;
-  }
-  return std::nullopt;
 }
 
 }  // namespace
@@ -146,21 +123,14 @@ void ReportBuilder::AddMetrics(const importers::TraceInfo& info, const TraceStat
         {.rank = numbered ? *info.rank : static_cast<int64_t>(metrics_.size()), .sums = std::move(sums)});
 }
 
-// Shells sort rank10 before rank2, and reports of Nsight Systems have no ranks: by their places, ranks would
-// have each other's numbers.
+// Reports of Nsight Systems have no ranks.
 void ReportBuilder::NumberByNames() {
-  if (ranks_.size() < 2) return;
-  std::vector<int64_t> numbers;
-  std::set<size_t> traces;
-  for (const JobRank& rank : ranks_) {
-    const std::optional<int64_t> number = RankInName(report_.traces[rank.trace].path);
-    if (rank.numbered || !number.has_value()) return;
-    numbers.push_back(*number);
-    traces.insert(rank.trace);
-  }
-  const std::set<int64_t> different(numbers.begin(), numbers.end());
-  if (different.size() != ranks_.size() || traces.size() != ranks_.size()) return;
-  for (size_t i = 0; i < ranks_.size(); ++i) ranks_[i].number = numbers[i];
+  if (std::ranges::any_of(ranks_, &JobRank::numbered)) return;
+  std::vector<std::string> paths;
+  for (const JobRank& rank : ranks_) paths.push_back(report_.traces[rank.trace].path);
+  const std::optional<std::vector<int64_t>> numbers = RanksInNames(paths);
+  if (!numbers.has_value()) return;
+  for (size_t i = 0; i < ranks_.size(); ++i) ranks_[i].number = (*numbers)[i];
 }
 
 Status ReportBuilder::CheckRanks() const {

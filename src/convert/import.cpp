@@ -4,12 +4,14 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <set>
 #include <system_error>
 #include <utility>
 
+#include "analyze/rank_names.h"
 #include "analyze/temporary_file.h"
 #include "base/id128.h"
 #include "convert/rows.h"
@@ -61,9 +63,24 @@ Result<importers::TraceInfo> ReadInfo(const std::string& path, const ImportOptio
   }
 }
 
-Result<ImportSummary::Trace> ImportTrace(const std::string& path, const ImportOptions& options,
-                                         const store::BatchSink& sink) {
-  ASSIGN_OR_RETURN(const importers::TraceInfo info, ReadInfo(path, options));
+// What the traces say of themselves; ranks as `analyze` numbers them, by the files' names if no trace says
+// its own.
+Result<std::vector<importers::TraceInfo>> ReadInfos(const std::vector<std::string>& traces,
+                                                    const ImportOptions& options) {
+  std::vector<importers::TraceInfo> infos;
+  for (const std::string& trace : traces) {
+    ASSIGN_OR_RETURN(importers::TraceInfo info, ReadInfo(trace, options));
+    infos.push_back(std::move(info));
+  }
+  const auto says_its_own = [](const importers::TraceInfo& info) { return info.rank.has_value(); };
+  const auto numbers = analyze::RanksInNames(traces);
+  if (!numbers.has_value() || std::ranges::any_of(infos, says_its_own)) return infos;
+  for (size_t i = 0; i < infos.size(); ++i) infos[i].rank = (*numbers)[i];
+  return infos;
+}
+
+Result<ImportSummary::Trace> ImportTrace(const std::string& path, const importers::TraceInfo& info,
+                                         const ImportOptions& options, const store::BatchSink& sink) {
   ASSIGN_OR_RETURN(const auto trace, Open(path, options));
   Rows rows(sink);
   TraceRows events({.source = SourceOf(path),
@@ -85,6 +102,7 @@ Result<ImportSummary::Trace> ImportTrace(const std::string& path, const ImportOp
   return ImportSummary::Trace{.path = path,
                               .format = std::string(importers::Name(info.format)),
                               .events = events.events(),
+                              .gpu_events = events.gpu_events(),
                               .dropped = events.dropped(),
                               .truncated = info.truncated || skipped};
 }
@@ -111,11 +129,13 @@ Result<ImportSummary> ImportTraces(const std::vector<std::string>& traces, const
     if (const auto size = std::filesystem::file_size(trace, failed); !failed) bytes += size;
   }
   analyze::TemporaryFile::LimitSpace(options.temp_limit, bytes);
+  ASSIGN_OR_RETURN(const std::vector<importers::TraceInfo> infos, ReadInfos(traces, options));
   ImportSummary summary;
   TRY(store::WriteRecording(path, {.expected_bytes = bytes, .max_bytes = options.temp_limit},
                             [&](const store::BatchSink& sink) -> Status {
-                              for (const std::string& trace : traces) {
-                                ASSIGN_OR_RETURN(auto imported, ImportTrace(trace, options, sink));
+                              for (size_t i = 0; i < traces.size(); ++i) {
+                                ASSIGN_OR_RETURN(auto imported,
+                                                 ImportTrace(traces[i], infos[i], options, sink));
                                 summary.traces.push_back(std::move(imported));
                               }
                               return {};

@@ -22,9 +22,10 @@ struct ImportOptions {
 struct ImportSummary {
   struct Trace {
     std::string path;
-    std::string format;   // importers::Name
-    int64_t events = 0;   // that are rows now, or frames of stacks
-    int64_t dropped = 0;  // that could not be read
+    std::string format;      // importers::Name
+    int64_t events = 0;      // that are rows now, or frames of stacks
+    int64_t gpu_events = 0;  // of them, those of GPUs
+    int64_t dropped = 0;     // that could not be read
     bool truncated = false;
   };
   std::vector<Trace> traces;

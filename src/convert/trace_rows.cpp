@@ -52,6 +52,7 @@ void TraceRows::Detailed(const importers::EventBatch& batch) {
   for (const SyncWait& wait : batch.syncs) Add(wait);
   for (const Span& span : batch.spans) Add(span);
   events_ += static_cast<int64_t>(batch.size());
+  gpu_events_ += static_cast<int64_t>(batch.gpu.size());
   if (status_.has_value()) status_ = rows_.PassFull();
 }
 
@@ -247,6 +248,7 @@ void TraceRows::WriteProcesses() {
     auto& [row_key, row] = merged[IdOf(key)];
     row_key = std::max(row_key, key);
     row.id = IdOf(key);
+    row.has_work |= process.has_work;
     if (process.gpu.has_value()) Extend(row.gpu, process.gpu->from_ns, process.gpu->to_ns);
   }
   for (const auto& [id, entry] : merged) {
@@ -254,7 +256,9 @@ void TraceRows::WriteProcesses() {
     const int64_t pid = pid_.value_or(importers::PidOf(key));
     const auto name = process_names_.find(identity_.one_process ? pid : key);
     std::string shown = name != process_names_.end() && !name->second.empty() ? name->second : "process";
-    if (info_.rank.has_value()) shown = fmt::format("rank {} ({})", *info_.rank, shown);
+    // Of several processes, such as a launcher's, the rank is the one with GPU work.
+    if (info_.rank.has_value() && (merged.size() == 1 || process.has_work))
+      shown = fmt::format("rank {} ({})", *info_.rank, shown);
     rows_.processes.Append({.process = id,
                             .source = identity_.source,
                             .pid = static_cast<int32_t>(pid),

@@ -52,6 +52,7 @@ class TraceRows final : public analyze::DetailSink {
 
   // Events that are rows now, or frames of stacks.
   int64_t events() const { return events_; }
+  int64_t gpu_events() const { return gpu_events_; }  // kernels, graphs, copies and sets among them
   int64_t dropped() const;
 
  private:
@@ -97,6 +98,7 @@ class TraceRows final : public analyze::DetailSink {
   std::optional<int64_t> pid_;       // of the one process
   std::optional<TimeRange> extent_;  // of all events
   int64_t events_ = 0;
+  int64_t gpu_events_ = 0;
   int64_t unused_ = 0;
   std::array<int64_t, importers::kDroppedNames.size()> dropped_{};
   Status status_;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/ascii.h"
 #include "base/demangle.h"
 
 namespace gpusonde::fleet {
@@ -20,10 +21,6 @@ constexpr std::array<std::string_view, 29> kNoise = {
     "maxwell", "namespace", "native",   "pascal",    "short", "size",   "sm",        "stages",
     "std",     "turing",    "unsigned", "void",      "volta"};
 static_assert(std::ranges::is_sorted(kNoise));
-
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
-bool IsLetter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
-char Lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
 // Strips the parameter list, from the last parenthesis at template depth 0.
 std::string_view WithoutArguments(std::string_view name) {

@@ -5,6 +5,7 @@
 #include <array>
 #include <charconv>
 
+#include "base/ascii.h"
 #include "base/int128.h"
 #include "importers/event.h"
 
@@ -16,7 +17,6 @@ constexpr int kNanosDigits = 3;  // a µs is 10^3 ns
 constexpr int kMaxDigits = 36;
 constexpr int kMaxExponent = 40;
 
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 bool IsSpace(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
 
 std::string_view Trim(std::string_view text) {

@@ -18,6 +18,7 @@
 #include "command.h"
 #include "messages.h"
 #include "reader_process.h"
+#include "store/recordings/recording.h"
 
 namespace gpusonde::app {
 namespace {
@@ -30,6 +31,11 @@ docs/import.md describes what becomes of what. `view`, `query`, `diagnose` and `
   gpusonde import trace.json.gz -o run.sonde
   gpusonde import rank*.json.gz -o job.sonde; gpusonde view job.sonde)";
 
+constexpr const char* kNoGpuEvents =
+    "; there is no GPU work, which profilers record if told to: PyTorch's with ProfilerActivity.CUDA, Nsight "
+    "Systems "
+    "with --trace=cuda";
+
 struct ImportCommand {
   std::vector<std::string> traces;
   std::string output;
@@ -39,7 +45,8 @@ struct ImportCommand {
 void PrintSummary(const convert::ImportSummary& summary) {
   for (const convert::ImportSummary::Trace& trace : summary.traces)
     PrintNotice("import",
-                fmt::format("{}: {} ({}){}{}", trace.path, Counted(trace.events, "event"), trace.format,
+                fmt::format("{}: {} ({}){}{}{}", trace.path, Counted(trace.events, "event"), trace.format,
+                            trace.gpu_events == 0 ? kNoGpuEvents : "",
                             trace.dropped > 0 ? fmt::format("; {} could not be read", trace.dropped) : "",
                             trace.truncated ? "; the rest of the trace is missing or damaged" : ""));
 }

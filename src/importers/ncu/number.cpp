@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/ascii.h"
 #include "importers/decimal.h"
 
 namespace gpusonde::importers::ncu {
@@ -11,8 +12,6 @@ namespace {
 
 // No number of a metric is longer; longer values are texts.
 constexpr size_t kMaxLength = 64;
-
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
 bool LooksLikeNumber(std::string_view text) {
   if (!text.empty() && text[0] == '-') text.remove_prefix(1);
