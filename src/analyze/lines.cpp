@@ -121,6 +121,8 @@ void AddNotes(size_t trace, const importers::TraceInfo& info, const TraceState& 
     notes.push_back({trace, "unreadable_parts", state.totals().skipped_shards});
   if (state.totals().metric_texts > 0)
     notes.push_back({trace, "metrics_without_number", state.totals().metric_texts});
+  if (state.totals().large_numbers > 0)
+    notes.push_back({trace, "numbers_too_large", state.totals().large_numbers});
   if (const int64_t unknown = state.communication().without_communicator(); unknown > 0)
     notes.push_back({trace, "communicators_unknown", unknown});
   if (const int64_t beyond = state.communication().beyond_bound(); beyond > 0)

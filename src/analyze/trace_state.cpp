@@ -35,6 +35,7 @@ void TraceTotals::Merge(const TraceTotals& other) {
   ranges += other.ranges;
   skipped_shards += other.skipped_shards;
   metric_texts += other.metric_texts;
+  large_numbers += other.large_numbers;
   for (size_t i = 0; i < dropped.size(); ++i) dropped[i] += other.dropped[i];
   on_gpu.Cover(other.on_gpu);
   on_host.Cover(other.on_host);
@@ -72,7 +73,7 @@ void TraceState::Gpu(std::span<const importers::GpuEvent> events) {
     recorded_.Cover(event.start_ns, event.end_ns);
     extent->Cover(event.start_ns, event.end_ns);
     const bool is_kernel = event.work == importers::GpuWork::kKernel;
-    const bool has_correlation = event.correlation != importers::kNoCorrelation;
+    const bool has_correlation = CanJoin(event.correlation);
     records->gpu.Add({.start_ns = event.start_ns,
                       .end_ns = event.end_ns,
                       .correlation = has_correlation ? static_cast<uint32_t>(event.correlation) : 0,
@@ -89,6 +90,11 @@ void TraceState::Gpu(std::span<const importers::GpuEvent> events) {
   LimitMemory();
 }
 
+bool TraceState::CanJoin(int64_t correlation) {
+  if (correlation > std::numeric_limits<uint32_t>::max()) ++totals_.large_numbers;
+  return correlation >= 0 && correlation <= std::numeric_limits<uint32_t>::max();
+}
+
 void TraceState::Group(const importers::ProcessGroup& group) {
   const auto [known, is_new] = groups_.try_emplace(group.Number(), group);
   if (!is_new) known->second.Merge(group);
@@ -102,7 +108,7 @@ void TraceState::Api(std::span<const importers::ApiCall> calls) {
     recorded_.Cover(call.start_ns, call.end_ns);
     At(calls_, call.name).Add(call.end_ns - call.start_ns);
     const bool is_sync = IsSync(call.name);
-    const bool has_correlation = call.correlation != importers::kNoCorrelation;
+    const bool has_correlation = CanJoin(call.correlation);
     if (!keep_records_ || (!has_correlation && !is_sync)) continue;
     if (records == nullptr || process != call.process) {
       process = call.process;

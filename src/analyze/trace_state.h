@@ -120,6 +120,7 @@ struct TraceTotals {
   int64_t ranges = 0;
   int64_t skipped_shards = 0;  // parts that could not be read and were skipped
   int64_t metric_texts = 0;    // values of metrics that are texts
+  int64_t large_numbers = 0;   // correlations of GPU events and calls that don't fit in records
   std::array<int64_t, importers::kDroppedNames.size()> dropped{};
   Extent on_gpu;
   Extent on_host;
@@ -132,6 +133,7 @@ struct TraceTotals {
     archive(ranges);
     archive(skipped_shards);
     archive(metric_texts);
+    archive(large_numbers);
     for (int64_t& count : dropped) archive(count);
     archive(on_gpu);
     archive(on_host);
@@ -273,6 +275,8 @@ class TraceState final : public importers::EventSink {
     return ClassifySync(name);
   }
   bool ClassifySync(uint32_t name);
+  // Whether records can have the correlation; counts those that are too large.
+  bool CanJoin(int64_t correlation);
 
   enum class NameClass : uint8_t { kUnknown, kOther, kSync };
 

@@ -41,6 +41,9 @@ constexpr int64_t PidOf(int64_t process) { return process & 0xFFFFFF; }
 // The correlation of an event that has none.
 inline constexpr int64_t kNoCorrelation = -1;
 
+// The correlation that a number of a trace is.
+constexpr int64_t CorrelationOf(int64_t number) { return number >= 0 ? number : kNoCorrelation; }
+
 // A process group of a distributed job, whose ranks run collectives together.
 struct ProcessGroup {
   uint64_t identity = 0;  // a hash of its name and ranks, equal in the traces of all its ranks
@@ -110,7 +113,7 @@ struct GpuEvent {
   int64_t end_ns = 0;  // not before start_ns
   int64_t process =
       0;  // the launching process, unique within the trace, see PidOf; 0 if the format doesn't have it
-  int64_t correlation = kNoCorrelation;  // joins its launch, within the process; else 0 to 2^32 − 1
+  int64_t correlation = kNoCorrelation;  // joins its launch, within the process; not negative
   int64_t bytes = 0;                     // of copies and sets
   int32_t device = 0;
   uint32_t stream = 0;

@@ -377,6 +377,11 @@ std::string SentenceOf(const Note& note, const Report& report) {
         "launched what is a guess, so latencies, threads and causes of idle time may be wrong; analyse the "
         "trace of each process, together as several files",
         Counted(note.count, "call"), note.count == 1 ? "has" : "have");
+  if (note.kind == "numbers_too_large")
+    return fmt::format(
+        "{} {} a correlation id of 2^32 or more, with which a call isn't joined with what it launched; "
+        "latencies, threads and causes of idle time lack them",
+        events, note.count == 1 ? "has" : "have");
   if (note.kind == "malformed") return fmt::format("{} that can't be parsed {} left out", events, are);
   return fmt::format("{} ({})", note.kind, note.count);
 }

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <tuple>
 
 #include "base/demangle.h"
 #include "base/utf8.h"
@@ -63,10 +64,15 @@ bool StartsWork(const model::ThreadSpan& call) {
 }
 
 std::optional<uint64_t> Correlations::IdOf(Id128 process, int32_t session, int64_t correlation) {
-  if (correlation < 0 || correlation >> kCorrelationBits != 0) return std::nullopt;
-  const auto entry = sessions_.try_emplace({process, session}, sessions_.size()).first;
-  if (entry->second >= kMaxSessions) return std::nullopt;
-  return entry->second << kCorrelationBits | static_cast<uint64_t>(correlation);
+  if (correlation < 0) return std::nullopt;
+  const std::tuple key(process, session, correlation >> kCorrelationBits);
+  auto entry = sessions_.find(key);
+  if (entry == sessions_.end()) {
+    if (sessions_.size() >= kMaxSessions) return std::nullopt;
+    entry = sessions_.emplace(key, sessions_.size()).first;
+  }
+  const int64_t low = correlation & ((int64_t{1} << kCorrelationBits) - 1);
+  return entry->second << kCorrelationBits | static_cast<uint64_t>(low);
 }
 
 }  // namespace gpusonde::exporters

@@ -6,8 +6,8 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <unordered_map>
-#include <utility>
 
 #include "base/id128.h"
 #include "model/timeline.h"
@@ -34,11 +34,13 @@ bool StartsWork(const model::ThreadSpan& call);
 // that a trace of one process has CUPTI's own. Below 2^53, so that JavaScript reads them exactly.
 class Correlations {
  public:
-  // Empty for an unknown id, and for those of more than 2^21 sessions.
+  // Empty for an unknown id, and for those of more than 2^21 sessions. Ids with other bits above the lowest
+  // 32, which CUPTI's don't have, count as other sessions.
   std::optional<uint64_t> IdOf(Id128 process, int32_t session, int64_t correlation);
 
  private:
-  std::map<std::pair<Id128, int32_t>, uint64_t> sessions_;
+  // By process, session and the upper bits of ids.
+  std::map<std::tuple<Id128, int32_t, int64_t>, uint64_t> sessions_;
 };
 
 }  // namespace gpusonde::exporters

@@ -56,12 +56,12 @@ TEST(Correlations, AreCuptisInTheFirstSessionAndNeverThoseOfAnother) {
   EXPECT_EQ(correlations.IdOf({1, 2}, 1, 42), (uint64_t{1} << 32) + 42);
   EXPECT_EQ(correlations.IdOf({1, 1}, 2, 42), (uint64_t{2} << 32) + 42);
   EXPECT_EQ(correlations.IdOf({1, 1}, 1, 42), 42u);
+  EXPECT_EQ(correlations.IdOf({1, 1}, 1, (int64_t{7} << 32) + 42), (uint64_t{3} << 32) + 42);
 }
 
 TEST(Correlations, UnknownOnesHaveNoId) {
   Correlations correlations;
   EXPECT_EQ(correlations.IdOf({1, 1}, 1, -1), std::nullopt);
-  EXPECT_EQ(correlations.IdOf({1, 1}, 1, int64_t{1} << 32), std::nullopt);
 }
 
 }  // namespace

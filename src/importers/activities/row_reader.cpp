@@ -43,11 +43,6 @@ int32_t DomainOf(const sqlite::Cell& cell) {
   return valid ? static_cast<int32_t>(cell.integer) : 0;
 }
 
-int64_t CorrelationOf(int64_t number) {
-  const bool valid = number >= 0 && number <= std::numeric_limits<uint32_t>::max();
-  return valid ? number : kNoCorrelation;
-}
-
 }  // namespace
 
 SyncKind SyncKindOf(int64_t sync_type) {

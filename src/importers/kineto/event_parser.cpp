@@ -336,7 +336,7 @@ void EventParser::State::AddMessage(const Event& event, const GpuEvent& kernel) 
 
 void EventParser::State::AddGpu(const Event& event, int64_t start_ns, int64_t end_ns) {
   GpuEvent gpu_event{.start_ns = start_ns, .end_ns = end_ns};
-  gpu_event.correlation = CorrelationOf(event.correlation);
+  gpu_event.correlation = ReadCorrelation(event.correlation);
   const std::optional<int64_t> device = ParseWhole(event.device);
   const std::optional<int64_t> stream = ParseWhole(event.stream);
   if (device.value_or(0) < 0 || device.value_or(0) > std::numeric_limits<int32_t>::max()) {
@@ -373,7 +373,7 @@ void EventParser::State::AddSync(const Event& event, int64_t start_ns, int64_t e
   batch.syncs.push_back({.start_ns = start_ns,
                          .end_ns = end_ns,
                          .process = 0,
-                         .correlation = CorrelationOf(event.correlation),
+                         .correlation = ReadCorrelation(event.correlation),
                          .context = ParseWhole(event.context).value_or(0),
                          .stream = ParseWhole(event.stream).value_or(0),
                          .device = static_cast<int32_t>(ParseWhole(event.device).value_or(0)),
@@ -385,7 +385,7 @@ void EventParser::State::AddSpan(const Event& event, SpanKind kind, int64_t star
       {.start_ns = start_ns,
        .end_ns = end_ns,
        .process = PidOf(ParseWhole(event.pid).value_or(0)),
-       .correlation = kind == SpanKind::kCall ? CorrelationOf(event.correlation) : kNoCorrelation,
+       .correlation = kind == SpanKind::kCall ? ReadCorrelation(event.correlation) : kNoCorrelation,
        .tid = static_cast<int32_t>(ParseWhole(event.tid).value_or(0)),
        .name = NameOf(event.name),
        .kind = kind});
@@ -404,7 +404,7 @@ void EventParser::State::AddCall(const Event& event, int64_t start_ns, int64_t e
   batch.calls.push_back({.start_ns = start_ns,
                          .end_ns = end_ns,
                          .process = 0,
-                         .correlation = CorrelationOf(event.correlation),
+                         .correlation = ReadCorrelation(event.correlation),
                          .name = NameOf(event.name),
                          .thread = static_cast<uint32_t>(ParseWhole(event.tid).value_or(0))});
 }

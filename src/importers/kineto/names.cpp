@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <limits>
 #include <optional>
 #include <tuple>
 #include <utility>
@@ -216,10 +215,8 @@ SyncKind SyncKindOf(std::string_view name) {
   return SyncKind::kUnknown;
 }
 
-int64_t CorrelationOf(std::string_view number) {
-  const std::optional<int64_t> value = ParseWhole(number);
-  const bool valid = value.has_value() && *value >= 0 && *value <= std::numeric_limits<uint32_t>::max();
-  return valid ? *value : kNoCorrelation;
+int64_t ReadCorrelation(std::string_view number) {
+  return CorrelationOf(ParseWhole(number).value_or(kNoCorrelation));
 }
 
 std::string_view Unquote(std::string_view token) {

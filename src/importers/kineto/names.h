@@ -71,7 +71,7 @@ SyncKind SyncKindOf(std::string_view name);
 int64_t ElementBytes(std::string_view type);
 
 // The JSON number of a correlation; kNoCorrelation for anything else.
-int64_t CorrelationOf(std::string_view number);
+int64_t ReadCorrelation(std::string_view number);
 
 // Whether a key, whose text begins at `key` and ends with a quote, is this one. Reads as many bytes as the
 // name and its quote have, also where the key is shorter: simdjson's texts have 64 bytes of padding.

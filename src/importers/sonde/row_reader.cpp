@@ -23,11 +23,6 @@ Enum Named(std::string_view name, Enum last) {
   return Enum{};
 }
 
-int64_t CorrelationOf(int64_t correlation) {
-  return correlation >= 0 && correlation <= std::numeric_limits<uint32_t>::max() ? correlation
-                                                                                 : kNoCorrelation;
-}
-
 }  // namespace
 
 // Pids are reused, ids of processes are not: the index among all ids distinguishes them.
