@@ -1,14 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "importers/sqlite/settled_copy.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <array>
-#include <filesystem>
+#include <cerrno>
+#include <cstddef>
+#include <span>
 #include <string_view>
-#include <system_error>
+#include <utility>
+#include <vector>
 
+#include "base/fd.h"
+#include "base/regular_file.h"
 #include "importers/sqlite/connection.h"
 
 namespace gpusonde::importers::sqlite {
@@ -26,6 +33,21 @@ Version VersionOf(const std::string& path) {
   struct stat info{};
   if (::stat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) return {};
   return {info.st_size, info.st_mtim.tv_sec, info.st_mtim.tv_nsec};
+}
+
+// By read and write alone: std::filesystem::copy_file needs calls that the sandbox of readers doesn't have.
+Status Copy(const std::string& from, const std::string& to) {
+  ASSIGN_OR_RETURN(const Fd source, OpenRegular(from));
+  ASSIGN_OR_RETURN(const Fd target, gpusonde::Open(to, O_WRONLY | O_CREAT | O_EXCL, 0600));
+  constexpr size_t kBytesAtOnce = size_t{1} << 20;
+  std::vector<std::byte> buffer(kBytesAtOnce);
+  while (true) {
+    const ssize_t size = ::read(source.get(), buffer.data(), buffer.size());
+    if (size < 0 && errno == EINTR) continue;
+    if (size < 0) return Fail(ErrnoError(errno, "read"));
+    if (size == 0) return {};
+    TRY(WriteAll(target.get(), std::span(buffer).first(static_cast<size_t>(size))));
+  }
 }
 
 }  // namespace
@@ -51,11 +73,9 @@ Result<std::optional<SettledCopy>> SettledCopy::Make(const std::string& path, ui
   for (size_t i = 0; i < suffixes.size(); ++i) {
     const std::string from = path + std::string(suffixes[i]);
     if (versions[i].bytes == 0) continue;
-    std::error_code failed;
-    std::filesystem::copy_file(from, copy.path() + std::string(suffixes[i]), failed);
-    if (failed)
-      return Fail(ErrnoError(failed.value(),
-                             fmt::format("copy {} to {} ($TMPDIR chooses another folder)", from, where)));
+    if (Status copied = Copy(from, copy.path() + std::string(suffixes[i])); !copied.has_value())
+      return Fail(std::move(copied).error().With(
+          fmt::format("copy {} to {} ($TMPDIR chooses another folder)", from, where)));
     if (VersionOf(from) != versions[i])
       return Fail(ErrorCode::kUnavailable,
                   fmt::format("{}: still being written; try again when its profiler has ended", from));
