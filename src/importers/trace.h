@@ -46,6 +46,12 @@ struct TracedDevice {
   Multiprocessor multiprocessor;
 };
 
+// The beginning of a trace's clock, in ns since the Unix epoch, as the trace says it: 0, as if it didn't,
+// where times couldn't be added to it.
+constexpr int64_t EpochOffsetOf(int64_t begins_ns) {
+  return begins_ns >= -kMaxTimeNs && begins_ns <= kMaxTimeNs ? begins_ns : 0;
+}
+
 // Metadata of a trace, complete once all its shards have been returned.
 struct TraceInfo {
   TraceFormat format = TraceFormat::kNsysSqlite;

@@ -80,7 +80,7 @@ class KinetoTrace final : public Trace {
   Status Finish() {
     const Metadata metadata = ParseMetadata(splitter_.metadata());
     info_.truncated = splitter_.truncated() || source_->truncated() || !metadata.complete;
-    info_.epoch_offset_ns = metadata.base_time_ns.value_or(0);
+    info_.epoch_offset_ns = EpochOffsetOf(metadata.base_time_ns.value_or(0));
     info_.rank = metadata.rank;
     info_.devices = metadata.devices;
     if (options_.partial) return {};
@@ -90,7 +90,7 @@ class KinetoTrace final : public Trace {
     if (!info_.truncated) return {};
     return Fail(
         ErrorCode::kCorrupt,
-        fmt::format("{}: cut off: the last whole event ends at byte {}{}; --partial analyses what is there",
+        fmt::format("{}: cut off: the last whole event ends at byte {}{}; --partial reads what is there",
                     source_->path(), splitter_.offset(),
                     source_->truncated() ? " of the uncompressed trace" : ""));
   }

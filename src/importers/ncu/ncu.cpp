@@ -168,7 +168,7 @@ class NcuTrace final : public Trace {
       return Fail(ErrorCode::kCorrupt, source_->path() + ": its row of columns is cut off");
     info_.truncated = cut;
     if (!cut || options_.partial) return false;
-    return Fail(ErrorCode::kCorrupt, fmt::format("{}: cut off at byte {}; --partial analyses what is there",
+    return Fail(ErrorCode::kCorrupt, fmt::format("{}: cut off at byte {}; --partial reads what is there",
                                                  source_->path(), offset_));
   }
 

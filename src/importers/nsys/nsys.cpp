@@ -201,7 +201,7 @@ Result<std::unique_ptr<Trace>> OpenNsys(std::unique_ptr<sqlite::Database> databa
   const auto start_ns = ReadSessionStart(*database);
   if (!start_ns.has_value())
     return Fail(Error(start_ns.error()).With(path + ": " + std::string(kLayout.what)));
-  TraceInfo info{.epoch_offset_ns = *start_ns};
+  TraceInfo info{.epoch_offset_ns = EpochOffsetOf(*start_ns)};
   if (options.detail) {
     auto devices = ReadDevices(*database);
     if (!devices.has_value())
