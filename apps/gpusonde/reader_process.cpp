@@ -198,11 +198,23 @@ int RunReader(const ReaderProcess& reader) {
   return kExitFailed;
 }
 
+Status CheckIsNoInput(const std::string& output, const std::vector<std::string>& inputs) {
+  for (const std::string& input : inputs) {
+    std::error_code failed;
+    if (std::filesystem::equivalent(output, input, failed))
+      return Fail(ErrorCode::kInvalidArgument,
+                  fmt::format("{} is read, and would be replaced; choose another output", output));
+  }
+  return {};
+}
+
 int RunReaderInto(const std::string& output, ReaderProcess reader, const std::function<int(int to)>& work) {
   const auto failed = [&](const Error& error) {
     PrintError(reader.command, error);
     return kExitFailed;
   };
+  if (const Status other = CheckIsNoInput(output, reader.files); !other.has_value())
+    return failed(other.error());
   Result<ReplacingFile> file = ReplacingFile::Create(output);
   if (!file.has_value()) return failed(file.error());
   reader.work = [&] { return work(file->fd()); };

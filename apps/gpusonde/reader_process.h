@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/result.h"
+
 namespace gpusonde::app {
 
 // Work of a command over recordings or traces, done in a sandboxed child process that may crash: DuckDB reads
@@ -31,6 +33,10 @@ struct ReaderProcess {
 // kExitFailed. SIGINT, SIGTERM, SIGHUP and SIGQUIT end it within seconds, also when it spins. When a signal
 // of somebody else ends it, that signal ends this process too.
 int RunReader(const ReaderProcess& reader);
+
+// Refuses an output that is one of the files that are read, also by another name: it would be replaced.
+// Errors: kInvalidArgument.
+Status CheckIsNoInput(const std::string& output, const std::vector<std::string>& inputs);
 
 // Like RunReader, for work that writes the file `output`: the child writes to `to`, a file that this process
 // opened beside it and puts in its place when the child succeeds (base/replacing_file.h).

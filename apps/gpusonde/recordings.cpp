@@ -25,6 +25,7 @@
 namespace gpusonde::app {
 Result<std::vector<std::string>> ImportIntoRecordings(const std::vector<std::string>& files,
                                                       const convert::ImportOptions& options) {
+  TRY(convert::RefuseRepeated(files));
   std::vector<std::string> recordings, traces;
   std::error_code failed;
   for (const std::string& file : files) {

@@ -50,6 +50,10 @@ int Judge(const TraceWork& work, std::string_view wrong) {
 }  // namespace
 
 int RunOverTracesHere(const TraceWork& work) {
+  if (const Status other = CheckIsNoInput(work.output, work.traces); !other.has_value()) {
+    PrintError(work.command, other.error());
+    return kExitFailed;
+  }
   const std::optional<std::string> wrong = Do(work);
   return wrong.has_value() ? Judge(work, *wrong) : kExitFailed;
 }

@@ -107,17 +107,17 @@ Result<ImportSummary::Trace> ImportTrace(const std::string& path, const importer
                               .truncated = info.truncated || skipped};
 }
 
-Status RefuseRepeated(const std::vector<std::string>& traces) {
+}  // namespace
+
+Status RefuseRepeated(const std::vector<std::string>& files) {
   std::set<std::string> seen;
-  for (const std::string& trace : traces) {
+  for (const std::string& file : files) {
     std::error_code failed;
-    if (!seen.insert(std::filesystem::weakly_canonical(trace, failed).string()).second)
-      return Fail(ErrorCode::kInvalidArgument, trace + " is named twice");
+    if (!seen.insert(std::filesystem::weakly_canonical(file, failed).string()).second)
+      return Fail(ErrorCode::kInvalidArgument, file + " is named twice");
   }
   return {};
 }
-
-}  // namespace
 
 Result<ImportSummary> ImportTraces(const std::vector<std::string>& traces, const ImportOptions& options,
                                    const std::string& path) {

@@ -31,6 +31,10 @@ struct ImportSummary {
   std::vector<Trace> traces;
 };
 
+// Refuses traces or recordings that are named twice, also by different paths: all of them would count twice.
+// Errors: kInvalidArgument.
+Status RefuseRepeated(const std::vector<std::string>& files);
+
 // Writes a recording at `path`, atomically, with the events of traces as rows of the model. Several traces,
 // such as those of a job's ranks, become processes of one recording. Times are ns since the Unix epoch as far
 // as a trace says when its clock began: sources.epoch_offset_ns is what was added to the trace's own times.

@@ -74,7 +74,13 @@ int ImportApart(const ImportCommand& options) {
   if (const Status named = store::CheckRecordingName(options.output); !named.has_value())
     return failed(named.error());
   if (const Status free = CheckReplaceable(options.output); !free.has_value()) return failed(free.error());
+  if (const Status other = CheckIsNoInput(options.output, options.traces); !other.has_value())
+    return failed(other.error());
   const std::filesystem::path folder = std::filesystem::path(options.output).parent_path();
+  if (!folder.empty() && !std::filesystem::is_directory(folder, ignored))
+    return failed(
+        {ErrorCode::kNotFound, fmt::format("{}: there is no folder {}; make it, or choose another output",
+                                           options.output, folder.string())});
   return RunReader({.command = "import",
                     .files = options.traces,
                     .temporary_in = folder.empty() ? "." : folder.string(),
