@@ -197,7 +197,7 @@ class TextWriter {
       const bool is_in_both = kernel.line.count_a > 0 && kernel.line.count_b > 0;
       if (!is_in_both) unmatched_ns += kernel.line.a_ns + kernel.line.b_ns;
     }
-    if (unmatched_ns < kMuchUnmatched * all_ns) return;
+    if (unmatched_ns <= 0 || unmatched_ns < kMuchUnmatched * all_ns) return;
     Print("- {:.0f} % of the kernel time is in kernels that only one side has. By kinds of work:",
           100 * unmatched_ns / all_ns);
     for (const Line& kind :

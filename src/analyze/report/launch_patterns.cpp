@@ -70,6 +70,8 @@ std::string PerSecond(const LaunchPatternLine::Thread& thread) {
   return rate.has_value() ? fmt::format("{:.0f}", *rate) : "–";
 }
 
+std::string GapText(int64_t count, int64_t gap_ns) { return count > 0 ? Time(gap_ns) : "–"; }
+
 std::string BurstSize(const LaunchPatternLine::Thread& thread) {
   return thread.bursts > 0 ? fmt::format("{:.{}f}", thread.mean_burst(), thread.mean_burst() < 10 ? 1 : 0)
                            : "–";

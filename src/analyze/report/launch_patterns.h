@@ -31,5 +31,7 @@ std::string_view PatternText(LaunchPatternLine::Thread::Pattern pattern);
 // "–" if unknown.
 std::string PerSecond(const LaunchPatternLine::Thread& thread);
 std::string BurstSize(const LaunchPatternLine::Thread& thread);
+// A quantile of so many gaps or pauses; "–" of none.
+std::string GapText(int64_t count, int64_t gap_ns);
 
 }  // namespace gpusonde::analyze

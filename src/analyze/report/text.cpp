@@ -223,9 +223,10 @@ class TextWriter {
         "pause p50", "drained", "GPU behind", "waiting");
     for (const auto& [rank, thread] : std::span(threads).first(std::min(threads.size(), kShown)))
       Line("{:>5} {:>10} {:>9} {:>10} {:>11} {:>11} {:>8} {:>9} {:>11} {:>11} {:>8} {:>11} {:>8.1f}", rank,
-           thread->thread, thread->launches, PerSecond(*thread), Time(thread->gap_p50_ns),
-           Time(thread->gap_p99_ns), thread->bursts, BurstSize(*thread), Time(thread->burst_gap_p50_ns),
-           thread->pauses > 0 ? Time(thread->pause_p50_ns) : "–",
+           thread->thread, thread->launches, PerSecond(*thread),
+           GapText(thread->launches - 1, thread->gap_p50_ns),
+           GapText(thread->launches - 1, thread->gap_p99_ns), thread->bursts, BurstSize(*thread),
+           GapText(thread->bursts, thread->burst_gap_p50_ns), GapText(thread->pauses, thread->pause_p50_ns),
            Percent(thread->drained_pauses, thread->pauses), Time(thread->behind_p50_ns),
            thread->waiting_mean);
     if (threads.size() > kShown) Line("… and {} more", threads.size() - kShown);

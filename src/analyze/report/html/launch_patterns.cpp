@@ -34,13 +34,13 @@ void WriteLaunchPatterns(HtmlWriter& html, const Report& report) {
     html.Raw("<td class=\"chart small\">{}</td>", Bar(parts, thread->span_ns));
     html.Figure(fmt::format("{}", thread->launches));
     html.Figure(PerSecond(*thread));
-    html.Figure(Time(thread->gap_p50_ns));
-    html.Figure(Time(thread->gap_p99_ns));
+    html.Figure(GapText(thread->launches - 1, thread->gap_p50_ns));
+    html.Figure(GapText(thread->launches - 1, thread->gap_p99_ns));
     html.Figure(fmt::format("{}", thread->bursts));
     html.Figure(BurstSize(*thread));
     html.Figure(Percent(thread->burst_launches, thread->launches));
-    html.Figure(Time(thread->burst_gap_p50_ns));
-    html.Figure(thread->pauses > 0 ? Time(thread->pause_p50_ns) : "–");
+    html.Figure(GapText(thread->bursts, thread->burst_gap_p50_ns));
+    html.Figure(GapText(thread->pauses, thread->pause_p50_ns));
     html.Figure(Percent(thread->drained_pauses, thread->pauses));
     html.Figure(Time(thread->behind_p50_ns));
     html.Figure(fmt::format("{:.1f}", thread->waiting_mean));
