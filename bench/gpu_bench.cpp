@@ -13,6 +13,7 @@
 #include "store/live/live_store.h"
 #include "store/queries/gpu_query.h"
 #include "store/queries/profile_query.h"
+#include "store/tracks/tracks.h"
 
 namespace gpusonde {
 namespace {
@@ -82,11 +83,17 @@ void ReadProfileWhileIdle(benchmark::State& state) {
   selection.while_gpu_idle = true;
   for (auto _ : state) benchmark::DoNotOptimize(Must(store::ReadProfile(store, selection)));
 }
+void ReadTimeline(benchmark::State& state) {
+  store::LiveStore& store = Node();
+  for (auto _ : state)
+    benchmark::DoNotOptimize(Must(store::ReadTracks(store, Last(state.range(0)), {.columns = 3'600})));
+}
 
 // Minutes.
 BENCHMARK(ReadGpuProfile)->Arg(1)->Arg(15)->Arg(60)->Unit(benchmark::kMillisecond)->UseRealTime();
 BENCHMARK(ReadGpuStrips)->Arg(1)->Arg(15)->Arg(60)->Unit(benchmark::kMillisecond)->UseRealTime();
 BENCHMARK(ReadDeviceUse)->Arg(1)->Arg(15)->Arg(60)->Unit(benchmark::kMillisecond)->UseRealTime();
+BENCHMARK(ReadTimeline)->Arg(1)->Arg(15)->Unit(benchmark::kMillisecond)->UseRealTime();
 BENCHMARK(ReadProfileWhileIdle)->Arg(1)->Arg(15)->Arg(60)->Unit(benchmark::kMillisecond)->UseRealTime();
 
 }  // namespace
