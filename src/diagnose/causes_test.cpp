@@ -154,6 +154,43 @@ TEST_F(CausesTest, ADisturbanceThatBecomesMuchWorseIsOneIncident) {
   EXPECT_EQ(reports[0].incident.cause, "packet_loss") << FormatText(diagnosis);
 }
 
+// A connection of which one packet is lost again and again sends nothing else: the program hardly retransmits,
+// but does in each of its few steps. Before, while no step was slow enough, it retransmitted more in a second.
+TEST_F(CausesTest, StallsForRetransmissionsArePacketLossAlthoughMoreWereRetransmittedPerSecondBefore) {
+  world.Run({.network_ns = 2 * kMs}, 100);
+  for (int i = 0; i < 50; ++i) {
+    const int64_t from_ns = world.now_ns();
+    world.Run({.network_ns = 2 * kMs});
+    if (i % 5 == 0) world.Sum("network.retransmits", from_ns, 3, world.workload);
+  }
+  for (int i = 0; i < 12; ++i) {
+    const int64_t from_ns = world.now_ns();
+    world.Run({.network_ns = 800 * kMs});
+    world.Sum("network.retransmits", from_ns, 2, world.workload);
+  }
+  const std::vector<Report> reports = world.Finish();
+  ASSERT_EQ(reports.size(), 1u) << FormatText(diagnosis);
+  EXPECT_EQ(reports[0].incident.cause, "packet_loss") << FormatText(diagnosis);
+  EXPECT_THAT(reports[0].incident.sentence, HasSubstr("200.0 TCP segments per 100 steps"));
+}
+
+// A lossy link loses as many packets of each step, however slow steps are for another reason.
+TEST_F(CausesTest, AsManyRetransmissionsPerStepAsBeforeAreNoCause) {
+  const auto run = [this](int64_t network_ns, int steps) {
+    for (int i = 0; i < steps; ++i) {
+      const int64_t from_ns = world.now_ns();
+      world.Run({.network_ns = network_ns});
+      world.Sum("network.retransmits", from_ns, 1, world.workload);
+    }
+  };
+  run(2 * kMs, 150);
+  run(60 * kMs, 60);
+  const std::vector<Report> reports = world.Finish();
+  ASSERT_EQ(reports.size(), 1u) << FormatText(diagnosis);
+  EXPECT_EQ(reports[0].incident.cause, kAbstain) << FormatText(diagnosis);
+  EXPECT_EQ(Confidence(reports[0], "packet_loss"), 0);
+}
+
 TEST_F(CausesTest, AMuchWorseSlowdownWithinAnIncidentIsNotAttributedToTheFirst) {
   world.Run({}, 150);
   world.Run({.behind_stranger_ns = 8 * kMs}, 150);

@@ -19,18 +19,22 @@ constexpr std::array kPacketLossSupersedes = {
     Superseded{CauseId::kStraggler,
                [](const Situation& situation) { return OverStraggler(CauseId::kPacketLoss, situation); }}};
 
+// Compares what is lost per step. A step sends as many packets however long it takes, so that a job that waits
+// for one retransmission after another retransmits less per second than one that goes on.
 std::optional<Finding> EvaluatePacketLoss(const Situation& situation) {
   const double during = situation.retransmits.during.value_or(0);
-  const double rise = during - situation.retransmits.before.value_or(0);
+  const double before = situation.retransmits.before.value_or(0);
+  const double usual = before * situation.before.total() / situation.during.total();
+  const double rise = during - usual;
   if (rise < kWeights.packet_loss.min_rise || rise < kWeights.packet_loss.min_rise_share * during)
     return std::nullopt;
-  const double per_step = rise * situation.during.total() / 1e9;
+  const double steps_per_s = 1e9 / situation.during.total();
   Finding finding{.explained_ns = std::min(ExcessOf(situation, kPacketLossStates),
-                                           per_step * kWeights.packet_loss.max_per_retransmit),
+                                           rise / steps_per_s * kWeights.packet_loss.max_per_retransmit),
                   .nats = kWeights.packet_loss.retransmits};
   finding.sentence = fmt::format(
-      "the step waited for packets {}; {:.1f} TCP segments per second were retransmitted ({:.1f} before)",
-      ShareOf(situation, State::kNetwork), during, situation.retransmits.before.value_or(0));
+      "the step waited for packets {}; {:.1f} TCP segments per 100 steps were retransmitted ({:.1f} before)",
+      ShareOf(situation, State::kNetwork), 100 * during / steps_per_s, 100 * usual / steps_per_s);
   return finding;
 }
 

@@ -131,7 +131,7 @@ struct CauseWeights {
     Tuned<double> min_rise{0.3, "segments/s",
                            "with total loss the timeout doubles each time, so retransmits are rare"};
     Tuned<double> min_rise_share{1. / 3, "of the rate during",
-                                 "a network that always loses packets is no change"};
+                                 "a network that always loses as many of a step's packets is no change"};
     Tuned<double> max_per_retransmit{1e9, "ns", "longer waits are an outage, or something else"};
     Tuned<double> retransmits{1.5, "nats", "the kernel itself counts them, by program"};
   } packet_loss;
