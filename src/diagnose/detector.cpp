@@ -168,9 +168,13 @@ Detector::Verdict Detector::Ingest(const Step& step) {
   const bool mean_is_high = MeanIsHigh(kDetector.mean.window_ns);
   if (small_ > small_threshold_ || large_ > large_threshold_ || tail_ > tail_threshold_ || mean_is_high)
     Open(LikeliestOnset(kDetector.mean.window_ns, kDetector.mean.max_ratio));
+  // Few steps that each lose much, far apart: capped, they would lose less than the steps between them gain.
+  if (!open_ && OutliersAreMore(kDetector.mean.window_ns))
+    Open(LikeliestOnset(kDetector.mean.window_ns, HUGE_VAL));
   if (!open_ && MeanIsHigh(kDetector.mean.long_window_ns))
     Open(LikeliestOnset(kDetector.mean.long_window_ns, HUGE_VAL));
   if (open_) return Verdict::kSlow;
+  CountClean();
   held_.push_back(step);
   if (held_.size() > kDetector.baseline.max) held_.pop_front();
   if ((Suspicious() || mean_is_high) && baseline_ns_ >= kDetector.min.warm_up_ns) return Verdict::kSuspect;
@@ -243,6 +247,7 @@ void Detector::ForgetBefore(int64_t time_ns) {
   for (BaselineStep& step : baseline_)
     step.residual = std::log(step.length_ns) - types_[step.type].MedianLog(step.work);
   // Compared with what is no longer usual.
+  clean_outliers_ = counted_ns_ = 0;
   recent_.clear();
   small_ = large_ = tail_ = 0;
   new_in_baseline_ = 0;
@@ -363,6 +368,49 @@ bool Detector::MeanIsHigh(int64_t window_ns) const {
          sum / usual > 1 + kDetector.mean.highest_factor * (highest_[scale] - 1);
 }
 
+// Whether a step loses much, and hardly any clean one is as long.
+bool Detector::IsOutlier(const Recent& step) const {
+  return step.ratio > tail_ratio_ && (step.ratio - 1) * step.usual_ns >= kDetector.outlier.lost_ns;
+}
+
+// Counts the newest step as clean, whether or not it is suspected: it may turn out to belong to an incident.
+void Detector::CountClean() {
+  const Recent& step = recent_.back();
+  if (IsOutlier(step)) ++clean_outliers_;
+  counted_ns_ += step.ratio * step.usual_ns;
+  if (counted_ns_ < kDetector.outlier.counted_ns) return;
+  counted_ns_ /= 2;
+  clean_outliers_ /= 2;
+}
+
+// The steps from `onset` on aren't clean; the newest hasn't been counted.
+void Detector::UncountSince(size_t onset) {
+  for (size_t i = onset; i + 1 < recent_.size(); ++i) {
+    if (IsOutlier(recent_[i])) clean_outliers_ = std::max(clean_outliers_ - 1, 0.0);
+    counted_ns_ = std::max(counted_ns_ - recent_[i].ratio * recent_[i].usual_ns, 0.0);
+  }
+}
+
+// Whether the newest step is an outlier, and the window has more of them than clean steps have by chance.
+// Counts of events that are independent of each other are Poisson-distributed.
+bool Detector::OutliersAreMore(int64_t window_ns) const {
+  if (counted_ns_ == 0 || !IsOutlier(recent_.back())) return false;
+  int outliers = 0;
+  for (const Recent& step : recent_ | std::views::reverse) {
+    if (step.end_ns <= recent_.back().end_ns - window_ns) break;
+    outliers += IsOutlier(step) ? 1 : 0;
+  }
+  const double before = std::max(clean_outliers_ - (outliers - 1), 0.0);
+  // One more than were seen: none in ten seconds doesn't mean that there are none.
+  const double expected = (before + 1) * static_cast<double>(window_ns) / counted_ns_;
+  double fewer = 0, exactly = std::exp(-expected);
+  for (int count = 0; count < outliers; ++count) {
+    fewer += exactly;
+    exactly *= expected / (count + 1);
+  }
+  return 1 - fewer < kDetector.outlier.chance;
+}
+
 // The onset that maximises the sum of excess times since then. A step's excess is what it takes above the
 // midpoint between the baseline and the window's mean, so that slightly slow steps before the onset don't
 // count. Each step's ratio is capped at `max_ratio`.
@@ -403,6 +451,7 @@ void Detector::Open(size_t onset) {
       lost_ns - longest_ns < kDetector.min.lost_beside_longest_ns)
     return;
   open_ = true;
+  UncountSince(onset);
   onset_ns_ = recent_[onset].start_ns;
   evident_ns_ = recent_.back().end_ns;
   held_.clear();

@@ -13,7 +13,7 @@
 namespace gpusonde::diagnose {
 
 // Detects when the steps of one process become slow, and when they recover. The input is the logarithm of a
-// step's time over the median of its type and size (usual_length.h). Four tests complement each other:
+// step's time over the median of its type and size (usual_length.h). Five tests complement each other:
 //
 // - two one-sided CUSUMs of winsorised deviations (Page 1954), for small and for large shifts;
 // - a CUSUM of the steps that are longer than almost every clean one, for programs whose steps have several
@@ -21,6 +21,9 @@ namespace gpusonde::diagnose {
 // - the mean step time over a second against the baseline: the median doesn't move when one step in five is
 //   throttled (+2 % in the median, +85 % in the mean). The same over five seconds, for slow-downs where few
 //   steps lose most of the time;
+// - the number of single steps in a second that each lose much, against a Poisson distribution with the rate
+// of
+//   clean steps: a GPU that stalls twice a second;
 // - the overrun of the unfinished step.
 //
 // The thresholds of the CUSUMs come from a circular block bootstrap of the process's own clean steps (Politis
@@ -93,6 +96,10 @@ class Detector {
   double SpreadOf(size_t steps) const;
   bool IsLarge(double slowdown, size_t steps) const;
   bool MeanIsHigh(int64_t window_ns) const;
+  bool IsOutlier(const Recent& step) const;
+  void CountClean();
+  void UncountSince(size_t onset);
+  bool OutliersAreMore(int64_t window_ns) const;
   size_t LikeliestOnset(int64_t window_ns, double max_ratio) const;
   void Open(size_t onset);
   bool Recovered();
@@ -123,6 +130,9 @@ class Detector {
   // Standard deviation of the mean ratio of 1, 2, 4, … consecutive clean steps, and the highest of all such
   // means. In a program that drifts over seconds, means vary as much as single steps do.
   std::vector<double> spreads_, highest_;
+
+  double clean_outliers_ = 0;  // among clean steps of counted_ns_
+  double counted_ns_ = 0;
 
   double small_ = 0, large_ = 0, tail_ = 0;
   std::deque<Recent> recent_;

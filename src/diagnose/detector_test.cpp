@@ -288,6 +288,26 @@ TEST_F(DetectorTest, RareMuchLongerStepsAreSlowButASingleOneIsNot) {
   EXPECT_EQ(detector_.onset_ns(), onset_ns);
 }
 
+// A GPU that stalls more than once a second, in pulses of a second.
+TEST_F(DetectorTest, AFewMuchLongerStepsInASecondAreSlowUnlessCleanOnesWereAsManyBefore) {
+  const auto stalls = [this](int count) {
+    int slow = 0;
+    for (int i = 0; i < count; ++i) slow += Slow(1, 150, 0) + Slow(45, 14, 0.02);
+    return slow;
+  };
+  Slow(2000, 14, 0.02);
+  EXPECT_EQ(stalls(1), 0);
+  Slow(300, 14, 0.02);
+  EXPECT_GT(stalls(2), 20);
+  EXPECT_NEAR(detector_.slowdown(), 1.2, 0.03);
+
+  detector_ = {};
+  for (int i = 0; i < 60; ++i) {
+    EXPECT_EQ(Slow(1, 150, 0) + Slow(90 + i % 3 * 20, 14, 0.02), 0) << i;
+  }
+  EXPECT_EQ(stalls(2), 0);
+}
+
 TEST_F(DetectorTest, ForgottenStepsHideNoSlowdownOfTheirSize) {
   EXPECT_EQ(Slow(400, 50), 0);
   const int64_t faster_ns = now_ns_;
