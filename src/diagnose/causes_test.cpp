@@ -22,12 +22,13 @@ using testing::Not;
 struct CausesTest : testing::Test {
   Diagnosis diagnosis{{}};
   World world{diagnosis};
+  int slow_steps = 60;
 
-  // Runs 150 clean steps, then 60 slow ones; calls `add_signals` after each with the time at which it began.
+  // Runs 150 clean steps, then slow ones; calls `add_signals` after each with the time at which it began.
   template <class AddSignals>
   Report Slow(const World::Step& clean, const World::Step& slow, AddSignals add_signals) {
     world.Run(clean, 150);
-    for (int i = 0; i < 60; ++i) {
+    for (int i = 0; i < slow_steps; ++i) {
       const int64_t from_ns = world.now_ns();
       world.Run(slow, 1);
       add_signals(from_ns);
@@ -154,8 +155,9 @@ TEST_F(CausesTest, ADisturbanceThatBecomesMuchWorseIsOneIncident) {
   EXPECT_EQ(reports[0].incident.cause, "packet_loss") << FormatText(diagnosis);
 }
 
-// A connection of which one packet is lost again and again sends nothing else: the program hardly retransmits,
-// but does in each of its few steps. Before, while no step was slow enough, it retransmitted more in a second.
+// A connection of which one packet is lost again and again sends nothing else: the program hardly
+// retransmits, but does in each of its few steps. Before, while no step was slow enough, it retransmitted
+// more in a second.
 TEST_F(CausesTest, StallsForRetransmissionsArePacketLossAlthoughMoreWereRetransmittedPerSecondBefore) {
   world.Run({.network_ns = 2 * kMs}, 100);
   for (int i = 0; i < 50; ++i) {
@@ -371,6 +373,7 @@ TEST_F(CausesTest, AnotherGpuProgramOnTheMachineIsNotARank) {
 }
 
 TEST_F(CausesTest, MoreCpuTimeForTheSameWorkIsASlowerCpuWithLowConfidence) {
+  slow_steps = 90;  // 3.3 s: with this confidence, a small slow-down must last
   const Report report =
       Slow({.loader_hidden_ns = 10 * kMs}, {.cpu_ns = 17 * kMs, .loader_hidden_ns = 10 * kMs});
   EXPECT_EQ(report.incident.cause, "slow_cpu") << FormatText(diagnosis);

@@ -60,7 +60,15 @@ struct IncidentTable {
     Tuned<int64_t> young_update_ns{kNanosPerSecond / 5, "ns", "the same while it is young and unexplained"};
     Tuned<int64_t> usual_ns{30 * kNanosPerSecond, "ns", "how often it is stored what steps usually do"};
     Tuned<int64_t> young_ns{5 * kNanosPerSecond, "ns", "an explanation is expected within as much"};
-    Tuned<double> notable_slowdown{1.1, "ratio", "with less and no cause it is mostly chance"};
+    Tuned<double> likely{
+        0.8, "",
+        "confidence; of the benchmark's kept trials six more negatives had an incident with a "
+        "less likely cause or none, small or short; only that made no right answer wrong"};
+    Tuned<double> large_slowdown{1.5, "ratio", "is reported at once, whatever the cause"};
+    Tuned<double> notable_slowdown{1.1, "ratio", "with less and no likely cause it is mostly chance"};
+    Tuned<int64_t> small_ns{
+        3 * kNanosPerSecond, "ns",
+        "how long a small one must have lasted: it was found for being high for a second"};
     Tuned<int64_t> notable_ns{60 * kNanosPerSecond, "ns", "unless it lasts: chance doesn't"};
     Tuned<int64_t> same_onset_ns{2 * kNanosPerSecond, "ns",
                                  "rows in another order shift the onset of an earlier run's by some steps"};

@@ -16,9 +16,12 @@ namespace gpusonde::diagnose {
 namespace {
 
 bool IsNotable(const model::Incident& incident, const Situation& situation, int64_t now_ns) {
-  return incident.cause != kAbstain || situation.unfinished ||
-         situation.slowdown >= kIncidentTable.report.notable_slowdown ||
-         incident.end_ns.value_or(now_ns) - incident.start_ns >= kIncidentTable.report.notable_ns;
+  const auto& table = kIncidentTable.report;
+  const int64_t lasted_ns = incident.end_ns.value_or(now_ns) - incident.start_ns;
+  const bool likely = incident.cause != kAbstain && incident.confidence >= table.likely;
+  return likely || situation.unfinished || situation.slowdown >= table.large_slowdown ||
+         (situation.slowdown >= table.notable_slowdown && lasted_ns >= table.small_ns) ||
+         lasted_ns >= table.notable_ns;
 }
 
 }  // namespace
@@ -75,6 +78,10 @@ bool IncidentTracker::Explain(const Situation& situation, const model::Process* 
     report.incident.named_ns = report.incident.cause == kAbstain ? std::nullopt : std::optional(now_ns);
   const bool was_notable = report.is_notable;
   report.is_notable = was_notable || IsNotable(report.incident, situation, now_ns);
+  if (report.is_notable && !was_notable) {
+    report.incident.seen_ns = now_ns;
+    if (report.incident.named_ns.has_value()) report.incident.named_ns = now_ns;
+  }
   return report.is_notable && (is_other || !was_notable || report.incident.end_ns.has_value());
 }
 

@@ -33,7 +33,8 @@ class IncidentTracker {
 
   // Ranks the causes of the newest incident and explains it. `end_ns` if it has ended; `process` may be null.
   // Returns whether that is news: it has become notable, has another cause than before, or has ended. What
-  // was never notable is no news: less than a tenth slower, for less than a minute, and nothing explains it.
+  // was never notable is no news: no cause is likely, and it is less than 1.5 times slower and short, or less
+  // than a tenth slower for less than a minute. `seen_ns` of the incident is when it became notable.
   bool Explain(const Situation& situation, const model::Process* process, std::optional<int64_t> end_ns,
                int64_t now_ns);
 

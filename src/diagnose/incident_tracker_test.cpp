@@ -68,13 +68,41 @@ TEST_F(IncidentTrackerTest, ALittleSlowerForNoReasonIsNoNewsUntilItLasts) {
   EXPECT_TRUE(explain(Slow(State::kUnexplained), 2 * kMinute, true));
 
   tracker.Begin(kFirstSlow, kFirstSlow, "");
-  EXPECT_TRUE(explain(Slow(State::kThrottled), 0)) << "with a cause";
+  EXPECT_TRUE(explain(Slow(State::kThrottled), 0)) << "with a likely cause";
   EXPECT_TRUE(tracker.reports().back().is_notable);
+
+  tracker.Begin(kFirstSlow, kFirstSlow, "");
+  Situation unlikely = Slow(State::kRunQueue);
+  unlikely.during[State::kCpu] += 50e6;
+  EXPECT_FALSE(explain(unlikely, 0));
+  EXPECT_NE(incident().cause, kAbstain);
+  EXPECT_TRUE(explain(unlikely, kMinute)) << "it lasts";
 
   tracker.Begin(kFirstSlow, kFirstSlow, "");
   Situation hanging = Slow(State::kUnexplained);
   hanging.unfinished = true;
   EXPECT_TRUE(explain(hanging, 0));
+}
+
+// The detector finds a small slow-down when a second was slow, after which it may turn out to be chance.
+TEST_F(IncidentTrackerTest, ASmallSlowdownWithoutALikelyCauseIsNewsOnceItHasLasted) {
+  const auto explain = [this](double slowdown, int64_t after_ns) {
+    Situation situation = Slow(State::kUnexplained);
+    situation.slowdown = slowdown;
+    return tracker.Explain(situation, &process, std::nullopt, kFirstSlow + after_ns);
+  };
+  tracker.Begin(kFirstSlow, kFirstSlow, "");
+  EXPECT_FALSE(explain(1.28, kNanosPerSecond / 2));
+  EXPECT_FALSE(explain(1.1, 2 * kNanosPerSecond));
+  EXPECT_FALSE(explain(1.05, 4 * kNanosPerSecond)) << "it was chance";
+
+  tracker.Begin(kFirstSlow, kFirstSlow, "");
+  EXPECT_FALSE(explain(1.28, 3 * kNanosPerSecond - 1));
+  EXPECT_TRUE(explain(1.28, 3 * kNanosPerSecond));
+  EXPECT_EQ(incident().seen_ns, kFirstSlow + 3 * kNanosPerSecond) << "not reported before";
+
+  tracker.Begin(kFirstSlow, kFirstSlow, "");
+  EXPECT_TRUE(explain(1.5, kNanosPerSecond / 2)) << "large";
 }
 
 TEST_F(IncidentTrackerTest, TheReportNamesTheProcessAndItsEvidenceBelongsToTheIncident) {

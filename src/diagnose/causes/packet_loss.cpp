@@ -19,8 +19,8 @@ constexpr std::array kPacketLossSupersedes = {
     Superseded{CauseId::kStraggler,
                [](const Situation& situation) { return OverStraggler(CauseId::kPacketLoss, situation); }}};
 
-// Compares what is lost per step. A step sends as many packets however long it takes, so that a job that waits
-// for one retransmission after another retransmits less per second than one that goes on.
+// Compares what is lost per step. A step sends as many packets however long it takes, so that a job that
+// waits for one retransmission after another retransmits less per second than one that goes on.
 std::optional<Finding> EvaluatePacketLoss(const Situation& situation) {
   const double during = situation.retransmits.during.value_or(0);
   const double before = situation.retransmits.before.value_or(0);
