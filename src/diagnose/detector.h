@@ -21,9 +21,8 @@ namespace gpusonde::diagnose {
 // - the mean step time over a second against the baseline: the median doesn't move when one step in five is
 //   throttled (+2 % in the median, +85 % in the mean). The same over five seconds, for slow-downs where few
 //   steps lose most of the time;
-// - the number of single steps in a second that each lose much, against a Poisson distribution with the rate
-// of
-//   clean steps: a GPU that stalls twice a second;
+// - the number of single steps in a second that each lose much, against a Poisson distribution with the
+//   rate of clean steps: a GPU that stalls twice a second;
 // - the overrun of the unfinished step.
 //
 // The thresholds of the CUSUMs come from a circular block bootstrap of the process's own clean steps (Politis
