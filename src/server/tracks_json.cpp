@@ -55,6 +55,21 @@ void WriteTrack(JsonWriter& json, const store::Track& track, int64_t from_ns) {
   json.EndObject();
 }
 
+void WriteUser(JsonWriter& json, const store::DeviceUser& user, int64_t from_ns) {
+  std::vector<int64_t> starts, lengths;
+  for (const TimeRange& time : user.observed) {
+    starts.push_back(time.from_ns - from_ns);
+    lengths.push_back(time.to_ns - time.from_ns);
+  }
+  json.BeginObject().Field("process", user.process.ToHex()).Field("device", user.device.ToHex());
+  json.Key("observed")
+      .BeginObject()
+      .Column("start", starts)
+      .Column("length", lengths)
+      .EndObject()
+      .EndObject();
+}
+
 std::string KindOf(const store::EventName& name) {
   return name.kind == store::EventKind::kState ? "state_" + name.text : std::string(store::NameOf(name.kind));
 }
@@ -100,6 +115,8 @@ std::string TracksJson(const store::Tracks& tracks) {
         .Field("name", process.name)
         .Field("command", process.command)
         .EndObject();
+  json.EndArray().Key("gpu_users").BeginArray();
+  for (const store::DeviceUser& user : tracks.users) WriteUser(json, user, from_us * kNanosPerMicro);
   json.EndArray().Key("tracks").BeginArray();
   for (const store::Track& track : tracks.tracks) WriteTrack(json, track, from_us * kNanosPerMicro);
   json.EndArray().Field("omitted_tracks", tracks.omitted).EndObject();

@@ -52,6 +52,7 @@ TEST_F(TracksApiTest, ATimelineHasColumnsOfSlices) {
   store::Track states{.kind = store::TrackKind::kStates, .process = kAny, .tid = 412, .thread = "main"};
   states.slices = {{1763687000000000'000, 100'000, 0, 1, 1, 100'000}};
   tracks.tracks = {stream, states};
+  tracks.users = {{kAny, kAny, {{1763687000000001'000, 1763687000000005'000}}}};
   data_.tracks = tracks;
   const json timeline =
       Get("timeline", {{"columns", "2000"}, {"helper_threads", "1"}, {"from_us", "5"}, {"to_us", "9"}});
@@ -69,6 +70,7 @@ TEST_F(TracksApiTest, ATimelineHasColumnsOfSlices) {
                                              "busy":[100000,800]})"));
   EXPECT_FALSE(first.contains("tid"));
   EXPECT_EQ(timeline["tracks"][1]["slices"], json::parse(R"({"start":[0],"length":[100000],"name":[1]})"));
+  EXPECT_EQ(timeline["gpu_users"][0]["observed"], json::parse(R"({"start":[1000],"length":[4000]})"));
   EXPECT_EQ(timeline["omitted_tracks"], 3);
 
   EXPECT_THAT(Error("timeline", {{"filter", "x"}}), testing::HasSubstr("400 invalid_argument"));

@@ -97,22 +97,10 @@ Status ReadListening(Store& store, const TimeRange& range, std::map<Id128, GpuUs
 // Adds how long each process was listened to.
 Status AddSessionTimes(Store& store, const model::Selection& selection, const TimeRange& range,
                        std::map<Id128, GpuUser>& users) {
-  ASSIGN_OR_RETURN(const std::vector<TimeRange> runs, ReadRuns(store));
-  SqlPart sessions{"SELECT process, start_ns, end_ns FROM ", {}};
-  sessions += GpuSessions(selection, range);
-  sessions.text += " AS sessions ORDER BY start_ns";
-  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, store.Query(sessions.text, sessions.parameters));
-  std::map<Id128, std::vector<TimeRange>> by_process;
-  while (true) {
-    ASSIGN_OR_RETURN(const bool more, rows->Next());
-    if (!more) break;
-    AppendToUnion({rows->Int64(1), rows->Int64(2)}, by_process[rows->Id(0)]);
-  }
-  for (const auto& [process, all] : by_process) {
+  ASSIGN_OR_RETURN(const auto observed, ReadObservedTimesByProcess(store, selection, range));
+  for (const auto& [process, times] : observed) {
     const auto user = users.find(process);
     if (user == users.end()) continue;
-    std::vector<TimeRange> times = Intersect(all, std::vector{range});
-    if (!runs.empty()) times = Intersect(times, runs);
     for (const TimeRange& time : times) user->second.observed_ns += time.to_ns - time.from_ns;
   }
   return {};

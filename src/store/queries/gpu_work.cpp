@@ -38,6 +38,27 @@ SqlPart WorkOwners(Store& store, const model::Selection& selection, const TimeRa
   return owners;
 }
 
+Result<std::map<Id128, std::vector<TimeRange>>> ReadObservedTimesByProcess(Store& store,
+                                                                           const model::Selection& selection,
+                                                                           const TimeRange& range) {
+  ASSIGN_OR_RETURN(const std::vector<TimeRange> runs, ReadRuns(store));
+  SqlPart sessions{"SELECT process, start_ns, end_ns FROM ", {}};
+  sessions += GpuSessions(selection, range);
+  sessions.text += " AS sessions ORDER BY start_ns";
+  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, store.Query(sessions.text, sessions.parameters));
+  std::map<Id128, std::vector<TimeRange>> by_process;
+  while (true) {
+    ASSIGN_OR_RETURN(const bool more, rows->Next());
+    if (!more) break;
+    AppendToUnion({rows->Int64(1), rows->Int64(2)}, by_process[rows->Id(0)]);
+  }
+  for (auto& [process, times] : by_process) {
+    times = Intersect(times, std::vector{range});
+    if (!runs.empty()) times = Intersect(times, runs);
+  }
+  return by_process;
+}
+
 Status ForEachWorkSum(Store& store, const model::Selection& selection, const TimeRange& range,
                       const std::function<void(const WorkSum&)>& on_sum) {
   SqlPart sums{

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <vector>
 
 #include "base/id128.h"
 #include "base/result.h"
@@ -25,6 +26,12 @@ Result<TimeRange> WorkRange(Store& store, const model::Selection& selection);
 
 // A statement with rows of device and process: who ran work in the range, which isn't empty.
 SqlPart WorkOwners(Store& store, const model::Selection& selection, const TimeRange& range);
+
+// When work of each process would have been recorded, within the range: sorted and disjoint. Processes that
+// weren't listened to then are absent. Errors: those of Store::Query.
+Result<std::map<Id128, std::vector<TimeRange>>> ReadObservedTimesByProcess(Store& store,
+                                                                           const model::Selection& selection,
+                                                                           const TimeRange& range);
 
 // What a process started on a stream.
 struct WorkSum {

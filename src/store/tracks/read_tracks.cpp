@@ -7,6 +7,8 @@
 #include <set>
 #include <utility>
 
+#include "store/queries/gpu_work.h"
+#include "store/sql/gpu_sql.h"
 #include "store/sql/time_range.h"
 #include "store/tracks/read_parts.h"
 #include "store/tracks/tracks.h"
@@ -40,6 +42,7 @@ Status AddDevices(Store& store, Tracks& tracks) {
   std::set<Id128> seen;
   for (const Track& track : tracks.tracks)
     if (track.device.has_value()) seen.insert(*track.device);
+  for (const DeviceUser& user : tracks.users) seen.insert(user.device);
   ASSIGN_OR_RETURN(std::vector<GpuDevice> devices, ReadDevicesAnd(store, {seen.begin(), seen.end()}));
   std::erase_if(devices, [&](const GpuDevice& device) { return !seen.contains(device.device); });
   std::map<Id128, size_t> places;
@@ -51,10 +54,36 @@ Status AddDevices(Store& store, Tracks& tracks) {
   return {};
 }
 
+// Who uses devices, and when each was listened to. A trace has no sessions: all its work is there.
+Status AddUsers(Store& store, const model::Selection& selection, Tracks& tracks) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> sessions,
+                   store.Query("SELECT 1 FROM raw.gpu_sessions WHERE start_ns > 0 LIMIT 1"));
+  ASSIGN_OR_RETURN(const bool any, sessions->Next());
+  if (!any) return {};
+  const TimeRange& range = tracks.grid.range;
+  model::Selection any_stream = selection;
+  any_stream.stream.reset();
+  SqlPart owners{"SELECT DISTINCT device, process FROM (", {}};
+  owners += WorkOwners(store, any_stream, SessionReach(range));
+  owners.text += ") ORDER BY device, process";
+  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, store.Query(owners.text, owners.parameters));
+  while (true) {
+    ASSIGN_OR_RETURN(const bool more, rows->Next());
+    if (!more) break;
+    tracks.users.push_back({.process = rows->Id(1), .device = rows->Id(0), .observed = {}});
+  }
+  ASSIGN_OR_RETURN(const auto observed, ReadObservedTimesByProcess(store, selection, range));
+  for (DeviceUser& user : tracks.users)
+    if (const auto times = observed.find(user.process); times != observed.end())
+      user.observed = times->second;
+  return {};
+}
+
 // Names of processes and their threads.
 Status AddOwners(Store& store, Tracks& tracks) {
   std::set<Id128> seen;
   for (const Track& track : tracks.tracks) seen.insert(track.process);
+  for (const DeviceUser& user : tracks.users) seen.insert(user.process);
   const Parameter parameters[] = {std::vector<Id128>(seen.begin(), seen.end())};
   ASSIGN_OR_RETURN(const std::unique_ptr<Rows> processes,
                    store.Query("SELECT process, pid, name, command FROM processes WHERE process IN (SELECT "
@@ -116,6 +145,7 @@ Result<Tracks> ReadTracks(Store& store, const model::Selection& selection, const
   TRY(ReadCalls(store, selection, builder));
   TRY(ReadSamples(store, selection, options.helper_threads, builder));
   Tracks tracks = builder.Take();
+  TRY(AddUsers(store, selection, tracks));
   TRY(AddDevices(store, tracks));
   TRY(AddOwners(store, tracks));
   return tracks;

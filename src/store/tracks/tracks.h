@@ -66,12 +66,21 @@ struct TrackProcess {
   std::string command;
 };
 
+// A process that ran work on a device in the time, or within ten minutes of it.
+struct DeviceUser {
+  Id128 process;
+  Id128 device;
+  // When its work would have been recorded, sorted and disjoint; the rest of the time is not known.
+  std::vector<TimeRange> observed;
+};
+
 struct Tracks {
   Grid grid;
   int64_t events = 0;
   std::vector<EventName> names;
-  std::vector<GpuDevice> devices;       // of the tracks
-  std::vector<TrackProcess> processes;  // of the tracks
+  std::vector<GpuDevice> devices;       // of the tracks and users
+  std::vector<TrackProcess> processes;  // of the tracks and users
+  std::vector<DeviceUser> users;        // by device and process; none of traces, which have all work
   // Streams by device, process and number; then processes, those with most GPU work first, and in each its
   // steps, then its threads, those with most time on a CPU or in calls first.
   std::vector<Track> tracks;

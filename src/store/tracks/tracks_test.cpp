@@ -11,6 +11,7 @@
 #include "model/tables/api_calls.h"
 #include "model/tables/devices.h"
 #include "model/tables/functions.h"
+#include "model/tables/gpu_sessions.h"
 #include "model/tables/kernel_packs.h"
 #include "model/tables/kernels.h"
 #include "model/tables/locations.h"
@@ -303,6 +304,25 @@ TEST_F(TracksTest, MoreEventsThanCanBeReadAreRefused) {
   ASSERT_FALSE(refused.has_value());
   EXPECT_EQ(refused.error().code, ErrorCode::kInvalidArgument);
   EXPECT_THAT(refused.error().message, HasSubstr("select a shorter time"));
+}
+
+TEST_F(TracksTest, WhoWasNotListenedToIsNotIdle) {
+  Add(model::kKernels, {KernelAt(kFirstGpu, 2'000'000'000, 2'010'000'000)});
+  Read(5 * kSecond, 6 * kSecond);
+  EXPECT_THAT(tracks_.users, IsEmpty()) << "without sessions, as in a trace, all work is known";
+  Add(model::kGpuSessions,
+      {{.process = kTrains, .session = 1, .start_ns = 2 * kSecond, .end_ns = 3 * kSecond},
+       {.process = kTrains, .session = 2, .start_ns = 5'500'000'000, .end_ns = 7 * kSecond}});
+  Read(5 * kSecond, 6 * kSecond);
+  EXPECT_THAT(tracks_.tracks, IsEmpty());
+  ASSERT_EQ(tracks_.users.size(), 1U);
+  EXPECT_EQ(tracks_.users[0].process, kTrains);
+  EXPECT_EQ(tracks_.users[0].device, kFirstGpu);
+  ASSERT_EQ(tracks_.users[0].observed.size(), 1U);
+  EXPECT_EQ(tracks_.users[0].observed[0].from_ns, 5'500'000'000);
+  EXPECT_EQ(tracks_.users[0].observed[0].to_ns, 6 * kSecond);
+  EXPECT_EQ(tracks_.devices.size(), 1U);
+  EXPECT_EQ(tracks_.processes.size(), 1U);
 }
 
 TEST_F(TracksTest, NothingIsNoTracks) {
