@@ -26,6 +26,7 @@ import { SourcePage } from "./views/source";
 import { Failed, Loading, NothingRecorded, NothingSelected, Notices, Troubles } from "./views/states";
 import { MetricStrip } from "./views/strip";
 import { TimeType, WAIT_LABELS } from "./views/time-type";
+import { TimelinePage } from "./views/timeline";
 import { UsagePage } from "./views/usage";
 
 const POLL_MS = 2000;
@@ -202,6 +203,9 @@ function HostPages({ host, onHost, theme, account, onEnded }: HostPagesProps) {
 
   const body = () => {
     if (!available) return <NothingRecorded overview={seen} />;
+    if (view.page === "timeline") {
+      return <TimelinePage overview={seen} available={available} incidents={incidents.data?.incidents ?? []} view={view} nav={nav} ofHost={ofHost} retries={retries} onRetry={retry} isDark={theme.isDark} />;
+    }
     if (view.page === "incidents") {
       if (incidents.data) return <IncidentsPage found={incidents.data} overview={seen} nav={nav} />;
       return incidents.error ? <Failed error={incidents.error} onRetry={retry} /> : <Loading what="incidents" />;
@@ -302,6 +306,9 @@ function HostPages({ host, onHost, theme, account, onEnded }: HostPagesProps) {
               {view.source.slice(view.source.lastIndexOf("/") + 1)}
             </a>
           )}
+          <Page page="timeline" view={view} opensOn={opensOn} onStep={nav.step}>
+            Timeline
+          </Page>
           <Page page="compare" view={view} opensOn={opensOn} onStep={nav.step}>
             Compare
           </Page>

@@ -46,6 +46,15 @@ export function formatShare(part: number, whole: number): string {
   return (percent < 0.1 ? percent.toFixed(2) : threeDigits(percent)) + SPACE + "%";
 }
 
+const SIZES = ["B", "kB", "MB", "GB", "TB"];
+
+export function formatBytes(bytes: number): string {
+  let unit = 0;
+  // 999.9 kB is 1.00 MB, not 1,000 kB: the unit follows the rounded value.
+  for (; Number((bytes / 1000 ** unit).toPrecision(3)) >= 1000 && unit < SIZES.length - 1; ) unit++;
+  return threeDigits(bytes / 1000 ** unit) + SPACE + SIZES[unit]!;
+}
+
 // Counts are exact: no rounding.
 export function formatCount(count: number): string {
   return grouped(String(count));

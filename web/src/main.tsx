@@ -12,6 +12,7 @@ import "./styles/compare.css";
 import "./styles/sign-in.css";
 import "./styles/source.css";
 import "./styles/strips.css";
+import "./styles/timeline.css";
 import "./styles/usage.css";
 
 render(<App />, document.getElementById("app")!);

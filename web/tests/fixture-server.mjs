@@ -5,6 +5,7 @@ import { createServer } from "node:http";
 import { extname, join, normalize } from "node:path";
 import { fileURLToPath } from "node:url";
 import * as data from "./fixture-data.mjs";
+import * as timelines from "./fixture-timeline.mjs";
 
 // Serves docs/api.md over generated data, and the built UI.
 //
@@ -52,7 +53,7 @@ function readSelection(params, allowed) {
   const selection = {};
   for (const [key, value] of params) {
     if (!allowed.includes(key)) throw new Refusal(`unknown parameter ${key}; this endpoint takes ${allowed.join(", ")}`);
-    if (["from_us", "to_us", "base_from_us", "base_to_us", "tid", "buckets", "stream", "while_gpu_idle", "roots", "helper_threads"].includes(key)) {
+    if (["from_us", "to_us", "base_from_us", "base_to_us", "tid", "buckets", "columns", "stream", "while_gpu_idle", "roots", "helper_threads"].includes(key)) {
       if (!/^\d+$/.test(value)) throw new Refusal(`${key} is not a whole number: ${value}`);
       selection[key] = Number(value);
     } else {
@@ -71,7 +72,8 @@ const SELECTION = ["from_us", "to_us", "process", "tid", "filter", "device", "st
 
 // Starts a server on a free port (or the one given) and resolves to { url, close, requests, unchanged, state };
 // `unchanged` are the requests answered with a 304. `state` may be changed while it runs:
-// { scenario, nodes, delayMs, down, failing, quiet, signedIn }; while `quiet`, no data arrives. In `tokens`, the token
+// { scenario, nodes, delayMs, down, failing, quiet, signedIn, timeline }; while `quiet`, no data arrives; `timeline` answers
+// for the generated one. In `tokens`, the token
 // "good" signs in.
 export async function startFixture({ scenario = "realistic", nodes = 200_000, port = 0, delayMs = 0 } = {}) {
   const state = { scenario, nodes, delayMs, down: false, failing: "", signedIn: false };
@@ -166,6 +168,17 @@ export async function startFixture({ scenario = "realistic", nodes = 200_000, po
         if (!selection.file.endsWith(".py")) throw Object.assign(new Error(`no recorded function is from the file ${selection.file}`), { code: "not_found" });
         return data.sourceFile(selection);
       }
+      case "timeline": {
+        const selection = readSelection(params, [...SELECTION, "columns"]);
+        if (state.failing === "timeline") throw new Refusal("this time has 31,204,511 events, and at most 20,000,000 are read at once: select a shorter time");
+        if (state.timeline) return state.timeline(selection);
+        return timelines.timeline(selection, until, state.scenario === "gpu");
+      }
+      case "work": {
+        const found = timelines.work(readSelection(params, ["process", "device", "stream", "start_ns"]));
+        if (!found) throw Object.assign(new Error("no GPU work of this stream starts then"), { code: "not_found" });
+        return found;
+      }
       case "flamegraph":
         return flamegraph(readSelection(params, [...SELECTION, "type", "wait", "min_total", "roots", "helper_threads"]));
       default:
@@ -207,7 +220,7 @@ export async function startFixture({ scenario = "realistic", nodes = 200_000, po
         if (body === null) send(404, { error: { code: "not_found", message: `no endpoint ${url.pathname}` } });
         else send(200, body, request.headers["if-none-match"]);
       } catch (error) {
-        const status = error instanceof Refusal ? 400 : 500;
+        const status = error instanceof Refusal ? 400 : error.code === "not_found" ? 404 : 500;
         send(status, { error: { code: error.code ?? "invalid_argument", message: error.message } });
       }
     }, delay).unref();

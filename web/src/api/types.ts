@@ -373,3 +373,75 @@ export interface Selection {
   stream?: number;
   while_gpu_idle?: number;
 }
+
+// What ran when: columns of equal length per track, sorted by row, then start. Times are ns since `from_us`.
+export interface SlicesJson {
+  start: number[];
+  length: number[];
+  // Index into the names.
+  name: number[];
+  // Left out where all are 0, 1 and `length`.
+  row?: number[];
+  // How many events a slice stands for, and in how much of its time they ran.
+  count?: number[];
+  busy?: number[];
+}
+
+export type TrackKind = "stream" | "steps" | "states" | "samples" | "ranges" | "calls";
+
+// A stream has a device; states, samples, ranges and calls have a thread.
+export interface TrackJson {
+  kind: TrackKind;
+  process: string;
+  device?: string;
+  stream?: number;
+  tid?: number;
+  thread?: string;
+  rows: number;
+  slices: SlicesJson;
+}
+
+export interface TimelineJson {
+  from_us: number;
+  to_us: number;
+  // Shorter events are summed, those of each interval of this length.
+  resolution_ns: number;
+  // In the time, on all tracks.
+  events: number;
+  names: { name: string; kind: string }[];
+  devices: { device: string; label: string; name: string; simulated: boolean }[];
+  processes: { process: string; pid: number; name: string }[];
+  tracks: TrackJson[];
+  omitted_tracks: number;
+}
+
+// One piece of GPU work, and the call that launched it.
+export interface Work {
+  work: {
+    name: string;
+    kind: "kernel" | "memcpy" | "memset";
+    start_us: number;
+    start_ns: string;
+    duration_ns: number;
+    correlation: number;
+    grid?: number[];
+    block?: number[];
+    registers?: number | null;
+    shared_bytes?: number | null;
+    bytes?: number;
+    copy?: string;
+    source_memory?: string;
+    target_memory?: string;
+    graph_node?: number | null;
+  };
+  launch: {
+    name: string;
+    tid: number;
+    thread: string;
+    // How long before the work's start the call began.
+    before_ns: number;
+    duration_ns: number;
+    // Outermost first; empty if it was not sampled.
+    stack: string[];
+  } | null;
+}

@@ -172,7 +172,7 @@ function advance(context: CanvasRenderingContext2D, character: string): number {
 }
 
 // The part of the text that fits, with an ellipsis when cut; empty if not even two characters fit.
-function fitText(context: CanvasRenderingContext2D, text: string, room: number): string {
+export function fitText(context: CanvasRenderingContext2D, text: string, room: number): string {
   const ellipsis = advance(context, "…");
   let width = 0;
   let kept = 0;

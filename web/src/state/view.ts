@@ -44,12 +44,14 @@ export interface View {
   source: string | null;
   sort: SortKey;
   ascending: boolean;
+  // Devices, processes and threads ("process.tid") whose tracks the timeline doesn't show.
+  closed: string[];
   // What GPU time is summed by, and what a GPU costs for an hour.
   by: UsageBy;
   price: number | null;
 }
 
-const PAGES = ["profile", "compare", "incidents", "usage"] as const;
+const PAGES = ["profile", "timeline", "compare", "incidents", "usage"] as const;
 
 // The kind of time: CPU time, GPU time under the code that launched it, or off-CPU time.
 export type ProfileType = (typeof PROFILE_TYPES)[number];
@@ -101,6 +103,7 @@ export const DEFAULT_VIEW: View = {
   source: null,
   sort: "self",
   ascending: false,
+  closed: [],
   by: "owner",
   price: null,
 };
@@ -146,6 +149,7 @@ export function parseView(query: string, opensOn: ProfileType = DEFAULT_VIEW.typ
     source: params.get("source"),
     sort: sortKey,
     ascending: key === sortKey ? !sort.startsWith("-") : DEFAULT_VIEW.ascending,
+    closed: params.getAll("closed").filter((key) => /^[0-9a-f]{32}(\.\d+)?$/.test(key)),
     by: usageBy(params.get("by") ?? "") ?? DEFAULT_VIEW.by,
     price: price(params.get("price")),
   };
@@ -206,6 +210,7 @@ export function formatView(view: View, opensOn: ProfileType = DEFAULT_VIEW.type)
   if (view.sort !== DEFAULT_VIEW.sort || view.ascending !== DEFAULT_VIEW.ascending) {
     params.set("sort", (view.ascending ? "" : "-") + view.sort);
   }
+  for (const key of view.closed) params.append("closed", key);
   if (view.by !== DEFAULT_VIEW.by) params.set("by", view.by);
   if (view.price !== null) params.set("price", String(view.price));
   const text = params.toString().replaceAll("%2C", ",");

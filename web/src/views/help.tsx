@@ -5,7 +5,7 @@ const KEYS: [keys: string[], meaning: string][] = [
   [["/"], "Search the frames"],
   [["←", "→", "↑", "↓"], "Walk the frames: neighbours, callers, callees"],
   [["Enter"], "Zoom to the focused frame"],
-  [["Esc"], "Undo, in this order: the source file, the highlight, the zoom, then the time selection"],
+  [["Esc"], "Undo, in this order: the source file, the highlight, the zoom, then the time selection; in the timeline: the details, then the time selection"],
   [["Shift", "Enter"], "In the list of processes: add one to the selection, or take it away"],
   [["G"], "CPU time, GPU time or waiting"],
   [["M"], "Strips of the GPUs’ state: clocks, power, memory, …"],
@@ -14,6 +14,8 @@ const KEYS: [keys: string[], meaning: string][] = [
   [["F"], "Show or fold the frames of the interpreter, start-up code and CUDA’s libraries"],
   [["I"], "Icicle or flame"],
   [["C"], "Colour by binary or by kind"],
+  [["+", "-"], "In the timeline: zoom; ← and → pan, ↑ and ↓ choose a track"],
+  [["Enter", ",", "."], "In the timeline: the chosen track’s slice in the middle, the one before, the one after"],
   [["?"], "This list"],
 ];
 
@@ -22,6 +24,9 @@ const POINTER: [gesture: string, meaning: string][] = [
   ["Double click on a strip", "Show the whole time"],
   ["Click a frame", "Zoom to the frame; click a caller to zoom out"],
   ["Click a row of the table", "Highlight the function’s frames"],
+  ["Ctrl and wheel, or pinch", "Zoom the timeline around the pointer; Shift and wheel pans, a drag does both ways"],
+  ["Drag on the ruler, or with Shift", "Select a time in the timeline"],
+  ["Click a slice", "Its details; a sum of several is zoomed into, and so is each on a double click"],
   ["Click a file’s name", "Time by line of that source file"],
   ["Click a name in the legend", "Fold its frames into their callers"],
 ];

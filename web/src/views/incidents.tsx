@@ -134,6 +134,7 @@ function IncidentCard({ incident, overview, nav }: { incident: Incident; overvie
   const state = stateOf(incident, overview);
   // Of all programs, as another one often caused the slow-down.
   const flame = () => nav.step({ ...DEFAULT_VIEW, brush: { from: incident.from_us, to } });
+  const timeline = () => nav.step({ ...DEFAULT_VIEW, page: "timeline", brush: { from: incident.from_us, to } });
   const others = incident.causes.filter(({ signal }) => signal !== incident.cause && signal !== "");
   return (
     <article class="incident" aria-label={incident.sentence}>
@@ -146,6 +147,9 @@ function IncidentCard({ incident, overview, nav }: { incident: Incident; overvie
         <span class="spring" />
         <button type="button" class="plain" onClick={flame} title="The profile of all programs at that time">
           Flame graph of that time
+        </button>
+        <button type="button" class="plain" onClick={timeline} title="Kernels, calls and threads of all programs at that time">
+          Timeline
         </button>
       </header>
       <p class="sentence">{incident.sentence}</p>

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-import { useLayoutEffect, useRef } from "preact/hooks";
+import { usePlacement } from "../state/use-placement";
 import type { Pointed } from "../flamegraph/chart";
 import { binaryOf, nodeName, ROOT, type Tree } from "../flamegraph/model";
 import { changeOf } from "../flamegraph/difference";
 import { formatInterval, formatShare, formatValue } from "../format";
-
-const GAP = 14;
 
 interface Props {
   tree: Tree;
@@ -17,15 +15,8 @@ interface Props {
 
 // What is known about one frame, beside the pointer and always inside the window.
 export function FrameTooltip({ tree, zoom, pointed, estimate }: Props) {
-  const box = useRef<HTMLDivElement>(null);
-  const { node, x, y } = pointed;
-
-  useLayoutEffect(() => {
-    const { offsetWidth, offsetHeight, style } = box.current!;
-    const left = x + GAP + offsetWidth > innerWidth ? Math.max(4, x - GAP - offsetWidth) : x + GAP;
-    const top = y + GAP + offsetHeight > innerHeight ? Math.max(4, y - GAP - offsetHeight) : y + GAP;
-    style.transform = `translate(${left}px, ${top}px)`;
-  }, [node, x, y]);
+  const { node } = pointed;
+  const box = usePlacement(pointed, node);
 
   if (tree.sides) return <div class="tooltip" ref={box} role="tooltip"><Sides tree={tree} node={node} /></div>;
   const whole = tree.total[ROOT]!;

@@ -42,6 +42,7 @@ describe("the view in the address", () => {
       pick: "std::vector<int>::push_back",
       sort: "name",
       ascending: true,
+      closed: [OTHER, `${PROCESS}.12`],
       by: "application",
       price: 2.5,
     };

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Timeline, Track } from "./model";
+
+// A line of the timeline: a group's heading, or a track. A thread's heading is its first track.
+export interface Lane {
+  // The same in every answer.
+  id: string;
+  // Of a heading: what the address names it by when it is closed.
+  key: string;
+  heading: boolean;
+  // Index into the tracks; null for the heading of a device or process.
+  track: number | null;
+  label: string;
+  // What the track has, or the device's name.
+  detail: string;
+  depth: number;
+  // Null if there is nothing to close.
+  closed: boolean | null;
+  simulated: boolean;
+  top: number;
+  height: number;
+  // Rows of slices; of a closed thread's ranges only the first.
+  rows: number;
+}
+
+export const SLICE_HEIGHT = 18;
+export const HEADING_HEIGHT = 23;
+const LANE_GAP = 4;
+
+const DETAILS: Record<Track["kind"], string> = {
+  stream: "", steps: "steps", states: "states", samples: "on CPU, sampled", ranges: "ranges", calls: "CUDA calls",
+};
+
+// Names a track in every answer.
+export function trackId({ kind, process, device, stream, tid }: Pick<Track, "kind" | "process" | "device" | "stream" | "tid">): string {
+  return [kind, process, device, stream, tid].join(" ");
+}
+
+// Lanes from the top, and their height together, px. `closed` holds keys.
+export function layoutLanes(timeline: Timeline, closed: readonly string[]): { lanes: Lane[]; height: number } {
+  const lanes: Lane[] = [];
+  const isClosed = new Set(closed);
+  const { tracks } = timeline;
+  const add = (lane: Omit<Lane, "id" | "top" | "height">) => {
+    const last = lanes.at(-1);
+    const top = last ? last.top + last.height : 0;
+    const id = lane.track === null ? `${group} heading` : trackId(tracks[lane.track]!);
+    lanes.push({ ...lane, id, top, height: lane.track === null ? HEADING_HEIGHT : lane.rows * SLICE_HEIGHT + LANE_GAP });
+  };
+  const heading = (key: string, label: string, detail: string, simulated = false) =>
+    add({ key, heading: true, track: null, label, detail, depth: 0, closed: isClosed.has(key), simulated, rows: 0 });
+  const names = new Map(timeline.processes.map((one) => [one.process, one]));
+  const nameOf = (process: string) => names.get(process)?.name || "process";
+  let group = "";
+  let thread = "";
+  tracks.forEach((track, i) => {
+    if (track.kind === "stream") {
+      const key = track.device ?? "";
+      if (group !== `device ${key}`) {
+        group = `device ${key}`;
+        const device = timeline.devices.find((one) => one.device === key);
+        heading(key, device?.label ?? "GPU", device?.name ?? "", device?.simulated ?? false);
+      }
+      if (isClosed.has(key)) return;
+      const label = `stream ${track.stream ?? 0}`;
+      add({ key: "", heading: false, track: i, label, detail: nameOf(track.process), depth: 1, closed: null, simulated: false, rows: track.rows });
+      return;
+    }
+    if (group !== `process ${track.process}`) {
+      group = `process ${track.process}`;
+      thread = "";
+      heading(track.process, nameOf(track.process), `pid ${names.get(track.process)?.pid ?? "unknown"}`);
+    }
+    if (isClosed.has(track.process)) return;
+    const detail = DETAILS[track.kind];
+    if (track.kind === "steps") {
+      add({ key: "", heading: false, track: i, label: "steps", detail: "", depth: 1, closed: null, simulated: false, rows: track.rows });
+      return;
+    }
+    const key = `${track.process}.${track.tid ?? 0}`;
+    const first = thread !== key;
+    thread = key;
+    if (!first && isClosed.has(key)) return;
+    const label = first ? `${track.thread || "thread"} ${track.tid ?? ""}` : "";
+    const next = tracks[i + 1];
+    const alone = !(next?.process === track.process && next.tid === track.tid) && track.rows === 1;
+    add({
+      key: first ? key : "", heading: first, track: i, label, detail, depth: first ? 1 : 2,
+      closed: first && !alone ? isClosed.has(key) : null, simulated: false, rows: isClosed.has(key) ? 1 : track.rows,
+    });
+  });
+  const last = lanes.at(-1);
+  return { lanes, height: last ? last.top + last.height : 0 };
+}
+
+// The index of the lane at a y; -1 below the last.
+export function laneAt(lanes: readonly Lane[], y: number): number {
+  let low = 0;
+  let high = lanes.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (lanes[middle]!.top + lanes[middle]!.height > y) high = middle;
+    else low = middle + 1;
+  }
+  return low < lanes.length && y >= 0 ? low : -1;
+}
+
+// The row of a lane at a y; null in a heading and in the gap below the rows.
+export function rowAt(lane: Lane, y: number): number | null {
+  const row = Math.floor((y - lane.top) / SLICE_HEIGHT);
+  return lane.track !== null && row >= 0 && row < lane.rows ? row : null;
+}

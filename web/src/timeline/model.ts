@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+import { ApiError } from "../api/client";
+import type { SlicesJson, TimelineJson, TrackJson } from "../api/types";
+import { shownNames } from "../flamegraph/names";
+
+// The slices of a track as columns, sorted by row, then start. Times are ns since the answer's beginning.
+export interface Slices {
+  count: number;
+  start: Float64Array;
+  end: Float64Array;
+  name: Uint32Array;
+  // Null where every slice stands for one event that ran all the time.
+  events: Float64Array | null;
+  busy: Float64Array | null;
+  // The slices of row r are those from rowStart[r] to rowStart[r + 1].
+  rowStart: Uint32Array;
+  // The latest end of a row's slices so far: never decreases within a row, so that it can be searched.
+  reach: Float64Array;
+}
+
+export interface Track extends Omit<TrackJson, "slices"> {
+  slices: Slices;
+}
+
+export interface Names {
+  // As recorded, and as shown where there is little room.
+  name: string[];
+  shown: string[];
+  kind: string[];
+}
+
+export interface Timeline extends Omit<TimelineJson, "names" | "tracks"> {
+  names: Names;
+  tracks: Track[];
+}
+
+// States of a thread, as they are stacked from the bottom: what it does first, then what it waits for.
+export const STATES = ["state_running", "state_run_queue", "state_io", "state_blocked", "state_stopped", "state_waiting", "state_sleeping"];
+
+const MAX_ROWS = 1000;
+
+// Throws ApiError for an answer that violates docs/api.md.
+export function parseTimeline({ names, tracks, ...rest }: TimelineJson): Timeline {
+  const name = names.map((one) => one.name);
+  const kind = names.map((one) => one.kind);
+  const ranks = Uint8Array.from(kind, (one) => Math.max(0, STATES.indexOf(one)));
+  return {
+    ...rest,
+    names: { name, kind, shown: shownNames(name, kind.map((one) => (one === "kernel" ? "gpu" : one))) },
+    tracks: tracks.map((track, i) => ({ ...track, slices: parseSlices(track, i, names.length, ranks) })),
+  };
+}
+
+function parseSlices(track: TrackJson, index: number, names: number, ranks: Uint8Array): Slices {
+  const fail = (what: string) => {
+    throw new ApiError("malformed", `The timeline's track ${index} ${what}.`);
+  };
+  if (!(track.rows >= 1 && track.rows <= MAX_ROWS)) fail(`has ${track.rows} rows`);
+  const json = track.kind === "states" ? stacked(track.slices, ranks) : track.slices;
+  const { length } = json.start;
+  const columns = [json.length, json.name, json.row, json.count, json.busy];
+  if (columns.some((column) => column !== undefined && column.length !== length)) fail("has columns of different lengths");
+  const start = Float64Array.from(json.start);
+  const end = new Float64Array(length);
+  const reach = new Float64Array(length);
+  const rowStart = new Uint32Array(track.rows + 1).fill(length);
+  let row = -1;
+  for (let i = 0; i < length; i++) {
+    end[i] = start[i]! + json.length[i]!;
+    const at = json.row?.[i] ?? 0;
+    if (!(at >= row && at < track.rows) || !(end[i]! >= start[i]!) || !(json.name[i]! < names)) fail(`has an invalid slice ${i}`);
+    if (at > row) {
+      while (row < at) rowStart[++row] = i;
+      reach[i] = end[i]!;
+    } else {
+      if (start[i]! < start[i - 1]!) fail(`is not sorted at slice ${i}`);
+      reach[i] = Math.max(reach[i - 1]!, end[i]!);
+    }
+  }
+  const optional = (column: number[] | undefined) => (column === undefined ? null : Float64Array.from(column));
+  return { count: length, start, end, name: Uint32Array.from(json.name), events: optional(json.count), busy: optional(json.busy), rowStart, reach };
+}
+
+// The states of each interval in the order in which they are drawn.
+function stacked(json: SlicesJson, ranks: Uint8Array): SlicesJson {
+  const order = json.start.map((_, i) => i);
+  order.sort((a, b) => json.start[a]! - json.start[b]! || ranks[json.name[a]!]! - ranks[json.name[b]!]!);
+  const ordered = (column: number[]) => order.map((i) => column[i]!);
+  return {
+    start: ordered(json.start),
+    length: ordered(json.length),
+    name: ordered(json.name),
+    ...(json.busy && { busy: ordered(json.busy) }),
+  };
+}
+
+export function busyOf({ start, end, busy }: Slices, i: number): number {
+  return busy ? busy[i]! : end[i]! - start[i]!;
+}
+
+export function eventsOf({ events }: Slices, i: number): number {
+  return events ? events[i]! : 1;
+}
