@@ -11,6 +11,7 @@ import { Page } from "./page.mjs";
 import { tests as profile } from "./profile.e2e.mjs";
 import { tests as signIn } from "./sign-in.e2e.mjs";
 import { tests as states } from "./states.e2e.mjs";
+import { tests as timeline } from "./timeline.e2e.mjs";
 import { tests as usage } from "./usage.e2e.mjs";
 
 // A test is { name, run(page, server), scenario, query, anyServer, context }. `anyServer` marks one
@@ -19,7 +20,7 @@ const DIST = fileURLToPath(new URL("../../dist/index.html", import.meta.url));
 const TIMEOUT_MS = 60_000;
 
 export async function runE2e(report, only) {
-  const tests = [...profile, ...gpu, ...compare, ...hosts, ...incidents, ...signIn, ...states, ...usage].filter(({ name }) => name.includes(only));
+  const tests = [...profile, ...gpu, ...compare, ...hosts, ...incidents, ...signIn, ...states, ...timeline, ...usage].filter(({ name }) => name.includes(only));
   const skipAll = (why) => tests.forEach(({ name }) => report("skipped", name, why));
   const real = process.env.GPUSONDE_URL;
   if (!real && !existsSync(DIST)) return skipAll("web/dist is not built (npm run build)");
