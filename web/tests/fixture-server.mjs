@@ -169,7 +169,7 @@ export async function startFixture({ scenario = "realistic", nodes = 200_000, po
         return data.sourceFile(selection);
       }
       case "timeline": {
-        const selection = readSelection(params, [...SELECTION, "columns"]);
+        const selection = readSelection(params, ["from_us", "to_us", "process", "tid", "device", "stream", "columns", "helper_threads"]);
         if (state.failing === "timeline") throw new Refusal("this time has 31,204,511 events, and at most 20,000,000 are read at once: select a shorter time");
         if (state.timeline) return state.timeline(selection);
         return timelines.timeline(selection, until, state.scenario === "gpu");

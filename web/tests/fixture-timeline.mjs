@@ -37,7 +37,7 @@ for (let at = 3e6, i = 0; at < 33e6; i++) {
 }
 stream7.push([35.2e6, 2.4e6, nameOf(ADAM, "kernel"), 0]);
 calls.push([34e6, 11e3, nameOf("cudaLaunchKernel", "call"), 0], [36e6, 1.7e6, nameOf("cudaDeviceSynchronize", "call"), 0]);
-const COPY = nameOf("[memcpy htod]", "memcpy");
+const COPY = nameOf("htod", "memcpy");
 const range = (name, kind) => nameOf(name, kind);
 const PATTERNS = {
   stream7,
@@ -194,7 +194,7 @@ export function largeTimeline({ from_us, to_us, columns }, tracks, slices) {
     return {
       kind, process: PROCESSES[t % 2].id, rows: 1,
       ...(kind === "stream" ? { device: DEVICES[0].device, stream: t } : { tid: 1000 + t, thread: `worker-${t}` }),
-      slices: { start, length: ends, name: start.map(() => Math.floor(60 * next())), count: start.map(() => 1 + Math.floor(24 * next())), busy: ends.map((one) => Math.round(one * next())) },
+      slices: { start, length: ends, name: start.map(() => Math.floor(60 * next())), count: start.map(() => 1 + Math.floor(66 * next())), busy: ends.map((one) => Math.round(one * next())) },
     };
   });
   // Tracks of a stream, then those of each process.

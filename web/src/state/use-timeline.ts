@@ -25,7 +25,7 @@ export function useTimeline(wanted: Quantised | null, view: View, ofHost: Record
         ...(view.device && { device: view.device }),
         ...(view.device && view.stream !== null && { stream: view.stream }),
       },
-      { ...ofHost, columns: wanted.columns },
+      { ...ofHost, columns: wanted.columns, ...(view.helpers && { helper_threads: 1 }) },
     );
   const quiet = useQuiet(url, QUIET_MS);
   const asked = useMemo(() => (quiet === null ? null : { url: quiet, question: quiet }), [quiet]);

@@ -2,7 +2,7 @@
 import { formatCount, formatDuration, formatShare } from "../format";
 import { kindOf, STATE_KINDS } from "./colours";
 import type { Hit } from "./chart";
-import type { Lane } from "./layout";
+import { threadLabel, type Lane } from "./layout";
 import { busyOf, eventsOf, type Timeline, type Track } from "./model";
 import { endOfStates, sumOf } from "./slices";
 import type { Span } from "./span";
@@ -49,7 +49,7 @@ export function describeSlice(timeline: Timeline, track: Track, slice: number): 
 export function placeOf({ devices, processes }: Pick<Timeline, "devices" | "processes">, track: Pick<Track, "device" | "stream" | "process" | "tid" | "thread">): string {
   const process = processes.find((one) => one.process === track.process)?.name;
   const device = devices.find((one) => one.device === track.device)?.label;
-  return [device, track.stream !== undefined && `stream ${track.stream}`, track.tid !== undefined && `${track.thread || "thread"} ${track.tid}`, process].filter(Boolean).join(", ");
+  return [device, track.stream !== undefined && `stream ${track.stream}`, track.tid !== undefined && threadLabel(track), process].filter(Boolean).join(", ");
 }
 
 // A lane in a sentence, for screen readers; the span is in the answer's time.

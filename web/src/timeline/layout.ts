@@ -36,6 +36,11 @@ export function trackId({ kind, process, device, stream, tid }: Pick<Track, "kin
   return [kind, process, device, stream, tid].join(" ");
 }
 
+// Traces of PyTorch repeat the id in the name.
+export function threadLabel({ thread, tid = 0 }: Pick<Track, "thread" | "tid">): string {
+  return thread?.includes(String(tid)) ? thread : `${thread || "thread"} ${tid}`;
+}
+
 // Lanes from the top, and their height together, px. `closed` holds keys.
 export function layoutLanes(timeline: Timeline, closed: readonly string[]): { lanes: Lane[]; height: number } {
   const lanes: Lane[] = [];
@@ -81,7 +86,7 @@ export function layoutLanes(timeline: Timeline, closed: readonly string[]): { la
     const first = thread !== key;
     thread = key;
     if (!first && isClosed.has(key)) return;
-    const label = first ? `${track.thread || "thread"} ${track.tid ?? ""}` : "";
+    const label = first ? threadLabel(track) : "";
     const next = tracks[i + 1];
     const alone = !(next?.process === track.process && next.tid === track.tid) && track.rows === 1;
     add({

@@ -41,7 +41,7 @@ const MAX_ROWS = 1000;
 
 // Throws ApiError for an answer that violates docs/api.md.
 export function parseTimeline({ names, tracks, ...rest }: TimelineJson): Timeline {
-  const name = names.map((one) => one.name);
+  const name = names.map(nameOf);
   const kind = names.map((one) => one.kind);
   const ranks = Uint8Array.from(kind, (one) => Math.max(0, STATES.indexOf(one)));
   return {
@@ -49,6 +49,11 @@ export function parseTimeline({ names, tracks, ...rest }: TimelineJson): Timelin
     names: { name, kind, shown: shownNames(name, kind.map((one) => (one === "kernel" ? "gpu" : one))) },
     tracks: tracks.map((track, i) => ({ ...track, slices: parseSlices(track, i, names.length, ranks) })),
   };
+}
+
+// Copies and sets as the flame graph names them.
+function nameOf({ name, kind }: TimelineJson["names"][number]): string {
+  return (kind === "memcpy" || kind === "memset") && !name.startsWith("[") ? `[${name.startsWith(kind) ? name : `${kind} ${name}`.trim()}]` : name;
 }
 
 function parseSlices(track: TrackJson, index: number, names: number, ranks: Uint8Array): Slices {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Measures the UI in Chromium without a graphics card and prints JSON: frame times of the flame
-// graph at 200,000 and 1,000,000 nodes, first paint, and the size of the served files.
+// graph at 200,000 and 1,000,000 nodes and of a timeline of ten million events, first paint, and the size of the served files.
 
 import { readdirSync, readFileSync } from "node:fs";
 import { cpus, loadavg } from "node:os";
@@ -10,7 +10,9 @@ import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
 import { createServer } from "vite";
 import { launchChromium } from "../chromium.mjs";
+import { START_US } from "../fixture-data.mjs";
 import { startFixture } from "../fixture-server.mjs";
+import { largeTimeline } from "../fixture-timeline.mjs";
 
 const WEB = join(dirname(fileURLToPath(import.meta.url)), "../..");
 const SIZES = [200_000, 1_000_000];
@@ -85,6 +87,49 @@ async function pageZoom(browser, nodes) {
   return { nodes, median_ms: Number(median(sorted).toFixed(1)), p95_ms: Number(sorted[Math.floor(0.95 * sorted.length)].toFixed(1)), frames: sorted.length };
 }
 
+// As many tracks and slices as the server answers with at most: what remains of ten million events.
+const TRACKS = 200;
+const SLICES = 1500;
+
+// Intervals between frames while the timeline is panned, zoomed and scrolled; answers arrive in between.
+async function timelineFrames(browser) {
+  const server = await startFixture({ scenario: "gpu" });
+  let events = 0;
+  server.state.timeline = (selection) => {
+    const answer = largeTimeline(selection, TRACKS, SLICES);
+    events = Math.max(events, answer.events);
+    return answer;
+  };
+  const page = await browser.newPage({ viewport: { width: 1440, height: 900 } });
+  await page.goto(`${server.url}?page=timeline&from_us=${START_US + 400e6}&to_us=${START_US + 500e6}`);
+  await page.waitForSelector(".lane.heading");
+  await page.waitForTimeout(500);
+  const box = await page.locator(".timeline-spacer canvas").boundingBox();
+  const result = {};
+  for (const [what, wheel] of Object.entries({ pan: { deltaX: 24 }, zoom: { deltaY: -6, ctrlKey: true }, scroll: {} })) {
+    const intervals = await page.evaluate(
+      async ({ wheel, x, y }) => {
+        const canvas = document.querySelector(".timeline-spacer canvas");
+        const scroller = document.querySelector(".timeline-scroller");
+        const times = [];
+        for (let i = 0; i < 120; i++) {
+          times.push(await new Promise(requestAnimationFrame));
+          if (Object.keys(wheel).length === 0) scroller.scrollTop += 24;
+          else canvas.dispatchEvent(new WheelEvent("wheel", { ...wheel, clientX: x, clientY: y, bubbles: true, cancelable: true }));
+        }
+        return times.slice(1).map((time, i) => time - times[i]);
+      },
+      { wheel, x: box.x + box.width / 2, y: box.y + 100 },
+    );
+    const sorted = intervals.sort((a, b) => a - b);
+    result[what] = { median_ms: Number(median(sorted).toFixed(1)), p95_ms: Number(sorted[Math.floor(0.95 * sorted.length)].toFixed(1)), max_ms: Number(sorted.at(-1).toFixed(1)), frames: sorted.length };
+    await page.waitForTimeout(800);
+  }
+  await page.close();
+  await server.close();
+  return { events, tracks: TRACKS, slices: TRACKS * SLICES, ...result };
+}
+
 function gzippedBytes() {
   const assets = readdirSync(join(WEB, "dist/assets")).map((name) => join("assets", name));
   const size = (name) => gzipSync(readFileSync(join(WEB, "dist", name))).length;
@@ -101,6 +146,7 @@ const result = {
   gzipped_bytes: gzippedBytes(),
   first_paint: [await firstPaint(browser, "realistic"), await firstPaint(browser, "large", SIZES[0])],
   flame_graph: await frameTimes(browser),
+  timeline_intervals: await timelineFrames(browser),
   page_zoom_intervals: await pageZoom(browser, SIZES[0]),
 };
 console.log(JSON.stringify(result, null, 2));

@@ -41,6 +41,11 @@ describe("an answer", () => {
     expect(() => slicesOf(slices, rows)).toThrow(/track 0/);
   });
 
+  test("names copies and sets as the flame graph does", () => {
+    const names = [["htod", "memcpy"], ["", "memset"], ["[memcpy dtoh]", "memcpy"], ["memset", "memset"]].map(([name, kind]) => ({ name: name!, kind: kind! }));
+    expect(parseTimeline(answer([], names)).names.name).toEqual(["[memcpy htod]", "[memset]", "[memcpy dtoh]", "[memset]"]);
+  });
+
   test("stacks the states of an interval in a fixed order", () => {
     const names = [{ name: "sleeping", kind: "state_sleeping" }, { name: "running", kind: "state_running" }];
     const track: TrackJson = { kind: "states", process: P, tid: 1, rows: 1, slices: { start: [0, 0, 100], length: [100, 100, 100], name: [0, 1, 0], busy: [60, 40, 100] } };
