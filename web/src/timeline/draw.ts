@@ -217,7 +217,8 @@ function drawOver(context: CanvasRenderingContext2D, scene: Scene, viewport: Vie
   outline(scene.hovered, 1);
   outline(scene.picked, 2);
   const { picked, launch } = scene;
-  if (picked && launch && lanes[picked.lane] && lanes[launch.lane]) {
+  const isVisible = ({ lane, from, to }: Place) => lanes[lane] !== undefined && to >= span.from && from <= span.to;
+  if (picked && launch && isVisible(picked) && isVisible(launch)) {
     const [x0, y0, x1, y1] = [toX(launch.from), middleOf(launch), toX(picked.from), middleOf(picked)];
     context.lineWidth = 1.5;
     context.beginPath();

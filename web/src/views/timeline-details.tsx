@@ -7,6 +7,7 @@ import { formatBytes, formatCount, formatDuration } from "../format";
 import { useResource, type Asked } from "../state/use-resource";
 import { kindOf } from "../timeline/colours";
 import type { Picked } from "../timeline/describe";
+import { threadLabel } from "../timeline/layout";
 import { exactNs, formatMoment } from "../timeline/span";
 import { SliceTimes } from "./timeline-tooltip";
 
@@ -129,7 +130,7 @@ function Launch({ launch, graph }: { launch: Work["launch"]; graph: boolean }) {
     <div class="timeline-launch">
       <p>
         Launched <strong>{wait}</strong> {launch.before_ns < 0 ? "after" : "before"} it started, by <strong>{launch.name}</strong> ({formatDuration(launch.duration_ns)}) on{" "}
-        {launch.thread} {launch.tid}.
+        {threadLabel(launch)}.
       </p>
       {launch.stack.length === 0 ? (
         <p class="dim">The stack of this call was not sampled.</p>
