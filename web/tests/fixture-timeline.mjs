@@ -54,11 +54,11 @@ const PATTERNS = {
   loading: [[0, 30e6, nameOf("inflate_fast", "sample"), 0], [34e6, 15e6, nameOf("jsimd_idct_islow_avx2", "sample"), 0]],
   idling: [[5e6, 0.8e6, nameOf("heap_getnextslot", "sample"), 0]],
 };
-const STATE = Object.fromEntries(["running", "run_queue", "io", "sleeping", "waiting"].map((state) => [state, nameOf(state, `state_${state}`)]));
+const STATE = Object.fromEntries(["running", "run_queue", "blocked_io", "sleeping", "waiting"].map((state) => [state, nameOf(state, `state_${state}`)]));
 // Shares of the time in each state, in a usual step and in a slow one.
 const STATES = {
   411: [{ running: 0.62, run_queue: 0.03, waiting: 0.35 }, { running: 0.2, waiting: 0.8 }],
-  431: [{ running: 0.42, io: 0.08, sleeping: 0.5 }, { running: 0.9, run_queue: 0.06, io: 0.04 }],
+  431: [{ running: 0.42, blocked_io: 0.08, sleeping: 0.5 }, { running: 0.9, run_queue: 0.06, blocked_io: 0.04 }],
   207: [{ running: 0.03, sleeping: 0.97 }, { running: 0.05, sleeping: 0.95 }],
 };
 
@@ -143,6 +143,14 @@ function inSelection(track, { process, tid, device, stream }) {
   return true;
 }
 
+// Nobody listened in the first tenth of the recording.
+const LISTENED_FROM = 100 * LENGTH_US;
+
+function observedIn(from, to) {
+  const start = Math.max(from, LISTENED_FROM);
+  return start < to ? { start: [start - from], length: [to - start] } : { start: [], length: [] };
+}
+
 const resolutionOf = (ns, columns) => 2 ** Math.max(0, Math.ceil(Math.log2(ns / columns)));
 
 export function timeline(selection, until, hasGpu) {
@@ -156,6 +164,7 @@ export function timeline(selection, until, hasGpu) {
   const events = tracks.reduce((sum, { slices }) => sum + (slices.count?.reduce((total, count) => total + count, 0) ?? slices.start.length), 0);
   return {
     from_us, to_us, resolution_ns, events, names, tracks, omitted_tracks: 0,
+    gpu_users: hasGpu ? [{ process: TRAIN.id, device: DEVICES[0].device, observed: observedIn(from, to) }] : [],
     devices: DEVICES.map(({ device, name, ordinal, simulated }) => ({ device, label: `GPU ${ordinal}`, name, simulated })),
     processes: PROCESSES.map(({ id, pid, command }) => ({ process: id, pid, name: command.split(" ").slice(0, 2).join(" ") })),
   };
@@ -201,5 +210,5 @@ export function largeTimeline({ from_us, to_us, columns }, tracks, slices) {
   list.sort((a, b) => (a.kind === "stream" ? 0 : 1) - (b.kind === "stream" ? 0 : 1) || a.process.localeCompare(b.process));
   const { devices, processes } = timeline({ from_us, to_us: from_us + 1 }, from_us + 1, false);
   const events = list.reduce((sum, one) => sum + one.slices.count.reduce((a, b) => a + b, 0), 0);
-  return { from_us, to_us, resolution_ns, events, names: kernels, devices, processes, tracks: list, omitted_tracks: 0 };
+  return { from_us, to_us, resolution_ns, events, names: kernels, devices, processes, gpu_users: [], tracks: list, omitted_tracks: 0 };
 }

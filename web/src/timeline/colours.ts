@@ -28,21 +28,22 @@ export const KINDS: Record<string, Kind> = {
 const UNKNOWN: Kind = { label: "other", one: "event", many: "events", slots: [GREY] };
 
 // The same colours as on the Incidents page (styles/incidents.css); they carry no text.
-const SLEEPING = "state_sleeping";
 export const STATE_KINDS: Record<string, { label: string; colour: string }> = {
   state_running: { label: "running", colour: "#2f6db5" },
   state_run_queue: { label: "waiting for a CPU", colour: "#d1382c" },
-  state_io: { label: "I/O", colour: "#e0a526" },
+  state_blocked_io: { label: "I/O", colour: "#e0a526" },
   state_blocked: { label: "blocked", colour: "#8a7f4f" },
   state_stopped: { label: "stopped", colour: "#4a4f57" },
   state_waiting: { label: "waiting", colour: "#8d929b" },
-  [SLEEPING]: { label: "sleeping", colour: "#8d929b" },
+  state_sleeping: { label: "sleeping", colour: "#8d929b" },
 };
 
-// Sleep is what most threads do most of the time: it must not stand out, neither in light nor in dark.
+// Most threads wait or sleep most of the time: that must not stand out, neither in light nor in dark.
+const SHARES: Record<string, number> = { state_waiting: 0.45, state_sleeping: 0.2 };
+
 function stateColour(state: string, { background }: Theme): string {
   const { colour } = STATE_KINDS[state]!;
-  return state === SLEEPING ? mixed(background, colour, 0.3) : colour;
+  return mixed(background, colour, SHARES[state] ?? 1);
 }
 
 // Kernels that exchange data between GPUs, as `gpusonde analyze` knows them (communication_kernels.inc).

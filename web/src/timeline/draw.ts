@@ -39,6 +39,9 @@ const LABEL_MIN_WIDTH = 26;
 const LABEL_PADDING = 4;
 // Slices wider than this end one pixel early, so that neighbours can be told apart.
 const GAP_FROM = 3;
+// Between the lines of hatching, and how strong these are.
+const HATCH_PX = 6;
+const HATCH_SHARE = 0.35;
 
 // Paints scenes on one canvas, as flamegraph/draw.ts does: a row of slices is the same line of pixels from top to
 // bottom, painted once and copied down. Only the lanes in sight cost anything.
@@ -81,12 +84,29 @@ export class TimelinePainter {
         if (y1 <= 0 || y0 >= height) continue;
         if (track.kind === "states") paintStates(pixels, width, height, y0, y1, track, scene);
         else paintRow(pixels, width, height, y0, y1, track, row, scene, at, LABEL_MIN_WIDTH * ratio, labels);
+        if (track.unobserved.length > 0) this.#hatch(width, height, y0, y1, track, scene, ratio);
       }
     }
     this.context.putImageData(this.#image, 0, 0);
     this.context.setTransform(ratio, 0, 0, ratio, 0, 0);
     drawLabels(this.context, scene, labels, viewport);
     drawOver(this.context, scene, viewport);
+  }
+
+  // Time in which nobody listened, hatched as in the strips, where nothing else is.
+  #hatch(width: number, height: number, y0: number, y1: number, { unobserved }: Track, { span, offset, theme }: Scene, ratio: number): void {
+    const scale = width / (span.to - span.from);
+    const colour = packColour(mixed(theme.background, theme.label, HATCH_SHARE));
+    const every = Math.round(HATCH_PX * ratio);
+    for (const { from, to } of unobserved) {
+      const x0 = Math.max(0, Math.round((from + offset - span.from) * scale));
+      const x1 = Math.min(width, Math.round((to + offset - span.from) * scale));
+      for (let y = Math.max(0, y0); y < Math.min(height, y1); y++) {
+        for (let x = x0 + ((every - ((x0 + y) % every)) % every); x < x1; x += every) {
+          if (this.#pixels[y * width + x] === this.#base[x]) this.#pixels[y * width + x] = colour;
+        }
+      }
+    }
   }
 
   // The line of pixels under everything: ticks, and time that the answer doesn't have.

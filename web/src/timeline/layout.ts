@@ -28,7 +28,7 @@ export const HEADING_HEIGHT = 23;
 const LANE_GAP = 4;
 
 const DETAILS: Record<Track["kind"], string> = {
-  stream: "", steps: "steps", states: "states", samples: "on CPU, sampled", ranges: "ranges", calls: "CUDA calls",
+  stream: "", steps: "steps", states: "states", samples: "on CPU", ranges: "ranges", calls: "CUDA calls",
 };
 
 // Names a track in every answer.
@@ -67,7 +67,7 @@ export function layoutLanes(timeline: Timeline, closed: readonly string[]): { la
         heading(key, device?.label ?? "GPU", device?.name ?? "", device?.simulated ?? false);
       }
       if (isClosed.has(key)) return;
-      const label = `stream ${track.stream ?? 0}`;
+      const label = track.stream === undefined ? "no work" : `stream ${track.stream}`;
       add({ key: "", heading: false, track: i, label, detail: nameOf(track.process), depth: 1, closed: null, simulated: false, rows: track.rows });
       return;
     }

@@ -2,6 +2,7 @@
 import { ApiError } from "../api/client";
 import type { SlicesJson, TimelineJson, TrackJson } from "../api/types";
 import { shownNames } from "../flamegraph/names";
+import { gapsOf, type Span } from "./span";
 
 // The slices of a track as columns, sorted by row, then start. Times are ns since the answer's beginning.
 export interface Slices {
@@ -20,6 +21,8 @@ export interface Slices {
 
 export interface Track extends Omit<TrackJson, "slices"> {
   slices: Slices;
+  // When the process wasn't listened to: of a stream, time that isn't known to be idle. Ns since the answer's beginning.
+  unobserved: Span[];
 }
 
 export interface Names {
@@ -29,26 +32,46 @@ export interface Names {
   kind: string[];
 }
 
-export interface Timeline extends Omit<TimelineJson, "names" | "tracks"> {
+export interface Timeline extends Omit<TimelineJson, "names" | "tracks" | "gpu_users"> {
   names: Names;
   tracks: Track[];
 }
 
 // States of a thread, as they are stacked from the bottom: what it does first, then what it waits for.
-export const STATES = ["state_running", "state_run_queue", "state_io", "state_blocked", "state_stopped", "state_waiting", "state_sleeping"];
+export const STATES = ["state_running", "state_run_queue", "state_blocked_io", "state_blocked", "state_stopped", "state_waiting", "state_sleeping"];
 
 const MAX_ROWS = 1000;
 
 // Throws ApiError for an answer that violates docs/api.md.
-export function parseTimeline({ names, tracks, ...rest }: TimelineJson): Timeline {
+export function parseTimeline({ names, tracks, gpu_users, ...rest }: TimelineJson): Timeline {
   const name = names.map(nameOf);
   const kind = names.map((one) => one.kind);
   const ranks = Uint8Array.from(kind, (one) => Math.max(0, STATES.indexOf(one)));
+  const length = (rest.to_us - rest.from_us) * 1000;
+  const gaps = new Map(gpu_users.map(({ process, device, observed }) => [`${device} ${process}`, gapsOf(observed, length)]));
   return {
     ...rest,
     names: { name, kind, shown: shownNames(name, kind.map((one) => (one === "kernel" ? "gpu" : one))) },
-    tracks: tracks.map((track, i) => ({ ...track, slices: parseSlices(track, i, names.length, ranks) })),
+    tracks: withIdleUsers(tracks, gpu_users, rest.devices).map((track, i) => ({
+      ...track,
+      slices: parseSlices(track, i, names.length, ranks),
+      unobserved: (track.kind === "stream" && gaps.get(`${track.device} ${track.process}`)) || [],
+    })),
   };
+}
+
+// Who used a device but ran nothing in this time has a track without slices and without a stream.
+function withIdleUsers(tracks: TrackJson[], users: TimelineJson["gpu_users"], devices: TimelineJson["devices"]): TrackJson[] {
+  const isOf = (track: TrackJson, device: string, process: string) => track.kind === "stream" && track.device === device && track.process === process;
+  const idle = users.filter(({ device, process }) => !tracks.some((track) => isOf(track, device, process)));
+  if (idle.length === 0) return tracks;
+  const streams = [
+    ...tracks.filter(({ kind }) => kind === "stream"),
+    ...idle.map(({ device, process }): TrackJson => ({ kind: "stream", device, process, rows: 1, slices: { start: [], length: [], name: [] } })),
+  ];
+  const place = new Map(devices.map(({ device }, i) => [device, i]));
+  streams.sort((a, b) => place.get(a.device!)! - place.get(b.device!)!);
+  return [...streams, ...tracks.filter(({ kind }) => kind !== "stream")];
 }
 
 // Copies and sets as the flame graph names them.

@@ -126,3 +126,15 @@ export function formatMoment(ns: number, originUs: number, precision: number): s
 export function exactNs(ns: number, originUs: number): string {
   return String(BigInt(originUs) * 1000n + BigInt(Math.round(ns)));
 }
+
+// What of [0, length) is in none of the intervals, which are sorted and disjoint.
+export function gapsOf({ start, length }: { start: number[]; length: number[] }, end: number): Span[] {
+  const gaps: Span[] = [];
+  let from = 0;
+  start.forEach((at, i) => {
+    if (at > from) gaps.push({ from, to: at });
+    from = Math.max(from, at + length[i]!);
+  });
+  if (from < end) gaps.push({ from, to: end });
+  return gaps;
+}

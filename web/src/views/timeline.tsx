@@ -145,7 +145,7 @@ export function TimelinePage({ overview, available, incidents, view, nav, ofHost
             </button>
           )}
         </span>
-        <Legend names={names} isDark={isDark} />
+        <Legend names={names} hatched={data?.tracks.some(({ unobserved }) => unobserved.length > 0) ?? false} isDark={isDark} />
       </div>
       <Partial timeline={data} view={view} />
       {failed && data && (
@@ -204,7 +204,7 @@ function launchOf(picked: Picked | null, work: ReturnType<typeof useWork>["work"
   return { lane: trackId({ kind: "calls", process: picked.track.process, tid: work.launch.tid }), row: 0, from, to: from + work.launch.duration_ns };
 }
 
-function Legend({ names, isDark }: { names: Names; isDark: boolean }) {
+function Legend({ names, hatched, isDark }: { names: Names; hatched: boolean; isDark: boolean }) {
   const entries = useMemo(() => legendOf(names, isDark ? DARK : LIGHT), [names, isDark]);
   return (
     <ul class="timeline-legend" aria-label="Colours">
@@ -216,6 +216,12 @@ function Legend({ names, isDark }: { names: Names; isDark: boolean }) {
           {label}
         </li>
       ))}
+      {hatched && (
+        <li title="The program wasn’t listened to in this time, to stay within its budget: what its streams did is not known">
+          <span class="swatch hatched" />
+          not listened to
+        </li>
+      )}
     </ul>
   );
 }

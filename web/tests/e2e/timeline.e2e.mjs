@@ -39,7 +39,7 @@ export const tests = [
       assert.equal(await page.count(".lane .simulated"), 1);
       assert.equal(await page.text(".timeline .summary strong"), "15.0 min");
       assert.equal(asked(server, "timeline").length, 1, "the whole recording is asked for once");
-      assert.match(await page.text(".timeline-legend"), /kernels[^]*communication[^]*running/);
+      assert.match(await page.text(".timeline-legend"), /kernels[^]*communication[^]*running[^]*not listened to/);
     },
   },
   {
@@ -236,7 +236,7 @@ export const tests = [
     query: "?page=timeline",
     async run(page, server) {
       await ready(page);
-      const answer = (edit) => (selection) => ({ from_us: selection.from_us, to_us: selection.to_us, resolution_ns: 1, events: 0, names: [], devices: [], processes: [], tracks: [], omitted_tracks: 0, ...edit });
+      const answer = (edit) => (selection) => ({ from_us: selection.from_us, to_us: selection.to_us, resolution_ns: 1, events: 0, names: [], devices: [], processes: [], gpu_users: [], tracks: [], omitted_tracks: 0, ...edit });
       server.state.timeline = answer({});
       await page.raw.reload();
       assert.match(await page.text(".message.empty"), /No GPU work, calls or samples in this time/);
@@ -253,7 +253,7 @@ export const tests = [
       const evil = `<img src=x onerror="window.hurt=1">${"n".repeat(3000)}`;
       const process = "1".repeat(32);
       const slices = { start: [-5e9, 2e9, 3e9], length: [6e9, 0, 1e15], name: [0, 0, 0] };
-      const answer = (tracks) => (selection) => ({ from_us: selection.from_us, to_us: selection.to_us, resolution_ns: 1, events: 3, names: [{ name: evil, kind: "evil" }], devices: [], processes: [{ process, pid: 1, name: evil }], tracks, omitted_tracks: 0 });
+      const answer = (tracks) => (selection) => ({ from_us: selection.from_us, to_us: selection.to_us, resolution_ns: 1, events: 3, names: [{ name: evil, kind: "evil" }], devices: [], processes: [{ process, pid: 1, name: evil }], gpu_users: [], tracks, omitted_tracks: 0 });
       server.state.timeline = answer([{ kind: "ranges", process, tid: 1, thread: evil, rows: 1, slices }]);
       await page.raw.reload();
       await ready(page);

@@ -15,7 +15,7 @@ const ORIGIN = 1763687200000000;
 
 function answer(tracks: TrackJson[], names: TimelineJson["names"] = [{ name: "void gemm(int)", kind: "kernel" }, { name: "[memcpy htod]", kind: "memcpy" }]): TimelineJson {
   return {
-    from_us: ORIGIN, to_us: ORIGIN + 1000, resolution_ns: 1024, events: 3, names, tracks, omitted_tracks: 0,
+    from_us: ORIGIN, to_us: ORIGIN + 1000, resolution_ns: 1024, events: 3, names, tracks, gpu_users: [], omitted_tracks: 0,
     devices: [{ device: D, label: "GPU 0", name: "H100", simulated: false }], processes: [{ process: P, pid: 7, name: "train.py" }],
   };
 }
@@ -44,6 +44,22 @@ describe("an answer", () => {
   test("names copies and sets as the flame graph does", () => {
     const names = [["htod", "memcpy"], ["", "memset"], ["[memcpy dtoh]", "memcpy"], ["memset", "memset"]].map(([name, kind]) => ({ name: name!, kind: kind! }));
     expect(parseTimeline(answer([], names)).names.name).toEqual(["[memcpy htod]", "[memset]", "[memcpy dtoh]", "[memset]"]);
+  });
+
+  test("says when streams were not listened to, and who ran nothing", () => {
+    const other = "e".repeat(32);
+    const json = answer([stream({ start: [0], length: [10], name: [0] }), { kind: "steps", process: P, rows: 1, slices: { start: [], length: [], name: [] } }]);
+    json.devices.push({ device: other, label: "GPU 1", name: "H100", simulated: false });
+    json.gpu_users = [
+      { process: P, device: D, observed: { start: [100, 500e3], length: [200, 900e3] } },
+      { process: P, device: other, observed: { start: [], length: [] } },
+    ];
+    const timeline = parseTimeline(json);
+    expect(timeline.tracks.map(({ kind, device }) => `${kind} ${device}`)).toEqual([`stream ${D}`, `stream ${other}`, "steps undefined"]);
+    expect(timeline.tracks[0]!.unobserved).toEqual([{ from: 0, to: 100 }, { from: 300, to: 500e3 }]);
+    expect(timeline.tracks[1]!.unobserved).toEqual([{ from: 0, to: 1e6 }]);
+    expect(timeline.tracks[2]!.unobserved).toEqual([]);
+    expect(layoutLanes(timeline, []).lanes.map(({ label, detail }) => `${label} ${detail}`)).toEqual(["GPU 0 H100", "stream 7 train.py", "GPU 1 H100", "no work train.py", "train.py pid 7", "steps "]);
   });
 
   test("stacks the states of an interval in a fixed order", () => {
