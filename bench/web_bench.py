@@ -14,6 +14,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 FRAME_MS = 1000 / 60  # a frame at 60 fps
 FIRST_PAINT_GOAL_MS = 1000
 LARGE_NODES = 1_000_000
+TIMELINE_GOAL_MS = 20
 
 
 def rows_of(measured):
@@ -28,9 +29,19 @@ def rows_of(measured):
     rows.append({"name": f"time between frames while zooming, {zoom['nodes']:,} nodes (median)",
                  "value": zoom["median_ms"], "unit": "ms", "spread": f"95 % within {zoom['p95_ms']} ms",
                  "goal": f"≤ {FRAME_MS:.1f} ms", "met": zoom["median_ms"] <= FRAME_MS + 0.1})
+    rows += timeline_rows(measured["timeline_intervals"])
     rows.append({"name": "page and assets, compressed", "value": sum(measured["gzipped_bytes"].values()) / 1024,
                  "unit": "KiB"})
     return rows + [row for graph in measured["flame_graph"] for row in graph_rows(graph)]
+
+
+def timeline_rows(timeline):
+    for movement in ("pan", "zoom", "scroll"):
+        frames = timeline[movement]
+        yield {"name": f"time between frames of a timeline of {timeline['events'] / 1e6:.0f} million events in "
+                       f"{timeline['slices']:,} slices, {movement} (95 % of {frames['frames']})",
+               "value": frames["p95_ms"], "unit": "ms", "spread": f"longest {frames['max_ms']} ms",
+               "goal": f"≤ {TIMELINE_GOAL_MS} ms", "met": frames["p95_ms"] <= TIMELINE_GOAL_MS}
 
 
 def graph_rows(graph):
