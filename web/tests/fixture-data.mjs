@@ -374,6 +374,8 @@ function columns({ type, root, samples, binaries, functions }) {
       file: functions.map((f) => text(f.file)), line: functions.map((f) => f.line),
     },
     nodes,
+    one_second_in: 1,
+    hidden: { threads: 0, total: 0 },
     omitted: { nodes: 0, total: 0 },
   };
 }
@@ -417,6 +419,8 @@ export function largeFlamegraph(count) {
       kind: names.map((_, i) => (i % 14 === 3 ? "kernel" : "native")), file: names.map(() => 0), line: names.map(() => 0),
     },
     nodes,
+    one_second_in: 1,
+    hidden: { threads: 0, total: 0 },
     omitted: { nodes: 0, total: 0 },
   };
 }

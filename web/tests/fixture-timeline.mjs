@@ -166,7 +166,7 @@ export function timeline(selection, until, hasGpu) {
     from_us, to_us, resolution_ns, events, names, tracks, omitted_tracks: 0,
     gpu_users: hasGpu ? [{ process: TRAIN.id, device: DEVICES[0].device, observed: observedIn(from, to) }] : [],
     devices: DEVICES.map(({ device, name, ordinal, simulated }) => ({ device, label: `GPU ${ordinal}`, name, simulated })),
-    processes: PROCESSES.map(({ id, pid, command }) => ({ process: id, pid, name: command.split(" ").slice(0, 2).join(" ") })),
+    processes: PROCESSES.map(({ id, pid, command }) => ({ process: id, pid, name: command.split(" ").slice(0, 2).join(" "), command })),
   };
 }
 

