@@ -73,13 +73,9 @@ Status ReadGpuTracks(Store& store, const model::Selection& selection, TrackBuild
   GpuTracks tracks(store, selection, builder);
   // What started before the time, then what starts in it.
   TRY(tracks.Read({range.from_ns, range.from_ns + 1}, WorkIn::kRunsIn, range.from_ns));
-  ASSIGN_OR_RETURN(const auto slices, ReadSlices(Asking(store), selection, range, kWorkRowsAtOnce));
-  for (const TimeRange& slice : slices) TRY(tracks.Read(slice, WorkIn::kStartsIn, slice.to_ns));
+  ASSIGN_OR_RETURN(const auto parts, ReadSlices(Asking(store), selection, range, kWorkRowsAtOnce));
+  for (const TimeRange& part : parts) TRY(tracks.Read(part, WorkIn::kStartsIn, part.to_ns));
   return {};
-}
-
-SqlPart CountedGpuWork(const model::Selection& selection, const TimeRange& range) {
-  return GpuWorkSpans(selection, range, WorkIn::kStartsIn);
 }
 
 }  // namespace gpusonde::store

@@ -23,8 +23,7 @@ Status ReadCalls(Store& store, const model::Selection& selection, TrackBuilder& 
 Status ReadSamples(Store& store, const model::Selection& selection, bool helper_threads,
                    TrackBuilder& builder);
 
-// Which rows these read of a range, as what follows FROM: rows of start_ns and count.
-SqlPart CountedGpuWork(const model::Selection& selection, const TimeRange& range);
+// The rows of threads in a range, as what follows FROM: rows of start_ns and count.
 SqlPart CountedThreadRows(const model::Selection& selection, const TimeRange& range);
 
 }  // namespace gpusonde::store

@@ -19,7 +19,7 @@
 namespace gpusonde::store {
 namespace {
 
-// Spans of a slice are sorted by start in memory.
+// Spans that are read together are sorted by start in memory.
 constexpr int64_t kSpansAtOnce = 500'000;
 
 SqlPart AndOfThreads(const model::Selection& selection) {
@@ -92,9 +92,9 @@ Status ReadSpans(Store& store, const model::Selection& selection, const SpanTabl
     rows.text += ")";
     return rows;
   };
-  ASSIGN_OR_RETURN(const auto slices, ReadSlicesOf(Asking(store), counted, range, kSpansAtOnce));
-  for (const TimeRange& slice : slices)
-    TRY(read({"start_ns >= ? AND start_ns < ?", {slice.from_ns, slice.to_ns}}));
+  ASSIGN_OR_RETURN(const auto parts, ReadSlicesOf(Asking(store), counted, range, kSpansAtOnce));
+  for (const TimeRange& part : parts)
+    TRY(read({"start_ns >= ? AND start_ns < ?", {part.from_ns, part.to_ns}}));
   return {};
 }
 

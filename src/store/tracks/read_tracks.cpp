@@ -25,7 +25,7 @@ Result<int64_t> CountRows(Store& store, const SqlPart& rows) {
 }
 
 Status CheckEvents(Store& store, const model::Selection& selection, const TimeRange& range) {
-  ASSIGN_OR_RETURN(const int64_t work, CountRows(store, CountedGpuWork(selection, range)));
+  ASSIGN_OR_RETURN(const int64_t work, CountRows(store, GpuWorkSpans(selection, range, WorkIn::kStartsIn)));
   ASSIGN_OR_RETURN(const int64_t of_threads, CountRows(store, CountedThreadRows(selection, range)));
   if (work > kMaxTrackEvents || of_threads > kMaxTrackEvents)
     return Fail(
@@ -133,10 +133,7 @@ Result<Tracks> ReadTracks(Store& store, const model::Selection& selection, const
   range.from_ns = std::max<int64_t>(range.from_ns, 0);
   range.to_ns = std::max(range.to_ns, range.from_ns + 1);
   TRY(CheckEvents(store, selection, range));
-  model::Selection everything = selection;
-  everything.from_ns = std::numeric_limits<int64_t>::min();
-  everything.to_ns = std::numeric_limits<int64_t>::max();
-  ASSIGN_OR_RETURN(const TimeRange known, ReadTimeRange(store, everything));
+  ASSIGN_OR_RETURN(const TimeRange known, ReadTimeRange(store, {}));
   TrackBuilder builder(Grid::Of(range, options.columns));
   TRY(ReadGpuTracks(store, selection, builder));
   TRY(ReadSteps(store, selection, builder));

@@ -410,7 +410,7 @@ export interface TimelineJson {
   events: number;
   names: { name: string; kind: string }[];
   devices: { device: string; label: string; name: string; simulated: boolean }[];
-  processes: { process: string; pid: number; name: string }[];
+  processes: { process: string; pid: number; name: string; command: string }[];
   // Who used devices around the time, and when that would have been recorded. Of traces none.
   gpu_users: { process: string; device: string; observed: { start: number[]; length: number[] } }[];
   tracks: TrackJson[];

@@ -203,11 +203,17 @@ function paintStates(pixels: Uint32Array, width: number, height: number, y0: num
   }
 }
 
-function drawLabels(context: CanvasRenderingContext2D, scene: Scene, labels: number[], { ratio, scroll }: Viewport): void {
+function drawLabels(context: CanvasRenderingContext2D, scene: Scene, labels: number[], { ratio, scroll, width, height }: Viewport): void {
   const { timeline, lanes, theme } = scene;
   if (!timeline) return;
   context.font = LABEL_FONT;
   context.textBaseline = "middle";
+  context.fillStyle = theme.fadedLabel;
+  for (let at = Math.max(0, laneAt(lanes, scroll)); lanes[at] && lanes[at]!.top < scroll + height; at++) {
+    const { note, top, height: tall } = lanes[at]!;
+    const text = note && fitText(context, note, width - 2 * LABEL_PADDING);
+    if (text) context.fillText(text, LABEL_PADDING, top - scroll + tall / 2);
+  }
   context.fillStyle = theme.label;
   for (let i = 0; i < labels.length; i += 5) {
     const lane = lanes[labels[i]!]!;

@@ -13,6 +13,8 @@ export interface Lane {
   label: string;
   // What the track has, or the device's name.
   detail: string;
+  // Of a process its command line, which the heading has room for.
+  note: string;
   depth: number;
   // Null if there is nothing to close.
   closed: boolean | null;
@@ -46,14 +48,14 @@ export function layoutLanes(timeline: Timeline, closed: readonly string[]): { la
   const lanes: Lane[] = [];
   const isClosed = new Set(closed);
   const { tracks } = timeline;
-  const add = (lane: Omit<Lane, "id" | "top" | "height">) => {
+  const add = ({ note = "", ...lane }: Omit<Lane, "id" | "top" | "height" | "note"> & { note?: string }) => {
     const last = lanes.at(-1);
     const top = last ? last.top + last.height : 0;
     const id = lane.track === null ? `${group} heading` : trackId(tracks[lane.track]!);
-    lanes.push({ ...lane, id, top, height: lane.track === null ? HEADING_HEIGHT : lane.rows * SLICE_HEIGHT + LANE_GAP });
+    lanes.push({ ...lane, note, id, top, height: lane.track === null ? HEADING_HEIGHT : lane.rows * SLICE_HEIGHT + LANE_GAP });
   };
-  const heading = (key: string, label: string, detail: string, simulated = false) =>
-    add({ key, heading: true, track: null, label, detail, depth: 0, closed: isClosed.has(key), simulated, rows: 0 });
+  const heading = (key: string, label: string, detail: string, { simulated = false, note = "" }) =>
+    add({ key, heading: true, track: null, label, detail, note, depth: 0, closed: isClosed.has(key), simulated, rows: 0 });
   const names = new Map(timeline.processes.map((one) => [one.process, one]));
   const nameOf = (process: string) => names.get(process)?.name || "process";
   let group = "";
@@ -64,7 +66,7 @@ export function layoutLanes(timeline: Timeline, closed: readonly string[]): { la
       if (group !== `device ${key}`) {
         group = `device ${key}`;
         const device = timeline.devices.find((one) => one.device === key);
-        heading(key, device?.label ?? "GPU", device?.name ?? "", device?.simulated ?? false);
+        heading(key, device?.label ?? "GPU", device?.name ?? "", { simulated: device?.simulated });
       }
       if (isClosed.has(key)) return;
       const label = track.stream === undefined ? "no work" : `stream ${track.stream}`;
@@ -74,7 +76,8 @@ export function layoutLanes(timeline: Timeline, closed: readonly string[]): { la
     if (group !== `process ${track.process}`) {
       group = `process ${track.process}`;
       thread = "";
-      heading(track.process, nameOf(track.process), `pid ${names.get(track.process)?.pid ?? "unknown"}`);
+      const owner = names.get(track.process);
+      heading(track.process, nameOf(track.process), `pid ${owner?.pid ?? "unknown"}`, { note: owner?.command });
     }
     if (isClosed.has(track.process)) return;
     const detail = DETAILS[track.kind];

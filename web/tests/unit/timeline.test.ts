@@ -16,7 +16,7 @@ const ORIGIN = 1763687200000000;
 function answer(tracks: TrackJson[], names: TimelineJson["names"] = [{ name: "void gemm(int)", kind: "kernel" }, { name: "[memcpy htod]", kind: "memcpy" }]): TimelineJson {
   return {
     from_us: ORIGIN, to_us: ORIGIN + 1000, resolution_ns: 1024, events: 3, names, tracks, gpu_users: [], omitted_tracks: 0,
-    devices: [{ device: D, label: "GPU 0", name: "H100", simulated: false }], processes: [{ process: P, pid: 7, name: "train.py" }],
+    devices: [{ device: D, label: "GPU 0", name: "H100", simulated: false }], processes: [{ process: P, pid: 7, name: "train.py", command: "python3 train.py" }],
   };
 }
 const stream = (slices: TrackJson["slices"], rows = 1): TrackJson => ({ kind: "stream", device: D, process: P, stream: 7, rows, slices });
@@ -60,6 +60,7 @@ describe("an answer", () => {
     expect(timeline.tracks[1]!.unobserved).toEqual([{ from: 0, to: 1e6 }]);
     expect(timeline.tracks[2]!.unobserved).toEqual([]);
     expect(layoutLanes(timeline, []).lanes.map(({ label, detail }) => `${label} ${detail}`)).toEqual(["GPU 0 H100", "stream 7 train.py", "GPU 1 H100", "no work train.py", "train.py pid 7", "steps "]);
+    expect(layoutLanes(timeline, []).lanes[4]!.note).toBe("python3 train.py");
   });
 
   test("stacks the states of an interval in a fixed order", () => {
