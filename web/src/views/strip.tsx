@@ -135,9 +135,12 @@ interface PlotEvents {
   onCursor(bucket: number | null): void;
 }
 
+// The end of a scale on which nothing was observed; it has no label.
+const NOTHING = Number.MIN_VALUE;
+
 // A low strip only has room for two labels.
 function ends(_: uPlot, __: number, min: number, max: number): number[] {
-  return [min, max];
+  return max > NOTHING ? [min, max] : [min];
 }
 
 interface Shape {
@@ -182,7 +185,7 @@ function makePlot(host: HTMLElement, strip: Strip, { height, low, axis }: Shape,
       },
       scales: {
         x: { time: true },
-        y: { range: (_, __, max) => [0, Math.max(strip.max ?? Number.MIN_VALUE, max ?? 0)] },
+        y: { range: (_, __, max) => [0, Math.max(strip.max ?? NOTHING, max ?? 0)] },
       },
       axes: [
         { ...drawn, show: axis, size: AXIS_HEIGHT, gap: 2, space: 90, values: (_, splits, __, ___, step) => splits.map((s) => tick(s, step)) },
