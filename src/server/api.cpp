@@ -269,8 +269,12 @@ HttpHandler ApiHandler(ApiData& data, ApiFacts facts) {
     // Only polls, which send If-None-Match, count as cost; other requests are answered at any cost.
     std::optional<RevisionPacer::Answering> answering;
     if (!request.if_none_match.empty()) answering.emplace(*pacer);
+    // Where no data arrives, what one answer reads is as good for any other. A page's summary and flame graph
+    // ask for the same profile at once, and two of a trace of 5 million kernels needed more memory than
+    // `view` has.
+    const bool shares = answering.has_value() || !facts.live;
     PolledData polled(data, *reads, revision);
-    Result<HttpResponse> response = Get(answering.has_value() ? polled : data, facts, request);
+    Result<HttpResponse> response = Get(shares ? polled : data, facts, request);
     if (!response.has_value()) return ErrorResponse(response.error());
     response->etag = etag;
     return *std::move(response);

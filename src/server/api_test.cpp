@@ -527,6 +527,14 @@ TEST_F(ApiTest, PollsOfARevisionShareWhatTheyReadAndOthersGetTheNewest) {
   EXPECT_THAT(*api({.path = "/api/v1/devices"}).body, HasSubstr("\"kernels\":4"));
 }
 
+TEST_F(ApiTest, WhereNoDataArrivesAllAnswersShareWhatIsRead) {
+  const HttpHandler view = ApiHandler(data_, {.mode = "view", .live = false});
+  data_.devices = {{.device = {.device = kId}, .kernels = 3}};
+  const std::string first = *view({.path = "/api/v1/devices"}).body;
+  data_.devices.front().kernels = 4;
+  EXPECT_EQ(*view({.path = "/api/v1/devices"}).body, first);
+}
+
 TEST_F(ApiTest, ASourceFileIsReadAgainThoughTheDataHasNotChanged) {
   data_.profile = model::Profile{};
   data_.gpu_profile = model::Profile{};
