@@ -2,7 +2,6 @@
 #include "server/tracks_json.h"
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <limits>
 #include <string_view>
@@ -74,10 +73,6 @@ std::string KindOf(const store::EventName& name) {
   return name.kind == store::EventKind::kState ? "state_" + name.text : std::string(store::NameOf(name.kind));
 }
 
-void WriteExtents(JsonWriter& json, std::string_view key, const std::array<int64_t, 3>& extents) {
-  json.Column(key, extents);
-}
-
 void WriteLaunch(JsonWriter& json, const store::Launch& launch, int64_t work_start_ns) {
   json.BeginObject().Field("name", launch.name).Field("tid", launch.tid).Field("thread", launch.thread);
   json.Field("before_ns", work_start_ns - launch.start_ns)
@@ -134,8 +129,7 @@ std::string WorkJson(const store::LaunchedWork& launched) {
   json.Field("graph_node", work.graph_node);
   if (work.kind == model::GpuWork::Kind::kKernel) {
     json.Field("name", work.name);
-    WriteExtents(json, "grid", work.grid);
-    WriteExtents(json, "block", work.block);
+    json.Column("grid", work.grid).Column("block", work.block);
     json.Field("registers", work.registers).Field("shared_bytes", work.shared_bytes);
   } else {
     json.Field("name", work.kind == model::GpuWork::Kind::kMemset ? "memset" : work.copy);

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "base/time_range.h"
+#include "store/sql/each_row.h"
 #include "store/sql/gpu_sql.h"
 #include "store/sql/process_sql.h"
 #include "store/sql/sql_part.h"
@@ -57,10 +58,6 @@ SqlPart TimelineWork(const model::Selection& selection, const TimeRange& range) 
   return work;
 }
 
-std::optional<int64_t> OptionalOf(const Rows& rows, size_t column) {
-  return rows.IsNull(column) ? std::nullopt : std::optional(rows.Int64(column));
-}
-
 void ReadWork(const Rows& rows, model::GpuWork& work) {
   size_t column = 0;
   const auto next = [&] { return rows.Int64(column++); };
@@ -73,12 +70,12 @@ void ReadWork(const Rows& rows, model::GpuWork& work) {
   work.stream = next();
   work.start_ns = next();
   work.end_ns = next();
-  work.graph_node = OptionalOf(rows, column++);
+  work.graph_node = OptionalInt64(rows, column++);
   work.name = rows.Text(column++);
   for (int64_t& extent : work.grid) extent = next();
   for (int64_t& extent : work.block) extent = next();
-  work.registers = OptionalOf(rows, column++);
-  work.shared_bytes = OptionalOf(rows, column++);
+  work.registers = OptionalInt64(rows, column++);
+  work.shared_bytes = OptionalInt64(rows, column++);
   work.bytes = next();
   work.copy = rows.Text(column++);
   work.source_memory = rows.Text(column++);
@@ -118,27 +115,16 @@ void ReadSpan(const Rows& rows, model::ThreadSpan& span) {
   span.name = rows.Text(8);
 }
 
-// Calls `take` after each row.
-template <class Take>
-Status ForEach(Store& store, const SqlPart& sql, const Take& take) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, store.Query(sql.text, sql.parameters));
-  while (true) {
-    ASSIGN_OR_RETURN(const bool more, rows->Next());
-    if (!more) return {};
-    TRY(take(*rows));
-  }
-}
-
 Status ReadSlice(Store& store, const model::Selection& selection, const TimeRange& slice, int64_t end_ns,
                  model::TimelineSink& sink, TimelineCounts& counts) {
   model::GpuWork work;
-  TRY(ForEach(store, TimelineWork(selection, slice), [&](const Rows& rows) {
+  TRY(ForEachRowOf(store, TimelineWork(selection, slice), [&](const Rows& rows) {
     ReadWork(rows, work);
     ++counts.gpu_work;
     return sink.Add(work);
   }));
   model::ThreadSpan span;
-  return ForEach(store, TimelineSpans(selection, slice, end_ns), [&](const Rows& rows) {
+  return ForEachRowOf(store, TimelineSpans(selection, slice, end_ns), [&](const Rows& rows) {
     ReadSpan(rows, span);
     ++(span.kind == model::ThreadSpan::Kind::kCall ? counts.calls : counts.ranges);
     return sink.Add(span);

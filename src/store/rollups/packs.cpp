@@ -9,18 +9,6 @@
 #include "store/sql/time_range.h"
 
 namespace gpusonde::store {
-namespace {
-
-// As duckdb::kPackedTimes has them.
-constexpr int64_t kOffsetMask = (int64_t{1} << 30) - 1;
-constexpr int64_t kDurationMask = (int64_t{1} << 61) - 1;
-
-}  // namespace
-
-int64_t Pack::StartNs(size_t i) const { return second_ns + (offsets_ns[i] & kOffsetMask); }
-
-int64_t Pack::DurationNs(size_t i) const { return durations_ns[i] & kDurationMask; }
-
 Status ForEachPack(const Ask& ask, const model::Selection& selection, const TimeRange& range,
                    const PackQuery& query, const std::function<void(const Pack&)>& on_pack) {
   SqlPart sql{fmt::format("SELECT process, device, session, stream, name, start_ns, offsets_ns, "

@@ -30,8 +30,13 @@ struct Pack {
   std::vector<int64_t> correlations;  // empty unless they were asked for
 
   size_t size() const { return std::min(offsets_ns.size(), durations_ns.size()); }
-  int64_t StartNs(size_t i) const;
-  int64_t DurationNs(size_t i) const;
+  int64_t StartNs(size_t i) const { return second_ns + (offsets_ns[i] & kOffsetMask); }
+  int64_t DurationNs(size_t i) const { return durations_ns[i] & kDurationMask; }
+
+ private:
+  // As duckdb::kPackedTimes has them.
+  static constexpr int64_t kOffsetMask = (int64_t{1} << 30) - 1;
+  static constexpr int64_t kDurationMask = (int64_t{1} << 61) - 1;
 };
 
 struct PackQuery {

@@ -13,6 +13,7 @@
 #include "store/duckdb/schema.h"
 #include "store/queries/profile_assembler.h"
 #include "store/rollups/work_sums.h"
+#include "store/sql/each_row.h"
 #include "store/sql/gpu_sql.h"
 #include "store/sql/sql_part.h"
 
@@ -44,10 +45,6 @@ SqlPart KernelsAt(const WorkPlace& place, const model::Selection& selection) {
   return kernels;
 }
 
-std::optional<int64_t> OptionalOf(const Rows& rows, size_t column) {
-  return rows.IsNull(column) ? std::nullopt : std::optional(rows.Int64(column));
-}
-
 // Columns that all kinds of work begin with.
 model::GpuWork ReadPlaced(const Rows& rows, const WorkPlace& place) {
   return {.process = place.process,
@@ -58,7 +55,7 @@ model::GpuWork ReadPlaced(const Rows& rows, const WorkPlace& place) {
           .stream = place.stream,
           .start_ns = rows.Int64(3),
           .end_ns = rows.Int64(4),
-          .graph_node = OptionalOf(rows, 5),
+          .graph_node = OptionalInt64(rows, 5),
           .name = "",
           .copy = "",
           .source_memory = "",
@@ -81,8 +78,8 @@ Result<std::optional<model::GpuWork>> FindKernel(Store& store, const WorkPlace& 
     work.grid[i] = rows->Int64(7 + i);
     work.block[i] = rows->Int64(10 + i);
   }
-  work.registers = OptionalOf(*rows, 13);
-  work.shared_bytes = OptionalOf(*rows, 14);
+  work.registers = OptionalInt64(*rows, 13);
+  work.shared_bytes = OptionalInt64(*rows, 14);
   return work;
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/time.h"
+#include "store/sql/each_row.h"
 #include "store/sql/gpu_sql.h"
 #include "store/sql/process_sql.h"
 #include "store/sql/time_range.h"
@@ -26,17 +27,6 @@ SqlPart AndOfThreads(const model::Selection& selection) {
   SqlPart condition = AndOfProcesses(selection);
   if (selection.tid.has_value()) condition += {" AND tid = ?", {int64_t{*selection.tid}}};
   return condition;
-}
-
-// Calls `take` after each row.
-template <class Take>
-Status ForEach(Store& store, const SqlPart& sql, const Take& take) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, store.Query(sql.text, sql.parameters));
-  while (true) {
-    ASSIGN_OR_RETURN(const bool more, rows->Next());
-    if (!more) return {};
-    take(*rows);
-  }
 }
 
 // Which row each event of a thread is drawn in: below those that it lies in. Events come by start, of those
@@ -75,11 +65,12 @@ Status ReadSpans(Store& store, const model::Selection& selection, const SpanTabl
     sql.text += fmt::format(" AND {} >= start_ns", table.end);
     sql += AndOfThreads(selection);
     sql.text += " ORDER BY start_ns, end_ns DESC";
-    return ForEach(store, sql, [&](const Rows& rows) {
+    return ForEachRowOf(store, sql, [&](const Rows& rows) -> Status {
       const TimeRange span{rows.Int64(2), rows.Int64(3)};
       const int64_t tid = rows.Int64(1);
       builder.Add({table.track, rows.Id(0), {}, tid}, span, nesting.RowOf(rows.Id(0), tid, span),
                   builder.NameOf(static_cast<EventKind>(rows.Int64(4)), rows.Text(5)));
+      return {};
     });
   };
   TRY(read(
@@ -121,9 +112,10 @@ Status ReadSteps(Store& store, const model::Selection& selection, TrackBuilder& 
       "end_ns > ? AND end_ns >= start_ns",
       {range.to_ns, range.from_ns}};
   sql += AndOfProcesses(selection);
-  return ForEach(store, sql, [&](const Rows& rows) {
+  return ForEachRowOf(store, sql, [&](const Rows& rows) -> Status {
     builder.Add({TrackKind::kSteps, rows.Id(0), {}, 0}, {rows.Int64(1), rows.Int64(2)}, 0,
                 builder.NameOf(EventKind::kStep, fmt::format("step {}", rows.Int64(3))));
+    return {};
   });
 }
 
@@ -138,7 +130,7 @@ Status ReadStates(Store& store, const model::Selection& selection, TrackBuilder&
                   fmt::join(kThreadStates, "', 'thread.")),
       {kMaxRowNs, std::max(range.from_ns, kMaxRowNs) - kMaxRowNs, range.to_ns}};
   sql += AndOfThreads(selection);
-  return ForEach(store, sql, [&](const Rows& rows) {
+  return ForEachRowOf(store, sql, [&](const Rows& rows) -> Status {
     const std::string_view state = rows.Text(2).substr(std::string_view("thread.").size());
     const int32_t name = builder.NameOf(EventKind::kState, state);
     const TrackKey key{TrackKind::kStates, rows.Id(0), {}, rows.Int64(1)};
@@ -147,6 +139,7 @@ Status ReadStates(Store& store, const model::Selection& selection, TrackBuilder&
       builder.AddState(key, bucket, name, time_ns);
       bucket = {bucket.to_ns, bucket.to_ns + rows.Int64(4)};
     }
+    return {};
   });
 }
 
