@@ -10,16 +10,13 @@ begin and end of an event, and for each piece of it, the events are counted that
 """
 
 import collections
-import gzip
 import itertools
 import json
 import random
 import re
-import sqlite3
 import sys
 
-from operators import CALLS, GPU
-from steps import nanoseconds
+from traces import CALLS, GPU, Nsys, complete_events
 
 MAX_STREAMS, MAX_PAIRS = 64, 100
 COPIES = {0: "unknown_copy", 1: "htod", 2: "dtoh", 8: "dtod", 9: "htoh", 10: "ptop"}  # of CUPTI
@@ -43,16 +40,10 @@ def kind_of(category, name):
 # Both readers return GPU work {(process, device): [Work]} and the begins of calls {(process, correlation): [begin]}.
 
 
-def read_kineto(path):
-    with (gzip.open if path.endswith(".gz") else open)(path, "rt", encoding="utf-8", errors="replace") as file:
-        trace = json.load(file, parse_float=str)
+def from_kineto(path):
     gpu, calls = collections.defaultdict(list), collections.defaultdict(list)
-    for event in trace["traceEvents"] if isinstance(trace, dict) else trace:
-        if event.get("ph") != "X":
-            continue
-        category, arguments = event.get("cat", "").lower(), event.get("args", {})
-        begin = nanoseconds(event["ts"])
-        end = begin + nanoseconds(event.get("dur", 0))
+    for category, begin, end, event in complete_events(path):
+        arguments = event.get("args", {})
         if category in CALLS and "correlation" in arguments:
             calls[0, arguments["correlation"]].append(begin)
         elif category in GPU:
@@ -61,19 +52,15 @@ def read_kineto(path):
     return gpu, calls
 
 
-def read_nsys(path):
-    database = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
-    strings = dict(database.execute("SELECT id, value FROM StringIds"))
+def from_nsys(path):
+    trace = Nsys(path)
     gpu, calls = collections.defaultdict(list), collections.defaultdict(list)
-    for begin, thread, correlation in database.execute("SELECT start, globalTid, correlationId FROM CUPTI_ACTIVITY_KIND_RUNTIME"):
+    for begin, thread, correlation in trace.activities("RUNTIME", "start, globalTid, correlationId"):
         calls[thread >> 24, correlation].append(begin)
-    tables = {name for (name,) in database.execute("SELECT name FROM sqlite_master")}
     for table, name in (("KERNEL", "demangledName"), ("MEMCPY", "copyKind"), ("MEMSET", "NULL"), ("GRAPH_TRACE", "NULL")):
-        if f"CUPTI_ACTIVITY_KIND_{table}" not in tables:
-            continue
-        for begin, end, process, device, stream, correlation, text in database.execute(
-                f"SELECT start, end, globalPid, deviceId, streamId, correlationId, {name} FROM CUPTI_ACTIVITY_KIND_{table}"):
-            kind = COPIES[text] if table == "MEMCPY" else kind_of(table.lower(), strings.get(text, ""))
+        for begin, end, process, device, stream, correlation, text in trace.activities(
+                table, f"start, end, globalPid, deviceId, streamId, correlationId, {name}"):
+            kind = COPIES[text] if table == "MEMCPY" else kind_of(table.lower(), trace.strings.get(text, ""))
             gpu[process >> 24, device].append(Work(begin, end, stream, kind, (process >> 24, correlation)))
     return gpu, calls
 
@@ -173,7 +160,7 @@ def main():
     if sys.argv[1] == "--made":
         make(sys.argv[2])
         return 0
-    gpu, calls = (read_nsys if sys.argv[1].endswith(".sqlite") else read_kineto)(sys.argv[1])
+    gpu, calls = (from_nsys if sys.argv[1].endswith(".sqlite") else from_kineto)(sys.argv[1])
     expected = [sum_up(work, calls) for _, work in sorted(gpu.items())]
     lines = json.load(open(sys.argv[2], encoding="utf-8"))["concurrency"]
     for line in lines:

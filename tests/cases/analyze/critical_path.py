@@ -6,32 +6,23 @@
 """
 
 import collections
-import gzip
 import json
 import re
 import sys
 
 from operators import repeated
-from steps import nanoseconds
+from traces import CALLS, GPU, complete_events
 
-GPU = {"kernel", "gpu_memcpy", "gpu_memset", "memcpy", "memset"}
-CALLS = {"cuda_runtime", "cuda_driver", "hip_runtime", "runtime"}
 BACK_TO_BACK = 30_000
 
 Work = collections.namedtuple("Work", "begin end stream correlation kind name call")  # call: (begin, end, thread) or None
 
 
 def read(path):
-    with gzip.open(path, "rt", encoding="utf-8", errors="replace") as file:
-        trace = json.load(file, parse_float=str)
     spans, steps, calls, events = [], [], {}, []
     first_use = {}
-    for event in trace["traceEvents"]:
-        if event.get("ph") != "X":
-            continue
-        category, name, arguments = event.get("cat", "").lower(), event["name"], event.get("args", {})
-        begin = nanoseconds(event["ts"])
-        end = begin + nanoseconds(event.get("dur", 0))
+    for category, begin, end, event in complete_events(path):
+        name, arguments = event["name"], event.get("args", {})
         thread = (event["pid"], event["tid"])
         if category in CALLS:
             number = first_use.setdefault(name, len(first_use))

@@ -10,14 +10,11 @@ TRACE is a Kineto trace (.json.gz or .json) or an Nsight Systems export (.sqlite
 
 import bisect
 import collections
-import gzip
 import json
 import random
-import sqlite3
 import sys
 
-from operators import CALLS, GPU
-from steps import nanoseconds
+from traces import CALLS, GPU, Nsys, complete_events
 
 MAX_THREADS, MAX_LINES = 64, 20
 
@@ -26,15 +23,10 @@ Work = collections.namedtuple("Work", "start is_launch key")  # key: (process, c
 # Both readers return GPU work {(process, device): [Work]} and calls {(process, correlation): [(begin, thread)]}.
 
 
-def read_kineto(path):
-    with (gzip.open if path.endswith(".gz") else open)(path, "rt", encoding="utf-8", errors="replace") as file:
-        trace = json.load(file, parse_float=str)
+def from_kineto(path):
     gpu, calls = collections.defaultdict(list), collections.defaultdict(list)
-    for event in trace["traceEvents"] if isinstance(trace, dict) else trace:
-        if event.get("ph") != "X":
-            continue
-        category, arguments = event.get("cat", "").lower(), event.get("args", {})
-        begin = nanoseconds(event["ts"])
+    for category, begin, _, event in complete_events(path):
+        arguments = event.get("args", {})
         if category in CALLS and "correlation" in arguments:
             calls[0, arguments["correlation"]].append((begin, int(event["tid"])))
         elif category in GPU:
@@ -42,18 +34,14 @@ def read_kineto(path):
     return gpu, calls
 
 
-def read_nsys(path):
-    database = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
+def from_nsys(path):
+    trace = Nsys(path)
     gpu, calls = collections.defaultdict(list), collections.defaultdict(list)
-    for begin, thread, correlation in database.execute("SELECT start, globalTid, correlationId FROM CUPTI_ACTIVITY_KIND_RUNTIME"):
+    for begin, thread, correlation in trace.activities("RUNTIME", "start, globalTid, correlationId"):
         calls[thread >> 24, correlation].append((begin, thread & 0xFFFFFF))
-    tables = {name for (name,) in database.execute("SELECT name FROM sqlite_master")}
-    for table in ("KERNEL", "MEMCPY", "MEMSET", "GRAPH_TRACE"):
-        if f"CUPTI_ACTIVITY_KIND_{table}" not in tables:
-            continue
-        for begin, process, device, correlation in database.execute(
-                f"SELECT start, globalPid, deviceId, correlationId FROM CUPTI_ACTIVITY_KIND_{table}"):
-            gpu[process >> 24, device].append(Work(begin, not table.startswith("MEM"), (process >> 24, correlation)))
+    for kind in ("KERNEL", "MEMCPY", "MEMSET", "GRAPH_TRACE"):
+        for begin, process, device, correlation in trace.activities(kind, "start, globalPid, deviceId, correlationId"):
+            gpu[process >> 24, device].append(Work(begin, not kind.startswith("MEM"), (process >> 24, correlation)))
     return gpu, calls
 
 
@@ -147,7 +135,7 @@ def main():
     if sys.argv[1] == "--made":
         make(sys.argv[2])
         return 0
-    gpu, calls = (read_nsys if sys.argv[1].endswith(".sqlite") else read_kineto)(sys.argv[1])
+    gpu, calls = (from_nsys if sys.argv[1].endswith(".sqlite") else from_kineto)(sys.argv[1])
     expected = [line for _, work in sorted(gpu.items()) if (line := sum_up(work, calls))["threads"]]
     lines = json.load(open(sys.argv[2], encoding="utf-8"))["launch_patterns"]
     differences = [f"{one['other_launches']} others expected, {line['other_launches']} reported"

@@ -3,25 +3,20 @@
 """loader_idle.py TRACE.json.gz: the ns in which the device of a Kineto trace of one rank was idle, as the host had launched nothing,
 while the host waited for PyTorch's data loader; from the definitions in docs/analyze.md, by counting gaps one by one."""
 
-import gzip
-import json
 import sys
 
-from steps import CALLS, GPU, nanoseconds, union
+from steps import union
+from traces import CALLS, GPU, complete_events
 
 
 def main():
-    with gzip.open(sys.argv[1], "rt", encoding="utf-8") as trace:
-        events = [event for event in json.load(trace)["traceEvents"] if event.get("ph") == "X"]
     waits, calls, gpu = [], {}, []
-    for event in events:
-        begin = nanoseconds(event["ts"])
-        end = begin + nanoseconds(event.get("dur", 0))
-        if event["name"].startswith("enumerate(DataLoader)#") and event.get("cat") == "user_annotation":
+    for category, begin, end, event in complete_events(sys.argv[1]):
+        if event["name"].startswith("enumerate(DataLoader)#") and category == "user_annotation":
             waits.append((begin, end))
-        elif event.get("cat") in CALLS and "correlation" in event.get("args", {}):
+        elif category in CALLS and "correlation" in event.get("args", {}):
             calls[event["args"]["correlation"]] = begin
-        elif event.get("cat") in GPU:
+        elif category in GPU:
             gpu.append((begin, end, event["args"].get("correlation")))
     idle, busy_until = 0, None
     for begin, end, correlation in sorted(gpu):

@@ -8,16 +8,12 @@ TRACE is a Kineto trace (.json.gz) or an Nsight Systems export (.sqlite).
 """
 
 import collections
-import gzip
 import json
 import re
-import sqlite3
 import sys
 
-from steps import nanoseconds
+from traces import CALLS, GPU, Nsys, complete_events
 
-GPU = {"kernel", "gpu_memcpy", "gpu_memset", "kernel", "memcpy", "memset"}
-CALLS = {"cuda_runtime", "cuda_driver", "hip_runtime", "runtime"}
 COPIES = {1: "htod", 2: "dtoh", 8: "dtod", 10: "ptop", 11: "htod", 12: "dtoh", 13: "dtod"}
 MODULE = "nn.Module: "
 
@@ -30,23 +26,18 @@ def repeated(name):
     return re.sub(r"(?<=.)#[0-9]+$", "", name, flags=re.S)
 
 
-def read_kineto(path):
-    with gzip.open(path, "rt", encoding="utf-8", errors="replace") as file:
-        trace = json.load(file, parse_float=str)
+def from_kineto(path):
     spans, calls, gpu = [], collections.defaultdict(list), []
-    for event in trace["traceEvents"] if isinstance(trace, dict) else trace:
-        if event.get("ph") != "X":
-            continue
-        category, name = event.get("cat", "").lower(), event["name"]
-        begin, duration = nanoseconds(event["ts"]), nanoseconds(event.get("dur", 0))
+    for category, begin, end, event in complete_events(path):
+        name = event["name"]
         thread = (event["pid"], event["tid"])
         arguments = event.get("args", {})
         if category in ("cpu_op", "operator"):
-            spans.append((thread, begin, begin + duration, "operator", repeated(name)))
+            spans.append((thread, begin, end, "operator", repeated(name)))
         elif category == "user_annotation":
-            spans.append((thread, begin, begin + duration, "range", repeated(name)))
+            spans.append((thread, begin, end, "range", repeated(name)))
         elif category == "python_function" and name.startswith(MODULE):
-            spans.append((thread, begin, begin + duration, "module", repeated(name[len(MODULE):])))
+            spans.append((thread, begin, end, "module", repeated(name[len(MODULE):])))
         elif category in CALLS and "correlation" in arguments:
             calls[0, arguments["correlation"]].append((begin, thread))
         elif category in GPU:
@@ -57,31 +48,22 @@ def read_kineto(path):
                 found = re.search(r"(HtoD|DtoH|DtoD|PtoP|HtoH)|(CopyDeviceToDevice|HostToDevice|DeviceToHost|DeviceToDevice)", name)
                 known = {"CopyDeviceToDevice": "dtod", "HostToDevice": "htod", "DeviceToHost": "dtoh", "DeviceToDevice": "dtod"}
                 kernel = f"[copy {known.get(found[0], found[0].lower()) if found else 'unknown'}]"
-            gpu.append((begin, duration, (0, arguments.get("correlation")), kernel))
+            gpu.append((begin, end - begin, (0, arguments.get("correlation")), kernel))
     return spans, calls, gpu
 
 
-def read_nsys(path):
-    database = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
-    strings = dict(database.execute("SELECT id, value FROM StringIds"))
+def from_nsys(path):
+    trace = Nsys(path)
     spans, calls, gpu = [], collections.defaultdict(list), []
-    for begin, end, thread, text, text_id in database.execute(
+    for begin, end, thread, text, text_id in trace.database.execute(
             "SELECT start, end, globalTid, text, textId FROM NVTX_EVENTS WHERE eventType IN (59, 60) AND end IS NOT NULL ORDER BY rowid"):
-        spans.append((thread, begin, end, "range", repeated(text if text is not None else strings[text_id])))
-    for begin, thread, correlation in database.execute("SELECT start, globalTid, correlationId FROM CUPTI_ACTIVITY_KIND_RUNTIME"):
+        spans.append((thread, begin, end, "range", repeated(text if text is not None else trace.strings[text_id])))
+    for begin, thread, correlation in trace.activities("RUNTIME", "start, globalTid, correlationId"):
         calls[thread >> 24, correlation].append((begin, thread))
-    for begin, end, process, correlation, name in database.execute(
-            "SELECT start, end, globalPid, correlationId, demangledName FROM CUPTI_ACTIVITY_KIND_KERNEL"):
-        gpu.append((begin, end - begin, (process >> 24, correlation), strings[name]))
-    tables = {name for (name,) in database.execute("SELECT name FROM sqlite_master")}
-    if "CUPTI_ACTIVITY_KIND_MEMCPY" in tables:
-        for begin, end, process, correlation, kind in database.execute(
-                "SELECT start, end, globalPid, correlationId, copyKind FROM CUPTI_ACTIVITY_KIND_MEMCPY"):
-            gpu.append((begin, end - begin, (process >> 24, correlation), f"[copy {COPIES[kind]}]"))
-    if "CUPTI_ACTIVITY_KIND_MEMSET" in tables:
-        for begin, end, process, correlation in database.execute(
-                "SELECT start, end, globalPid, correlationId FROM CUPTI_ACTIVITY_KIND_MEMSET"):
-            gpu.append((begin, end - begin, (process >> 24, correlation), "[set]"))
+    for kind, name, kernel in (("KERNEL", "demangledName", trace.strings.get), ("MEMCPY", "copyKind", lambda kind: f"[copy {COPIES[kind]}]"),
+                               ("MEMSET", "NULL", lambda _: "[set]")):
+        for begin, end, process, correlation, value in trace.activities(kind, f"start, end, globalPid, correlationId, {name}"):
+            gpu.append((begin, end - begin, (process >> 24, correlation), kernel(value)))
     return spans, calls, gpu
 
 
@@ -125,7 +107,7 @@ def sum_up(spans, calls, gpu):
 
 
 def main():
-    spans, calls, gpu = (read_nsys if sys.argv[1].endswith(".sqlite") else read_kineto)(sys.argv[1])
+    spans, calls, gpu = (from_nsys if sys.argv[1].endswith(".sqlite") else from_kineto)(sys.argv[1])
     expected = {}
     for key, row in sum_up(spans, calls, gpu).items():
         if row["launches"] > 0:

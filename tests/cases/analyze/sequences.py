@@ -8,12 +8,10 @@ TRACE is a Kineto trace (.json.gz) of one rank or an Nsight Systems export (.sql
 """
 
 import collections
-import gzip
 import json
-import sqlite3
 import sys
 
-from steps import GPU, nanoseconds
+from traces import GPU, Nsys, complete_events
 
 LONGEST, LEAST, LISTED = 8, 3, 20
 Sequence = collections.namedtuple("Sequence", "kernels count kernel_ns gap_ns first_ns")
@@ -23,25 +21,15 @@ def read(path):
     """(start, end, name or None for other work) of each stream's work, by start."""
     streams = collections.defaultdict(list)
     if path.endswith(".sqlite"):
-        database = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
-        database.text_factory = lambda text: text.decode(errors="replace")
-        strings = dict(database.execute("SELECT id, value FROM StringIds"))
-        for table in ("KERNEL", "MEMCPY", "MEMSET"):
-            name = "demangledName" if table == "KERNEL" else "NULL"
-            try:
-                rows = database.execute(f"SELECT streamId, start, end, {name} FROM CUPTI_ACTIVITY_KIND_{table}").fetchall()
-            except sqlite3.OperationalError:
-                continue  # a table without rows isn't there
-            for stream, start, end, text in rows:
-                streams[stream].append((start, end, strings.get(text)))
+        trace = Nsys(path)
+        for kind, name in (("KERNEL", "demangledName"), ("MEMCPY", "NULL"), ("MEMSET", "NULL")):
+            for stream, start, end, text in trace.activities(kind, f"streamId, start, end, {name}"):
+                streams[stream].append((start, end, trace.strings.get(text)))
     else:
-        with gzip.open(path, "rt", encoding="utf-8") as file:
-            trace = json.load(file, parse_float=str)
-        for event in trace["traceEvents"]:
-            if event.get("ph") == "X" and event.get("cat") in GPU:
-                start = nanoseconds(event["ts"])
-                name = event["name"] if event["cat"].lower() == "kernel" else None
-                streams[event["args"]["stream"]].append((start, start + nanoseconds(event["dur"]), name))
+        for category, start, end, event in complete_events(path):
+            if category in GPU:
+                name = event["name"] if category == "kernel" else None
+                streams[event["args"]["stream"]].append((start, end, name))
     return [sorted(work, key=lambda one: one[:2]) for work in streams.values()]
 
 

@@ -5,17 +5,10 @@
     steps.py TRACE.json.gz REPORT.json     prints "N steps agree" or the differences, and exits with 1
 """
 
-import gzip
 import json
 import sys
 
-GPU = {"kernel", "gpu_memcpy", "gpu_memset", "Kernel", "Memcpy", "Memset"}
-CALLS = {"cuda_runtime", "cuda_driver", "hip_runtime", "Runtime"}
-
-
-def nanoseconds(value):
-    whole, _, fraction = str(value).partition(".")
-    return int(whole) * 1000 + int((fraction + "000")[:3])
+from traces import CALLS, GPU, complete_events
 
 
 def union(intervals):
@@ -34,18 +27,13 @@ def within(intervals, begin, end):
 
 def steps_of(events):
     ranges, calls, gpu = [], {}, []
-    for event in events:
-        if event.get("ph") != "X":
-            continue
-        begin = nanoseconds(event["ts"])
-        end = begin + nanoseconds(event.get("dur", 0))
-        category = event.get("cat")
+    for category, begin, end, event in events:
         if category == "user_annotation" and event["name"].startswith("ProfilerStep#"):
             ranges.append((begin, end))
         elif category in CALLS and "correlation" in event.get("args", {}):
             calls[event["args"]["correlation"]] = begin
         elif category in GPU:
-            gpu.append((begin, end, category.lower(), event["name"], event["args"].get("correlation")))
+            gpu.append((begin, end, category, event["name"], event["args"].get("correlation")))
     ranges.sort()
     gpu.sort()
     starts = {}  # of a step: its begin on the device
@@ -76,8 +64,7 @@ def steps_of(events):
 
 
 def main():
-    with gzip.open(sys.argv[1], "rt", encoding="utf-8") as trace:
-        steps, lengths = steps_of(json.load(trace)["traceEvents"])
+    steps, lengths = steps_of(complete_events(sys.argv[1]))
     (line,) = json.load(open(sys.argv[2], encoding="utf-8"))["steps"]
     differences = []
     if (line["durations"]["count"], line["durations"]["total_ns"], line["durations"]["max_ns"]) != (len(lengths), sum(lengths), max(lengths)):

@@ -9,13 +9,10 @@ TRACE is a Kineto trace (.json.gz) or an Nsight Systems export (.sqlite).
 
 import bisect
 import collections
-import gzip
 import json
-import sqlite3
 import sys
 
-from operators import CALLS, GPU
-from steps import nanoseconds
+from traces import CALLS, GPU, Nsys, complete_events
 
 BLOCKING = {"cudaMemcpy", "cudaMemcpy2D", "cudaMemcpy3D", "cudaMemcpyFromSymbol", "cudaMemcpyToSymbol", "cuMemcpy", "cuMemcpyHtoD",
             "cuMemcpyDtoH", "hipMemcpy", "hipMemcpyHtoD", "hipMemcpyDtoH", "hipMemcpy2D", "hipMemcpyWithStream", "hipMemcpy3D"}
@@ -29,34 +26,24 @@ def waits(name):
 # Both readers return calls {process: [(begin, end, thread, name)]} and GPU work {(process, device): [(begin, end)]}.
 
 
-def read_kineto(path):
-    with gzip.open(path, "rt", encoding="utf-8", errors="replace") as file:
-        trace = json.load(file, parse_float=str)
+def from_kineto(path):
     calls, gpu = collections.defaultdict(list), collections.defaultdict(list)
-    for event in trace["traceEvents"] if isinstance(trace, dict) else trace:
-        if event.get("ph") != "X":
-            continue
-        category = event.get("cat", "").lower()
-        begin, duration = nanoseconds(event["ts"]), nanoseconds(event.get("dur", 0))
+    for category, begin, end, event in complete_events(path):
         if category in CALLS:
-            calls[0].append((begin, begin + duration, event["tid"], event["name"]))
+            calls[0].append((begin, end, event["tid"], event["name"]))
         elif category in GPU:
-            gpu[0, event["args"]["device"]].append((begin, begin + duration))
+            gpu[0, event["args"]["device"]].append((begin, end))
     return calls, gpu
 
 
-def read_nsys(path):
-    database = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
-    strings = dict(database.execute("SELECT id, value FROM StringIds"))
+def from_nsys(path):
+    trace = Nsys(path)
     calls, gpu = collections.defaultdict(list), collections.defaultdict(list)
-    for begin, end, thread, name in database.execute("SELECT start, end, globalTid, nameId FROM CUPTI_ACTIVITY_KIND_RUNTIME"):
-        calls[thread >> 24].append((begin, end, thread & 0xFFFFFF, strings[name]))
-    tables = {name for (name,) in database.execute("SELECT name FROM sqlite_master")}
-    for table in ("KERNEL", "MEMCPY", "MEMSET"):
-        if f"CUPTI_ACTIVITY_KIND_{table}" in tables:
-            for begin, end, process, device in database.execute(
-                    f"SELECT start, end, globalPid, deviceId FROM CUPTI_ACTIVITY_KIND_{table}"):
-                gpu[process >> 24, device].append((begin, end))
+    for begin, end, thread, name in trace.activities("RUNTIME", "start, end, globalTid, nameId"):
+        calls[thread >> 24].append((begin, end, thread & 0xFFFFFF, trace.strings[name]))
+    for kind in ("KERNEL", "MEMCPY", "MEMSET"):
+        for begin, end, process, device in trace.activities(kind, "start, end, globalPid, deviceId"):
+            gpu[process >> 24, device].append((begin, end))
     return calls, gpu
 
 
@@ -115,7 +102,7 @@ def reported(line):
 
 
 def main():
-    expected = sum_up(*(read_nsys if sys.argv[1].endswith(".sqlite") else read_kineto)(sys.argv[1]))
+    expected = sum_up(*(from_nsys if sys.argv[1].endswith(".sqlite") else from_kineto)(sys.argv[1]))
     lines = [reported(line) for line in json.load(open(sys.argv[2], encoding="utf-8"))["syncs"]]
     order = lambda one: json.dumps(one, sort_keys=True)  # noqa: E731
     if sorted(expected, key=order) != sorted(lines, key=order):

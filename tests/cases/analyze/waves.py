@@ -8,13 +8,11 @@ TRACE is a Kineto trace (.json.gz) of one device or an Nsight Systems export (.s
 """
 
 import collections
-import gzip
 import json
 import math
-import sqlite3
 import sys
 
-from steps import nanoseconds
+from traces import Nsys, nanoseconds, read_kineto
 
 BLOCKS = {(8, 0): 32, (9, 0): 32}  # per multiprocessor, by compute capability
 
@@ -22,19 +20,17 @@ BLOCKS = {(8, 0): 32, (9, 0): 32}  # per multiprocessor, by compute capability
 def read(path):
     """The limits of a multiprocessor, their number, and (name, ns, blocks, threads, registers, shared memory) of each kernel."""
     if path.endswith(".sqlite"):
-        database = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
-        strings = dict(database.execute("SELECT id, value FROM StringIds"))
-        (device,) = {device for (device,) in database.execute("SELECT deviceId FROM CUPTI_ACTIVITY_KIND_KERNEL")}
-        warps, blocks, registers, shared, multiprocessors, major = database.execute(
+        trace = Nsys(path)
+        (device,) = {device for (device,) in trace.activities("KERNEL", "deviceId")}
+        warps, blocks, registers, shared, multiprocessors, major = trace.database.execute(
             "SELECT maxWarpsPerSm, maxBlocksPerSm, maxRegistersPerSm, maxShmemPerSm, smCount, computeMajor FROM TARGET_INFO_GPU "
             "WHERE id IN (SELECT gpuId FROM TARGET_INFO_CUDA_DEVICE WHERE cudaId = ?)", (device,)).fetchone()
-        kernels = [(strings[name], ns, blocks_, threads, registers_, static + dynamic)
-                   for name, ns, blocks_, threads, registers_, static, dynamic in database.execute(
-                       "SELECT demangledName, end - start, gridX * gridY * gridZ, blockX * blockY * blockZ, registersPerThread, "
-                       "staticSharedMemory, dynamicSharedMemory FROM CUPTI_ACTIVITY_KIND_KERNEL")]
+        kernels = [(trace.strings[name], ns, blocks_, threads, registers_, static + dynamic)
+                   for name, ns, blocks_, threads, registers_, static, dynamic in trace.activities(
+                       "KERNEL", "demangledName, end - start, gridX * gridY * gridZ, blockX * blockY * blockZ, registersPerThread, "
+                       "staticSharedMemory, dynamicSharedMemory")]
         return (warps * 32, blocks, registers, shared, 1024 if major >= 8 else 0), multiprocessors, kernels
-    with gzip.open(path, "rt", encoding="utf-8") as file:
-        trace = json.load(file, parse_float=str)
+    trace = read_kineto(path)
     device = trace["deviceProperties"][0]
     capability = (device["computeMajor"], device["computeMinor"])
     kernels = []
