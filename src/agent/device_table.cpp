@@ -2,7 +2,8 @@
 #include "agent/device_table.h"
 
 #include <algorithm>
-#include <cctype>
+
+#include "base/ascii.h"
 
 namespace gpusonde::agent {
 
@@ -10,9 +11,7 @@ Id128 DeviceIdOf(std::string_view uuid) { return IdHasher("device").Add(uuid).Fi
 
 bool SaysSimulated(std::string_view name) {
   constexpr std::string_view kWord = "simulated";
-  return !std::ranges::search(name, kWord, [](unsigned char a, char b) {
-            return std::tolower(a) == b;
-          }).empty();
+  return !std::ranges::search(name, kWord, {}, Lower).empty();
 }
 
 std::optional<model::Device> DeviceTable::Add(const model::Device& seen, Witness witness) {

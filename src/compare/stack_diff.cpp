@@ -2,11 +2,12 @@
 #include "compare/stack_diff.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 #include <functional>
 #include <string_view>
 #include <utility>
+
+#include "base/ascii.h"
 
 namespace gpusonde::compare {
 namespace {
@@ -15,9 +16,7 @@ namespace {
 bool IsOperatorName(std::string_view name) {
   const size_t colons = name.find("::");
   if (colons == 0 || colons == std::string_view::npos) return false;
-  const auto is_word = [](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.';
-  };
+  const auto is_word = [](char c) { return IsLetterOrDigit(c) || c == '_' || c == '.'; };
   return std::ranges::all_of(name.substr(0, colons), is_word) && colons + 2 < name.size() &&
          std::ranges::all_of(name.substr(colons + 2), is_word);
 }

@@ -4,11 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <span>
 #include <string_view>
 #include <utility>
 
+#include "base/ascii.h"
 #include "base/nearly_sorted.h"
 #include "base/time.h"
 #include "diagnose/step_table.h"
@@ -25,12 +25,12 @@ std::string_view WithoutNumber(std::string_view name) {
 // Whether the last word is a usual name for steps: "train_step", "ProfilerStep", "iter".
 bool IsStepName(std::string_view name) {
   std::string lower(name);
-  std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return std::tolower(c); });
+  std::ranges::transform(lower, lower.begin(), Lower);
   constexpr std::string_view kWords[] = {"step", "iteration", "iter", "batch", "minibatch"};
   return lower.ends_with("profilerstep") || std::ranges::any_of(kWords, [&](std::string_view word) {
            if (!lower.ends_with(word)) return false;
            const size_t before = lower.size() - word.size();
-           return before == 0 || std::isalnum(static_cast<unsigned char>(lower[before - 1])) == 0;
+           return before == 0 || !IsLetterOrDigit(lower[before - 1]);
          });
 }
 

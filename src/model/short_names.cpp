@@ -2,10 +2,10 @@
 #include "model/short_names.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cstddef>
 #include <map>
 
+#include "base/ascii.h"
 #include "base/printable.h"
 
 namespace gpusonde::model {
@@ -34,7 +34,7 @@ std::string HeadAndTail(const std::string& text, size_t width) {
          std::string(Slice(text, text.size() - TailOf(width), text.size()));
 }
 
-bool IsIdentifier(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
+bool IsIdentifier(char c) { return IsLetterOrDigit(c) || c == '_'; }
 
 // `width` bytes from the beginning of the word at a place, with dots for what is cut.
 std::string From(const std::string& text, size_t place, size_t width) {
@@ -113,7 +113,7 @@ size_t CastIn(std::string_view text) {
   const auto end = static_cast<size_t>(std::ranges::find_if_not(text.substr(1), is_type) - text.begin());
   if (end + 1 >= text.size() || text[end] != ')') return 0;
   const char next = text[end + 1];
-  return next == '-' || std::isdigit(static_cast<unsigned char>(next)) != 0 ? end + 1 : 0;
+  return next == '-' || IsDigit(next) ? end + 1 : 0;
 }
 
 struct Named {

@@ -5,9 +5,9 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <string_view>
 
+#include "base/ascii.h"
 #include "base/regular_file.h"
 
 namespace gpusonde::otlp {
@@ -23,7 +23,7 @@ constexpr std::array<std::string_view, 9> kOwnHeaders = {
 
 // The characters of a header's name (RFC 9110, section 5.6.2).
 bool IsTokenCharacter(char c) {
-  return std::isalnum(static_cast<unsigned char>(c)) != 0 || std::string_view("!#$%&'*+-.^_`|~").contains(c);
+  return IsLetterOrDigit(c) || std::string_view("!#$%&'*+-.^_`|~").contains(c);
 }
 
 std::string_view Trimmed(std::string_view text) {
@@ -58,11 +58,7 @@ Result<std::vector<agent::HttpHeader>> ReadHeaders(const std::string& path) {
     const std::string value(Trimmed(line.substr(colon + 1)));
     if (!std::ranges::all_of(value, [](char c) { return c >= ' ' && c < '\x7f'; }))
       return refuse("the value has other characters than printable ASCII");
-    std::string lower = name;
-    std::ranges::transform(lower, lower.begin(), [](char c) {
-      return static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-    });
-    if (std::ranges::find(kOwnHeaders, lower) != kOwnHeaders.end())
+    if (std::ranges::any_of(kOwnHeaders, [&](std::string_view own) { return EqualsIgnoringCase(own, name); }))
       return refuse(fmt::format("gpusonde sets the header {} itself", name));
     if (headers.size() == kMaxHeaders) return refuse(fmt::format("more than {} headers", kMaxHeaders));
     headers.push_back({.name = name, .value = value});

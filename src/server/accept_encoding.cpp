@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/accept_encoding.h"
 
-#include "server/ascii.h"
+#include "base/ascii.h"
 
 namespace gpusonde::server {
 namespace {

@@ -7,8 +7,8 @@
 #include <optional>
 #include <utility>
 
+#include "base/ascii.h"
 #include "server/accept_encoding.h"
-#include "server/ascii.h"
 #include "server/sign_in.h"
 #include "server/url.h"
 

@@ -8,8 +8,8 @@
 #include <string>
 #include <utility>
 
+#include "base/ascii.h"
 #include "base/result.h"
-#include "server/ascii.h"
 
 namespace gpusonde::server {
 namespace {

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/ascii.h"
 #include "base/json_writer.h"
-#include "server/ascii.h"
 
 namespace gpusonde::server {
 namespace {

@@ -5,12 +5,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <chrono>
 #include <cmath>
 #include <string_view>
 #include <vector>
 
+#include "base/ascii.h"
 #include "base/counted.h"
 #include "base/json_writer.h"
 #include "base/printable.h"
@@ -99,7 +99,7 @@ class TextReport {
 
   std::vector<TextColumn> Columns() const {
     std::string title = Printable(NameOf(usage_.by));
-    for (char& c : title) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+    std::ranges::transform(title, title.begin(), Upper);
     TextColumn name{.title = title, .min_width = 12, .max_width = 256};
     TextColumn gpus{.title = "GPUS", .right = true, .leave_out = 5};
     TextColumn processes{.title = "PROCESSES", .right = true, .leave_out = 6};

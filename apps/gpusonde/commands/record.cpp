@@ -4,7 +4,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cctype>
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
@@ -15,6 +14,7 @@
 
 #include "agent/child.h"
 #include "agent/recorder.h"
+#include "base/ascii.h"
 #include "base/fd.h"
 #include "base/heap.h"
 #include "base/shell_word.h"
@@ -127,10 +127,8 @@ Status PrintSummary(store::Store& store, const std::string& path, int64_t uncoun
       if (!part.sentence.empty()) facts.incidents.push_back(part.sentence);
   for (const auto& drop : overview.drops) {
     std::string meaning = drop.meaning.substr(0, drop.meaning.find('.'));
-    const bool acronym =
-        meaning.size() > 1 && std::isupper(static_cast<unsigned char>(meaning[1])) != 0;  // GPU
-    if (!acronym && !meaning.empty())
-      meaning[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(meaning[0])));
+    const bool acronym = meaning.size() > 1 && Lower(meaning[1]) != meaning[1];  // GPU
+    if (!acronym && !meaning.empty()) meaning[0] = Lower(meaning[0]);
     // "1 frames" would be wrong, so the count comes last.
     (drop.lost ? facts.lost : facts.poorer).push_back(fmt::format("{} ({})", meaning, drop.count));
   }

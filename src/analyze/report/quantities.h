@@ -3,12 +3,12 @@
 
 #include <fmt/format.h>
 
-#include <cctype>
 #include <cmath>
 #include <cstdint>
 #include <optional>
 #include <string>
 
+#include "base/ascii.h"
 #include "base/counted.h"
 
 namespace gpusonde::analyze {
@@ -37,7 +37,7 @@ inline std::string Percent(int64_t part, int64_t whole) {
 
 // With its first letter, of ASCII, in upper case.
 inline std::string Capitalized(std::string text) {
-  if (!text.empty()) text.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(text.front())));
+  if (!text.empty()) text.front() = Upper(text.front());
   return text;
 }
 

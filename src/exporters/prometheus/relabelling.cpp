@@ -4,12 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cstddef>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <regex>
 #include <utility>
+
+#include "base/ascii.h"
 
 namespace gpusonde::exporters::prometheus {
 namespace {
@@ -27,9 +28,8 @@ constexpr std::pair<std::string_view, Action> kActions[] = {
     {"labelmap", Action::kLabelMap}, {"labeldrop", Action::kLabelDrop}, {"labelkeep", Action::kLabelKeep}};
 
 bool IsLabelName(std::string_view text) {
-  return !text.empty() && std::isdigit(static_cast<unsigned char>(text.front())) == 0 &&
-         std::ranges::all_of(text,
-                             [](unsigned char c) { return c == '_' || (c < 0x80 && std::isalnum(c) != 0); });
+  return !text.empty() && !IsDigit(text.front()) &&
+         std::ranges::all_of(text, [](char c) { return c == '_' || IsLetterOrDigit(c); });
 }
 
 // The texts of a JSON array; null if it is none, or has other values.
