@@ -149,6 +149,7 @@ int RunReader(const ReaderProcess& reader) {
   // Removed by this process, even if the child that filled it was killed.
   Result<TemporaryFolder> created = TemporaryFolder::Create(FolderOf(reader));
   if (!created.has_value() && !reader.temporary_in.empty()) {
+    created.error().message += "; the output is written there first: choose another";
     PrintError(reader.command, created.error());
     return kExitFailed;
   }

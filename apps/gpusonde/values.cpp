@@ -35,6 +35,13 @@ std::optional<double> ParsePercent(std::string_view text) {
 
 }  // namespace
 
+CLI::Validator Path() {
+  return {[](std::string& input) {
+            return input.empty() ? std::string("an empty path names no file: is a variable unset?") : "";
+          },
+          ""};
+}
+
 CLI::Validator OneOf(std::vector<std::string> values) {
   const std::string label = fmt::format("{}", fmt::join(values, "|"));
   return {[values = std::move(values)](std::string& input) {

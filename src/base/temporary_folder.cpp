@@ -18,10 +18,10 @@ std::string FolderForLargeFiles() {
 Result<TemporaryFolder> TemporaryFolder::Create(std::string where) {
   std::error_code failed;
   if (where.empty()) where = std::filesystem::temp_directory_path(failed).string();
-  if (failed) return Fail(ErrnoError(failed.value(), "a folder for temporary files"));
+  if (failed) return Fail(ErrnoError(failed.value(), "find a folder for temporary files"));
   std::string path = where + "/gpusonde-XXXXXX";
   if (::mkdtemp(path.data()) == nullptr)
-    return Fail(ErrnoError(errno, "a temporary folder in " + where + " ($TMPDIR chooses another)"));
+    return Fail(ErrnoError(errno, "make a temporary folder in " + where));
   return TemporaryFolder(path);
 }
 

@@ -30,7 +30,11 @@ Result<std::unique_ptr<importers::Trace>> Open(const std::string& path, const Im
                                                            .gpu_only = options.gpu_only,
                                                            .temp_limit = options.temp_limit}));
   if (trace->info().format == TraceFormat::kSonde)
-    return Fail(ErrorCode::kUnsupported, path + " is a recording already");
+    return Fail(
+        ErrorCode::kUnsupported,
+        fmt::format("{0} is a recording already: `gpusonde view {0}` shows it, and other commands take "
+                    "it together with traces",
+                    path));
   if (trace->info().format == TraceFormat::kNcuCsv)
     return Fail(ErrorCode::kUnsupported,
                 fmt::format("{} is an Nsight Compute CSV: its kernels ran in isolation and have no times; "

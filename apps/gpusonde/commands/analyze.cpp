@@ -129,12 +129,14 @@ void AddAnalyze(CLI::App& app, int& exit_status) {
   auto options = std::make_shared<AnalyzeOptions>();
   CLI::App* command = app.add_subcommand("analyze", "Find what took the time in GPU traces, and give advice");
   command->footer(kAnalyzeFooter);
-  CLI::Option* const traces = command->add_option("TRACE", options->traces, "Traces to analyse together");
+  CLI::Option* const traces =
+      command->add_option("TRACE", options->traces, "Traces to analyse together")->check(Path());
   command->add_option("--format", options->format, "text, json or html")
       ->capture_default_str()
       ->check(OneOf({"text", "json", "html"}));
   CLI::Option* const output =
-      command->add_option("-o,--output", options->output, "The file to write; default: standard output");
+      command->add_option("-o,--output", options->output, "The file to write; default: standard output")
+          ->check(Path());
   CLI::Option* const part = command->add_option("--part", options->part,
                                                 "i/N: analyse only the i-th of N parts and write it to -o");
   CLI::Option* const merge =

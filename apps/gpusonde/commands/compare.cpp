@@ -253,6 +253,7 @@ void AddCompare(CLI::App& app, int& exit_status) {
       ->add_option("RUN", options->runs,
                    "The run before and the one after, or several of each with vs between them: recordings, "
                    "traces, or folders with those of a job")
+      ->check(Path())
       ->required();
   command->add_flag("--trend", options->trend,
                     "Follow four runs or more, or those in a folder, by their starts, and find the runs that "
@@ -262,7 +263,8 @@ void AddCompare(CLI::App& app, int& exit_status) {
   command->add_option("--format", options->format, "text, json or html")
       ->capture_default_str()
       ->check(OneOf({"text", "json", "html"}));
-  command->add_option("-o,--output", options->output, "The file to write; default: standard output");
+  command->add_option("-o,--output", options->output, "The file to write; default: standard output")
+      ->check(Path());
   command
       ->add_option("--fail-over", options->fail_over,
                    "Exit with 1 if B takes more than that longer, and not by chance")

@@ -130,8 +130,10 @@ void AddDiagnose(CLI::App& app, int& exit_status) {
       "gpusonde finds steps in the GPU work of a program and compares them with its clean ones. "
       "docs/diagnose.md\n"
       "describes the signals it uses and what each cause means.");
-  command->add_option("FILE", options->files,
-                      "recordings or traces, read as one; or dumps of PyTorch's Flight Recorder");
+  command
+      ->add_option("FILE", options->files,
+                   "recordings or traces, read as one; or dumps of PyTorch's Flight Recorder")
+      ->check(Path());
   command
       ->add_option("--format", options->format,
                    "text, json, or for each incident a line of JSON with the quantities that its cause is "

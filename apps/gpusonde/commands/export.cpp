@@ -234,14 +234,18 @@ void AddExport(CLI::App& app, int& exit_status) {
   CLI::App* command =
       app.add_subcommand("export", "Write recordings and traces in the formats of other tools");
   command->footer(Footer());
-  command->add_option("FILE", options->files, "Recordings or traces to merge and export")->required();
+  command->add_option("FILE", options->files, "Recordings or traces to merge and export")
+      ->check(Path())
+      ->required();
   command->add_option("--format", options->format, "The format to write")
       ->required()
       ->check(OneOf(FormatNames()));
-  command->add_option("-o,--output", options->output,
-                      "The file to write (for parquet a new folder), or - for standard output; folded stacks "
-                      "go there by default, the "
-                      "others to a file beside the recording");
+  command
+      ->add_option("-o,--output", options->output,
+                   "The file to write (for parquet a new folder), or - for standard output; folded stacks "
+                   "go there by default, the "
+                   "others to a file beside the recording")
+      ->check(Path());
   CLI::Option* type =
       command
           ->add_option(

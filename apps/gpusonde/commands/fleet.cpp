@@ -157,7 +157,8 @@ void AddSimulate(CLI::App& fleet, int& exit_status) {
   command->add_option("--format", options->format, "text or json")
       ->capture_default_str()
       ->check(OneOf({"text", "json"}));
-  command->add_option("-o,--output", options->output, "The file to write; default: standard output");
+  command->add_option("-o,--output", options->output, "The file to write; default: standard output")
+      ->check(Path());
   command->add_option("--html", options->html, "Also write an HTML page with the curves to this file");
   command->callback([options, &exit_status] {
     const Status done = SimulateFleet(*options);

@@ -19,6 +19,7 @@
 #include "messages.h"
 #include "reader_process.h"
 #include "store/recordings/recording.h"
+#include "values.h"
 
 namespace gpusonde::app {
 namespace {
@@ -100,8 +101,8 @@ void AddImport(CLI::App& app, int& exit_status) {
   auto options = std::make_shared<ImportCommand>();
   CLI::App* command = app.add_subcommand("import", "Make a recording from traces of other profilers");
   command->footer(kImportFooter);
-  command->add_option("TRACE", options->traces, "Traces to import together")->required();
-  command->add_option("-o,--output", options->output, "The recording to write")->required();
+  command->add_option("TRACE", options->traces, "Traces to import together")->check(Path())->required();
+  command->add_option("-o,--output", options->output, "The recording to write")->check(Path())->required();
   command->add_flag("--partial", options->how.partial, "Import the readable part of damaged traces");
   command
       ->add_option("--temp-limit", options->how.temp_limit,

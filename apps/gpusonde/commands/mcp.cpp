@@ -21,6 +21,7 @@
 #include "reader_process.h"
 #include "recordings.h"
 #include "stop_signal.h"
+#include "values.h"
 
 namespace gpusonde::app {
 namespace {
@@ -104,7 +105,8 @@ void AddMcp(CLI::App& app, int& exit_status) {
   CLI::App* command =
       app.add_subcommand("mcp", "Let an AI assistant ask about recordings, traces or a running `up`");
   command->footer(kMcpFooter);
-  CLI::Option* const files = command->add_option("FILE", flags->files, "Recordings or traces to merge");
+  CLI::Option* const files =
+      command->add_option("FILE", flags->files, "Recordings or traces to merge")->check(Path());
   CLI::Option* const live =
       command
           ->add_option("--live", flags->live,

@@ -87,7 +87,7 @@ void AddUsage(CLI::App& app, int& exit_status) {
   auto options = std::make_shared<UsageOptions>();
   CLI::App* command = app.add_subcommand("usage", "Sum up who held GPUs, and used or wasted them");
   command->footer(kUsageFooter);
-  command->add_option("FILE", options->files, "Recordings or traces to sum up");
+  command->add_option("FILE", options->files, "Recordings or traces to sum up")->check(Path());
   command
       ->add_option(
           "--by", options->by,

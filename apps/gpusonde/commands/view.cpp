@@ -102,7 +102,9 @@ void AddView(CLI::App& app, int& exit_status) {
       "  gpusonde view run.sonde\n"
       "  gpusonde view monday.sonde tuesday.sonde --listen 127.0.0.1:8000 --no-open\n"
       "  gpusonde view run.sonde --sources ~/train --sources /usr/lib/python3.11");
-  command->add_option("FILE", options->files, "Recordings or traces to merge and show")->required();
+  command->add_option("FILE", options->files, "Recordings or traces to merge and show")
+      ->check(Path())
+      ->required();
   command->add_option(
       "--listen", options->listen,
       fmt::format("IP:PORT to listen on; port 0: any free port [127.0.0.1:{}, or the next free "

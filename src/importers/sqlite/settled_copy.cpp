@@ -68,8 +68,12 @@ Result<std::optional<SettledCopy>> SettledCopy::Make(const std::string& path, ui
                 fmt::format("{}: its last changes are in a log beside it, and reading it needs a copy of up "
                             "to {} MB in {}, beyond --temp-limit",
                             path, 2 * bytes / 1'000'000, where));
-  ASSIGN_OR_RETURN(TemporaryFolder folder, TemporaryFolder::Create(where));
-  SettledCopy copy(std::move(folder));
+  Result<TemporaryFolder> folder = TemporaryFolder::Create(where);
+  if (!folder.has_value()) {
+    folder.error().message += " ($TMPDIR chooses another folder)";
+    return std::unexpected(folder.error());
+  }
+  SettledCopy copy(*std::move(folder));
   for (size_t i = 0; i < suffixes.size(); ++i) {
     const std::string from = path + std::string(suffixes[i]);
     if (versions[i].bytes == 0) continue;
