@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <optional>
+
 #include "analyze/report.h"
 #include "analyze/report/launch_patterns.h"
 #include "base/json_writer.h"
@@ -293,12 +295,17 @@ void Write(JsonWriter& json, const ConcurrencyLine& line) {
 void Write(JsonWriter& json, const LaunchPatternLine::Thread& thread) {
   json.BeginObject().Field("thread", thread.thread).Field("pattern", PatternText(thread.pattern()));
   json.Field("launches", thread.launches).Field("span_ns", thread.span_ns);
-  json.Field("launches_per_s", thread.launches_per_s()).Field("gap_p50_ns", thread.gap_p50_ns);
-  json.Field("gap_p99_ns", thread.gap_p99_ns).Field("gap_max_ns", thread.gap_max_ns);
+  json.Field("launches_per_s", thread.launches_per_s());
+  // Of nothing there is no median.
+  const auto of = [](int64_t count, int64_t ns) { return count > 0 ? std::optional(ns) : std::nullopt; };
+  const int64_t gaps = thread.launches - 1;
+  json.Field("gap_p50_ns", of(gaps, thread.gap_p50_ns)).Field("gap_p99_ns", of(gaps, thread.gap_p99_ns));
+  json.Field("gap_max_ns", of(gaps, thread.gap_max_ns));
   json.Field("pause_from_ns", thread.pause_from_ns).Field("pauses", thread.pauses);
-  json.Field("pauses_ns", thread.pauses_ns).Field("pause_p50_ns", thread.pause_p50_ns);
+  json.Field("pauses_ns", thread.pauses_ns).Field("pause_p50_ns", of(thread.pauses, thread.pause_p50_ns));
   json.Field("drained_pauses", thread.drained_pauses).Field("bursts", thread.bursts);
-  json.Field("burst_launches", thread.burst_launches).Field("burst_gap_p50_ns", thread.burst_gap_p50_ns);
+  json.Field("burst_launches", thread.burst_launches);
+  json.Field("burst_gap_p50_ns", of(thread.bursts, thread.burst_gap_p50_ns));
   json.Field("behind_p50_ns", thread.behind_p50_ns).Field("behind_p99_ns", thread.behind_p99_ns);
   json.Field("waiting_mean", thread.waiting_mean).EndObject();
 }
