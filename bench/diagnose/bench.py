@@ -24,6 +24,8 @@ import shutil
 import subprocess
 import sys
 
+import chain_score
+import chains
 import dataset
 import kept
 import kit
@@ -43,7 +45,13 @@ BUILD = pathlib.Path(os.environ.get("GPUSONDE_BUILD", ROOT / "build/release")).r
 QUICK = ("compute", "io-limit", "late-rank", "traffic", "negative", "pair")
 
 
-def run_slice(out, build, plans, shares):
+def describe(plan):
+    if isinstance(plan, chains.Chain):
+        return str(plan)
+    return f"{plan.name} {plan.victim} {plan.fault} {plan.amount:g} {plan.shape}"
+
+
+def run_slice(out, build, plans, shares, kind=trial.Trial):
     """Runs the trials of `plans` that don't exist yet, one after the other."""
     shared = out / "data"
     shared.mkdir(parents=True, exist_ok=True)
@@ -54,9 +62,9 @@ def run_slice(out, build, plans, shares):
         if folder.exists():
             shutil.rmtree(folder)  # left by an interrupted slice
         folder.mkdir(parents=True)
-        print(f"{number} of {len(plans)}: {plan.name} {plan.victim} {plan.fault} {plan.amount:g} {plan.shape}", flush=True)
+        print(f"{number} of {len(plans)}: {describe(plan)}", flush=True)
         try:
-            trial.Trial(plan, build, folder, shared, shares).run()
+            kind(plan, build, folder, shared, shares).run()
         except (trial.TrialFailed, OSError, ValueError, subprocess.SubprocessError) as error:
             (folder / "failed.txt").write_text(f"{error}\n")
             print(f"  failed: {error}", flush=True)
@@ -80,6 +88,8 @@ def parse():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=20)
     parser.add_argument("--only", nargs="*", default=(), help="run: faults, `negative`, `pair`; overhead: `curve`")
+    parser.add_argument("--chains", action="store_true",
+                        help="run, predict, score, keep, total: trials of several faults each, reported apart from the others")
     parser.add_argument("--with-foreign-load", action="store_true",
                         help="for development: score void runs as well; the result says so")
     parser.add_argument("--shares", type=int, default=1024,
@@ -90,6 +100,8 @@ def parse():
     arguments = parser.parse_args()
     if (arguments.folder is None) == (arguments.what in ("export", "kit")):
         parser.error("export and kit need a folder; other commands take none")
+    if arguments.chains and (arguments.only or arguments.what not in ("run", "predict", "score", "keep", "total")):
+        parser.error("--chains is for run, predict, score, keep and total, without --only")
     if arguments.what in ("run", "quick", "overhead", "soak") and os.geteuid() != 0:
         sys.exit("bench-diagnose: root is required for control groups and kernel signals")
     return arguments
@@ -116,12 +128,34 @@ def soak_for(arguments):
 
 
 def keep(arguments):
-    count = kept.keep(arguments.out, arguments.split, overhead.program_id(arguments.build))
+    program = overhead.program_id(arguments.build)
+    if arguments.chains:
+        count = kept.keep(arguments.out, chains.name_of(arguments.split), program, label_of=chains.label_of)
+    else:
+        count = kept.keep(arguments.out, arguments.split, program)
     print(f"kept {count} more trials in {kept.KEPT.relative_to(ROOT)}")
 
 
 def report_total(arguments):
-    report_result(kept.total(arguments.split), report.text, arguments.result)
+    if arguments.chains:
+        result = kept.total(chains.name_of(arguments.split), compare=chain_score.compare)
+        report_result(result, chain_score.text, arguments.result)
+    else:
+        report_result(kept.total(arguments.split), report.text, arguments.result)
+
+
+def run_chains(arguments):
+    """Runs, predicts or scores chains."""
+    out, split = arguments.out, chains.name_of(arguments.split)
+    if arguments.what == "run":
+        plans = chains.make(arguments.split, arguments.seed, arguments.count)
+        run_slice(out, arguments.build, plans, arguments.shares, chains.ChainTrial)
+    if arguments.what == "predict":
+        predict.freeze(out, arguments.build, split)
+    if arguments.what == "score":
+        opened = score.opened(out, split, chains.label_of)
+        result = {"split": split, "failed": len(score.failures(out, split))} | chain_score.compare(opened, arguments.with_foreign_load)
+        report_result(result, chain_score.text, arguments.result)
 
 
 def export(arguments):
@@ -147,7 +181,7 @@ def run_trials(arguments):
 def main():
     arguments = parse()
     doer = {"overhead": measure_overhead, "soak": soak_for, "export": export, "kit": ask_kit, "keep": keep,
-            "total": report_total}.get(arguments.what, run_trials)
+            "total": report_total}.get(arguments.what, run_chains if arguments.chains else run_trials)
     try:
         doer(arguments)
     except (kit.KitError, score.NotFrozen, RuntimeError, OSError, subprocess.SubprocessError) as error:

@@ -9,6 +9,7 @@ import json
 import pathlib
 import platform
 
+import label
 import score
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -46,7 +47,7 @@ def slim(value):
     return value
 
 
-def keep(out, split, program, folder=KEPT):
+def keep(out, split, program, folder=KEPT, label_of=label.label):
     """Opens the labels of the frozen predictions in `out` and adds the trials that aren't kept yet, as predictions of this build
     (overhead.program_id). Only the first prediction of a trial counts. Returns how many were added."""
     kept = Kept.read(split, folder)
@@ -55,7 +56,7 @@ def keep(out, split, program, folder=KEPT):
              "kernel": platform.release(), "frozen": (out / f"predictions-{split}.sha256").read_text().strip()}
     lines = [{"name": trial.name, **about, "record": trial.record, "truth": trial.truth,
               "prediction": trial.prediction | {"situations": slim(trial.prediction.get("situations", {}))}}
-             for trial in score.opened(out, split)]
+             for trial in score.opened(out, split, label_of)]
     lines += [{"name": path.parent.name, "failed": path.read_text().strip()} for path in score.failures(out, split)]
     new = [line for line in lines if line["name"] not in known]
     folder.mkdir(parents=True, exist_ok=True)
@@ -64,12 +65,12 @@ def keep(out, split, program, folder=KEPT):
     return len(new)
 
 
-def total(split, folder=KEPT):
+def total(split, folder=KEPT, compare=score.compare):
     """The result of the newest build, with a summary of the earlier ones, whose errors it was improved on. Raises RuntimeError if
     nothing is kept."""
     kept = Kept.read(split, folder)
     if not kept.trials:
         raise RuntimeError(f"nothing is kept of the split {split}")
-    results = {program: score.compare(trials, with_foreign_load=False) for program, trials in kept.trials.items()}
+    results = {program: compare(trials, with_foreign_load=False) for program, trials in kept.trials.items()}
     newest, result = results.popitem()
     return {"split": split, "failed": len(kept.failed), "program": newest, "earlier": results} | result

@@ -180,8 +180,7 @@ def late_rank_ms(folder, clean, active):
     def own(step):
         return step[1] - step[0] - step[2]
 
-    ((first_ns, begin_ns),) = clean
-    before = [step for step in steps if step[0] >= first_ns and step[1] <= begin_ns]
+    before = [step for step in steps if any(step[0] >= begin_ns and step[1] <= end_ns for begin_ns, end_ns in clean)]
     return mean_ms(touching(steps, active), own) - mean_ms(before, own)
 
 

@@ -139,13 +139,13 @@ def without(incident, left_out):
     return incident | {"cause": cause, "causes": causes}
 
 
-def opened(out, split):
+def opened(out, split, label_of=label.label):
     """[Trial, …] of all frozen predictions, with their labels."""
     trials = []
     for name, prediction in open_predictions(out, split).items():
         folder = out / "trials" / name
         record = json.loads((folder / "trial.json").read_text())
-        trials.append(Trial(name, record, label.label(folder), prediction))
+        trials.append(Trial(name, record, label_of(folder), prediction))
     return trials
 
 

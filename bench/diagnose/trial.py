@@ -148,19 +148,24 @@ class Trial:
             if self.recorder.wait(timeout=START_S) != 0:
                 raise TrialFailed(f"gpusonde record ended with {self.recorder.returncode}")
 
+    def disturb(self):
+        """Applies the faults, and returns when, for the trial's record."""
+        begin_ns = time.monotonic_ns()
+        active_ns = faults.apply(self, self.plan.faults(), self.plan.shape, self.plan.fault_s)
+        return {"begin_ns": begin_ns, "end_ns": time.monotonic_ns(), "active_ns": active_ns}
+
     def run(self):
         """The trial's record, also written to trial.json. Raises TrialFailed."""
         with self.running():
             own_cpu_ns = time.process_time_ns()
-            self.sleep(self.plan.clean_s - USUAL_S)
-            self.look_for(USUAL_S)
-            begin_ns = time.monotonic_ns()
-            active_ns = faults.apply(self, self.plan.faults(), self.plan.shape, self.plan.fault_s)
-            end_ns = time.monotonic_ns()
+            usual_s = min(USUAL_S, self.plan.clean_s)
+            self.sleep(self.plan.clean_s - usual_s)
+            self.look_for(usual_s)
+            disturbed = self.disturb()
             with contextlib.suppress(TrialFailed):  # the victim ends after its own time
                 self.sleep(self.plan.after_s)
             record = {"plan": dataclasses.asdict(self.plan), "logged_pid": self.logged, "rank_pids": self.ranks,
-                      "begin_ns": begin_ns, "end_ns": end_ns, "active_ns": active_ns,
+                      **disturbed,
                       "epoch_offset_ns": time.time_ns() - time.monotonic_ns(),
                       "own_cpu_ns": time.process_time_ns() - own_cpu_ns, "cpus": os.cpu_count()}
         (self.folder / "trial.json").write_text(json.dumps(record, indent=1))
