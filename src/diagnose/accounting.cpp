@@ -218,13 +218,19 @@ StepSum Accounting::SlowUntil(int64_t until_ns) const {
   return sum;
 }
 
-StepSum Accounting::SlowSince(int64_t from_ns) const {
+StepSum Accounting::SlowWithin(int64_t from_ns, int64_t until_ns) const {
   StepSum sum;
   for (const AccountedStep& accounted : recent_ | std::views::reverse) {
     if (accounted.step.start_ns < from_ns) break;
-    if (accounted.slow) sum.Add(accounted);
+    if (accounted.slow && accounted.step.start_ns < until_ns) sum.Add(accounted);
   }
   return sum;
+}
+
+int64_t Accounting::StartOfLastSlow(int64_t count, int64_t until_ns) const {
+  for (const AccountedStep& accounted : recent_ | std::views::reverse)
+    if (accounted.slow && accounted.step.start_ns < until_ns && --count == 0) return accounted.step.start_ns;
+  return 0;
 }
 
 void Accounting::Clear() {

@@ -60,8 +60,11 @@ class Accounting {
   void BeginSlow(int64_t onset_ns);
   // Returns the sum over all slow steps that started before `until_ns`.
   StepSum SlowUntil(int64_t until_ns) const;
-  // Returns the sum over the slow steps since `from_ns` that are remembered.
-  StepSum SlowSince(int64_t from_ns) const;
+  // Returns the sum over the slow steps that started in [from_ns, until_ns) and are remembered.
+  StepSum SlowWithin(int64_t from_ns, int64_t until_ns) const;
+  // Returns the start of the `count` last slow steps that started before `until_ns`; 0 if fewer are
+  // remembered.
+  int64_t StartOfLastSlow(int64_t count, int64_t until_ns) const;
 
   // Forgets the steps.
   void Clear();

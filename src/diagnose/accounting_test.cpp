@@ -68,6 +68,19 @@ TEST_F(AccountingTest, SignalsThatArriveLateAreInTheCompleteAccount) {
   EXPECT_EQ(UsualCpu(), 40 * kMs);
 }
 
+TEST_F(AccountingTest, SlowStepsAreSummedWithinATime) {
+  for (int i = 0; i < 6; ++i) {
+    Running(i, int64_t{i + 1} * 10 * kMs);
+    accounting.Add(Span(i), i > 0);
+  }
+  const StepSum sum = accounting.SlowWithin(Span(2).start_ns, Span(4).start_ns);
+  EXPECT_EQ(sum.types.at({1, 1}), 2);
+  EXPECT_EQ(sum.path.states[State::kCpu], (30 + 40) * kMs);
+  EXPECT_EQ(accounting.StartOfLastSlow(2, Span(4).start_ns), Span(2).start_ns);
+  EXPECT_EQ(accounting.StartOfLastSlow(3, Span(4).start_ns), Span(1).start_ns);
+  EXPECT_EQ(accounting.StartOfLastSlow(4, Span(4).start_ns), 0) << "the first step is not slow";
+}
+
 TEST_F(AccountingTest, OnlyCleanStepsJoinTheBaseline) {
   for (int i = 0; i < 4; ++i) {
     Running(i, int64_t{i + 1} * 10 * kMs);

@@ -509,8 +509,31 @@ std::optional<int64_t> Detector::WorseSince() const {
   return first_ns;
 }
 
-void Detector::Split() {
-  recovered_ns_ = onset_ns_ = evident_ns_ = std::exchange(worse_since_ns_, 0);
+std::optional<TimeRange> Detector::LastPause() const {
+  int64_t from_ns = 0, to_ns = 0;  // of the pause; to_ns: 0 until a slow step is found
+  size_t steps = 0;
+  const auto is_long = [&] {
+    return steps >= kDetector.pause.steps && to_ns - from_ns >= kDetector.pause.ns;
+  };
+  for (const Recent& step : recent_ | std::views::reverse) {
+    if (step.start_ns < onset_ns_) break;
+    if (!IsSlow(step)) {
+      if (to_ns == 0) continue;
+      from_ns = step.start_ns;
+      ++steps;
+      continue;
+    }
+    if (is_long()) break;
+    to_ns = step.start_ns;
+    steps = 0;
+  }
+  return is_long() ? std::optional<TimeRange>({from_ns, to_ns}) : std::nullopt;
+}
+
+void Detector::Split(int64_t recovered_ns, int64_t since_ns) {
+  recovered_ns_ = recovered_ns;
+  onset_ns_ = evident_ns_ = since_ns;
+  worse_since_ns_ = 0;
   slow_ns_ = usual_ns_ = 0;
   for (const Recent& step : recent_) {
     if (step.start_ns < onset_ns_) continue;

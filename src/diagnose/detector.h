@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/id128.h"
+#include "base/time_range.h"
 #include "diagnose/usual_length.h"
 
 namespace gpusonde::diagnose {
@@ -50,8 +51,9 @@ class Detector {
 
   Verdict Ingest(const Step& step);
 
-  // Steps since worse_since_ns() belong to another incident, which is open from now on. Only after kWorse.
-  void Split();
+  // The open incident ended at `recovered_ns`; steps since `since_ns` belong to another one, which is open
+  // from now on. Of the newest steps only: those before are forgotten.
+  void Split(int64_t recovered_ns, int64_t since_ns);
 
   // Steps that ended before weren't clean: forgets them. Not while an incident is open.
   void ForgetBefore(int64_t time_ns);
@@ -67,6 +69,9 @@ class Detector {
   // Of the open incident: the end of its last slow step so far; later steps may belong to the recovery.
   // INT64_MAX if no slow step is retained.
   int64_t slow_until_ns() const;
+  // The last time within the open incident in which steps were as before, and which slow ones have followed.
+  // Nullopt if there is none among the newest steps.
+  std::optional<TimeRange> LastPause() const;
   // Mean time of the steps since the onset over the baseline's mean for the same step types.
   double slowdown() const;
 

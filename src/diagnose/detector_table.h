@@ -111,6 +111,12 @@ struct DetectorTable {
     Tuned<double> max_share{0.5, "of the time before", "the incident before must be known well enough"};
   } worse;
 
+  // A pause within an incident: if another cause follows it, that is another incident.
+  struct {
+    Tuned<int64_t> ns{kNanosPerSecond / 2, "ns", "of steps none of which is slow; less is chance"};
+    Tuned<size_t> steps{5, "steps", "and so many, as for the calm after an incident"};
+  } pause;
+
   // An incident ends when steps are as before; pulses of one disturbance that are closer are one incident.
   struct {
     Tuned<int64_t> ns{3 * kNanosPerSecond, "ns", "for this long"};

@@ -263,9 +263,37 @@ TEST_F(DetectorTest, AMuchLargerSlowdownWithinAnIncidentIsAnotherIncident) {
   EXPECT_LT(detector_.onset_ns(), second_ns - kNanosPerSecond)
       << "it is the first incident's until it is split";
   EXPECT_NEAR(static_cast<double>(detector_.worse_since_ns() - second_ns) / kMs, 0, 700);
-  detector_.Split();
+  detector_.Split(detector_.worse_since_ns(), detector_.worse_since_ns());
   EXPECT_TRUE(detector_.open());
   EXPECT_NEAR(static_cast<double>(detector_.onset_ns() - second_ns) / kMs, 0, 700);
+}
+
+TEST_F(DetectorTest, APauseIsTheLastTimeWithinAnIncidentWithoutSlowSteps) {
+  Slow(300, 20);
+  Slow(60, 40);
+  EXPECT_EQ(detector_.LastPause(), std::nullopt) << "it began just now";
+  const int64_t from_ns = now_ns_;
+  Slow(50, 20);
+  EXPECT_EQ(detector_.LastPause(), std::nullopt) << "nothing slow has followed: it may be the recovery";
+  const int64_t to_ns = now_ns_;
+  Slow(5, 40);
+  const int64_t short_ns = now_ns_;
+  Slow(10, 20);
+  Slow(5, 40);
+  const std::optional<TimeRange> pause = detector_.LastPause();
+  ASSERT_TRUE(pause.has_value());
+  EXPECT_EQ(pause->from_ns, from_ns);
+  EXPECT_EQ(pause->to_ns, to_ns) << "half of a pause is none";
+  ASSERT_TRUE(detector_.open());
+  detector_.Split(from_ns, to_ns);
+  EXPECT_EQ(detector_.onset_ns(), to_ns);
+  EXPECT_EQ(detector_.recovered_ns(), from_ns);
+  EXPECT_EQ(detector_.LastPause(), std::nullopt) << "it was the other incident's";
+  EXPECT_NEAR(detector_.slowdown(), 1.5, 0.1) << "10 of 20 steps are slow since then";
+  Slow(30, 20);
+  Slow(1, 40);
+  ASSERT_TRUE(detector_.LastPause().has_value());
+  EXPECT_GT(detector_.LastPause()->from_ns, short_ns);
 }
 
 TEST_F(DetectorTest, DriftDuringWarmUpIsNotSlowButALargeSlowdownIs) {

@@ -48,6 +48,18 @@ struct IncidentTable {
     Tuned<int64_t> max_ns{60 * kNanosPerSecond, "ns", "machines change their load over minutes"};
   } calm;
 
+  // Another disturbance has taken the place of the one that an incident began with.
+  struct {
+    Tuned<int64_t> ns{2 * kNanosPerSecond, "ns", "of each, or more: less may be chance"};
+    Tuned<int64_t> steps{10, "steps", "and so many: whom each of few waited for is chance"};
+    Tuned<int64_t> after_pause_ns{kNanosPerSecond, "ns", "of the second, if steps were as before in between"};
+    Tuned<double> likely{0.8, "", "confidence of each cause by itself"};
+    Tuned<double> left{0.1, "of the lost time", "that the other cause explains at most"};
+    Tuned<double> slowdown{1.1, "ratio", "of the second: less is chance, as for any incident"};
+    Tuned<double> excess{0.25, "of the first one's",
+                         "of the second: with less the first is over, and nothing new"};
+  } replaced;
+
   // Chains of processes that wait for each other.
   struct {
     Tuned<int> max_length{8, "processes", "the last one gets what remains"};

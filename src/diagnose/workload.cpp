@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "diagnose/causes/weights.h"
 #include "diagnose/explain.h"
 #include "diagnose/incident_table.h"
 #include "diagnose/rank.h"
@@ -162,11 +163,8 @@ void Diagnosis::Workload::AddStep(const StepSpan& span) {
       break;
     case Detector::Verdict::kWorse:
       if (!incidents_.IsUpdateDue(step.end_ns)) break;
-      if (HasAnotherCause(detector_.worse_since_ns(), step.end_ns)) {
-        detector_.Split();
-        EndIncident(reports().back().incident.start_ns, detector_.recovered_ns());
-        BeginIncident();
-      }
+      if (HasAnotherCause(detector_.worse_since_ns(), step.end_ns))
+        Split(detector_.worse_since_ns(), detector_.worse_since_ns());
       UpdateIncident(step.end_ns);
       break;
   }
@@ -244,17 +242,44 @@ void Diagnosis::Workload::BeginIncident() {
   incidents_.Begin(onset_ns, now_ns_, anchor());
 }
 
-// Steps after the last slow one may belong to the recovery. Those whose signals are still to come would look
-// unexplained.
 void Diagnosis::Workload::UpdateIncident(int64_t time_ns) {
   incidents_.MarkUpdated(time_ns);
   int64_t until_ns = time_ns;
   if (!unfinished_.has_value()) {
-    until_ns = std::min(until_ns, detector_.slow_until_ns());
-    const int64_t known_ns = accounting_.RefreshKnown();
-    if (known_ns > detector_.onset_ns()) until_ns = std::min(until_ns, known_ns);
+    until_ns = KnownUntil(time_ns);
+    SplitIfReplaced(until_ns);
   }
   Explain(detector_.onset_ns(), until_ns, std::nullopt);
+}
+
+// Steps after the last slow one may belong to the recovery. Those whose signals are still to come would look
+// unexplained.
+int64_t Diagnosis::Workload::KnownUntil(int64_t time_ns) {
+  const int64_t until_ns = std::min(time_ns, detector_.slow_until_ns());
+  const int64_t known_ns = accounting_.RefreshKnown();
+  return known_ns > detector_.onset_ns() ? std::min(until_ns, known_ns) : until_ns;
+}
+
+// One disturbance after another would be explained together, with half of the evidence for each.
+void Diagnosis::Workload::SplitIfReplaced(int64_t until_ns) {
+  const auto& table = kIncidentTable.replaced;
+  const std::optional<TimeRange> pause = detector_.LastPause();
+  const int64_t since_ns =
+      pause.has_value() ? pause->to_ns
+                        : std::min(until_ns - table.ns, accounting_.StartOfLastSlow(table.steps, until_ns));
+  const int64_t end_ns = pause.has_value() ? pause->from_ns : since_ns;
+  if (end_ns - detector_.onset_ns() < table.ns ||
+      until_ns - since_ns < (pause.has_value() ? table.after_pause_ns : table.ns))
+    return;
+  if (IsReplaced({detector_.onset_ns(), end_ns}, {since_ns, until_ns})) Split(end_ns, since_ns);
+}
+
+// Ends the open incident, and begins another one.
+void Diagnosis::Workload::Split(int64_t end_ns, int64_t onset_ns) {
+  accounting_.CompleteUntil(end_ns);
+  Explain(detector_.onset_ns(), end_ns, end_ns);
+  detector_.Split(end_ns, onset_ns);
+  BeginIncident();
 }
 
 void Diagnosis::Workload::EndIncident(int64_t onset_ns, int64_t end_ns) {
@@ -283,12 +308,40 @@ Situation Diagnosis::Workload::SituationOf(int64_t onset_ns, int64_t until_ns, S
                         Context());
 }
 
+// Whether each of two parts of the open incident has a likely cause that hardly explains anything of the
+// other.
+bool Diagnosis::Workload::IsReplaced(TimeRange first, TimeRange second) const {
+  const auto& table = kIncidentTable.replaced;
+  const Situation late =
+      SituationOf(second.from_ns, second.to_ns, accounting_.SlowWithin(second.from_ns, second.to_ns));
+  const std::vector<Candidate> now = Rank(late);
+  if (now.empty() || now.front().confidence < table.likely || late.steps < table.steps ||
+      late.slowdown < table.slowdown)
+    return false;
+  const Situation early = SituationOf(first.from_ns, first.to_ns, accounting_.SlowUntil(first.to_ns));
+  const std::vector<Candidate> before = Rank(early);
+  if (before.empty() || before.front().confidence < table.likely || early.steps < table.steps ||
+      late.slowdown - 1 < table.excess * (early.slowdown - 1))
+    return false;
+  // Ranks that one disturbance slows take turns in coming last.
+  const auto is_root = [](const Candidate& cause, const Candidate& other) {
+    return other.finding.root == cause.cause->id;
+  };
+  const auto explains = [&](const std::vector<Candidate>& ranked, const Candidate& cause) {
+    return std::ranges::any_of(ranked, [&](const Candidate& each) {
+      return each.share > table.left && each.confidence >= kWeights.ranking.min_confidence &&
+             (each.cause == cause.cause || is_root(each, cause) || is_root(cause, each));
+    });
+  };
+  return !explains(before, now.front()) && !explains(now, before.front());
+}
+
 // Steps since `onset_ns` are much slower than the open incident's before. With its cause, or with none, they
 // are the same disturbance; and while that is young, as it builds up.
 bool Diagnosis::Workload::HasAnotherCause(int64_t onset_ns, int64_t until_ns) const {
   const model::Incident& open = reports().back().incident;
   if (onset_ns - open.start_ns < kIncidentTable.report.young_ns) return false;
-  const Situation worse = SituationOf(onset_ns, until_ns, accounting_.SlowSince(onset_ns));
+  const Situation worse = SituationOf(onset_ns, until_ns, accounting_.SlowWithin(onset_ns, INT64_MAX));
   const std::optional<CauseId> cause = diagnose::Explain(worse, Rank(worse), onset_ns).cause;
   return cause.has_value() && NameOf(*cause) != open.cause;
 }

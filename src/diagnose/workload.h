@@ -97,9 +97,13 @@ class Diagnosis::Workload {
   void EndAt(int64_t time_ns);
   void BeginIncident();
   void UpdateIncident(int64_t time_ns);
+  int64_t KnownUntil(int64_t time_ns);
+  void SplitIfReplaced(int64_t until_ns);
+  void Split(int64_t end_ns, int64_t onset_ns);
   void EndIncident(int64_t onset_ns, int64_t end_ns);
   SituationContext Context() const;
   Situation SituationOf(int64_t onset_ns, int64_t until_ns, StepSum slow) const;
+  bool IsReplaced(TimeRange first, TimeRange second) const;
   bool HasAnotherCause(int64_t onset_ns, int64_t until_ns) const;
   void Explain(int64_t onset_ns, int64_t until_ns, std::optional<int64_t> end_ns);
 
