@@ -233,6 +233,40 @@ int64_t Accounting::StartOfLastSlow(int64_t count, int64_t until_ns) const {
   return 0;
 }
 
+std::optional<int64_t> Accounting::ChangeBetween(std::span<const State> first, std::span<const State> second,
+                                                 const TimeRange& within) const {
+  struct Times {
+    int64_t start_ns;
+    double first_ns, second_ns;
+  };
+  std::vector<Times> steps;
+  double first_ns = 0, second_ns = 0;
+  for (const AccountedStep& accounted : recent_) {
+    const int64_t start_ns = accounted.step.start_ns;
+    if (!accounted.slow || start_ns < within.from_ns || start_ns >= within.to_ns) continue;
+    const Account& states = accounted.path.states;
+    const auto sum = [&](std::span<const State> of) {
+      double ns = 0;
+      for (const State state : of) ns += states[state];
+      return ns;
+    };
+    steps.push_back({start_ns, sum(first), sum(second)});
+    first_ns += steps.back().first_ns;
+    second_ns += steps.back().second_ns;
+  }
+  if (first_ns <= 0 || second_ns <= 0) return std::nullopt;
+  constexpr double kLeast = 0.1;  // of all; rounding and single steps make less
+  double share = 0, most = kLeast;
+  std::optional<int64_t> change_ns;
+  for (const Times& step : steps | std::views::reverse) {
+    share += step.second_ns / second_ns - step.first_ns / first_ns;
+    if (share <= most) continue;
+    most = share;
+    change_ns = step.start_ns;
+  }
+  return change_ns;
+}
+
 void Accounting::Clear() {
   recent_.clear();
   incomplete_ = 0;

@@ -5,10 +5,12 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "base/id128.h"
+#include "base/time_range.h"
 #include "diagnose/accounted_step.h"
 #include "diagnose/actors.h"
 #include "diagnose/clean_baseline.h"
@@ -65,6 +67,12 @@ class Accounting {
   // Returns the start of the `count` last slow steps that started before `until_ns`; 0 if fewer are
   // remembered.
   int64_t StartOfLastSlow(int64_t count, int64_t until_ns) const;
+
+  // Returns when the time in the states `first` gave way to that in `second` within this time: the start of
+  // the slow step from which on most of the latter and least of the former was spent. Nullopt if neither
+  // gave way.
+  std::optional<int64_t> ChangeBetween(std::span<const State> first, std::span<const State> second,
+                                       const TimeRange& within) const;
 
   // Forgets the steps.
   void Clear();

@@ -81,6 +81,21 @@ TEST_F(AccountingTest, SlowStepsAreSummedWithinATime) {
   EXPECT_EQ(accounting.StartOfLastSlow(4, Span(4).start_ns), 0) << "the first step is not slow";
 }
 
+TEST_F(AccountingTest, AChangeIsWhereOneStateGivesWayToAnother) {
+  for (int i = 0; i < 10; ++i) {
+    Running(i, (i < 6 ? 60 : 20) * kMs);
+    AddSignal(i, "thread.run_queue", (i < 6 ? 10 : 50) * kMs, program, kTid);
+    accounting.Add(Span(i), true);
+  }
+  const TimeRange all{Span(0).start_ns, Span(9).end_ns};
+  const std::array cpu{State::kCpu}, queue{State::kRunQueue}, disk{State::kBlockedIo};
+  EXPECT_EQ(accounting.ChangeBetween(cpu, queue, all), Span(6).start_ns);
+  EXPECT_EQ(accounting.ChangeBetween(queue, cpu, all), std::nullopt) << "it was the other way round";
+  EXPECT_EQ(accounting.ChangeBetween(cpu, cpu, all), std::nullopt);
+  EXPECT_EQ(accounting.ChangeBetween(cpu, disk, all), std::nullopt);
+  EXPECT_EQ(accounting.ChangeBetween(cpu, queue, {Span(6).start_ns, Span(9).end_ns}), std::nullopt);
+}
+
 TEST_F(AccountingTest, OnlyCleanStepsJoinTheBaseline) {
   for (int i = 0; i < 4; ++i) {
     Running(i, int64_t{i + 1} * 10 * kMs);

@@ -263,15 +263,23 @@ int64_t Diagnosis::Workload::KnownUntil(int64_t time_ns) {
 // One disturbance after another would be explained together, with half of the evidence for each.
 void Diagnosis::Workload::SplitIfReplaced(int64_t until_ns) {
   const auto& table = kIncidentTable.replaced;
-  const std::optional<TimeRange> pause = detector_.LastPause();
-  const int64_t since_ns =
-      pause.has_value() ? pause->to_ns
-                        : std::min(until_ns - table.ns, accounting_.StartOfLastSlow(table.steps, until_ns));
-  const int64_t end_ns = pause.has_value() ? pause->from_ns : since_ns;
-  if (end_ns - detector_.onset_ns() < table.ns ||
-      until_ns - since_ns < (pause.has_value() ? table.after_pause_ns : table.ns))
+  const int64_t onset_ns = detector_.onset_ns();
+  if (const std::optional<TimeRange> pause = detector_.LastPause(); pause.has_value()) {
+    if (pause->from_ns - onset_ns >= table.ns && until_ns - pause->to_ns >= table.after_pause_ns &&
+        ReplacementOf({onset_ns, pause->from_ns}, {pause->to_ns, until_ns}).has_value())
+      Split(pause->from_ns, pause->to_ns);
     return;
-  if (IsReplaced({detector_.onset_ns(), end_ns}, {since_ns, until_ns})) Split(end_ns, since_ns);
+  }
+  const int64_t since_ns = std::min(until_ns - table.ns, accounting_.StartOfLastSlow(table.steps, until_ns));
+  if (since_ns - onset_ns < table.ns) return;
+  const std::optional<Replacement> causes = ReplacementOf({onset_ns, since_ns}, {since_ns, until_ns});
+  if (!causes.has_value()) return;
+  // A tenth of what the second part lost may be a second of the first one.
+  const int64_t change_ns = accounting_
+                                .ChangeBetween(causes->first->states, causes->second->states,
+                                               {since_ns - (until_ns - since_ns), until_ns})
+                                .value_or(since_ns);
+  Split(change_ns, change_ns);
 }
 
 // Ends the open incident, and begins another one.
@@ -308,21 +316,21 @@ Situation Diagnosis::Workload::SituationOf(int64_t onset_ns, int64_t until_ns, S
                         Context());
 }
 
-// Whether each of two parts of the open incident has a likely cause that hardly explains anything of the
-// other.
-bool Diagnosis::Workload::IsReplaced(TimeRange first, TimeRange second) const {
+// If each of two parts of the open incident has a likely cause that hardly explains anything of the other.
+std::optional<Diagnosis::Workload::Replacement> Diagnosis::Workload::ReplacementOf(
+    const TimeRange& first, const TimeRange& second) const {
   const auto& table = kIncidentTable.replaced;
   const Situation late =
       SituationOf(second.from_ns, second.to_ns, accounting_.SlowWithin(second.from_ns, second.to_ns));
   const std::vector<Candidate> now = Rank(late);
   if (now.empty() || now.front().confidence < table.likely || late.steps < table.steps ||
       late.slowdown < table.slowdown)
-    return false;
+    return std::nullopt;
   const Situation early = SituationOf(first.from_ns, first.to_ns, accounting_.SlowUntil(first.to_ns));
   const std::vector<Candidate> before = Rank(early);
   if (before.empty() || before.front().confidence < table.likely || early.steps < table.steps ||
       late.slowdown - 1 < table.excess * (early.slowdown - 1))
-    return false;
+    return std::nullopt;
   // Ranks that one disturbance slows take turns in coming last.
   const auto is_root = [](const Candidate& cause, const Candidate& other) {
     return other.finding.root == cause.cause->id;
@@ -333,7 +341,8 @@ bool Diagnosis::Workload::IsReplaced(TimeRange first, TimeRange second) const {
              (each.cause == cause.cause || is_root(each, cause) || is_root(cause, each));
     });
   };
-  return !explains(before, now.front()) && !explains(now, before.front());
+  if (explains(before, now.front()) || explains(now, before.front())) return std::nullopt;
+  return Replacement{.first = before.front().cause, .second = now.front().cause};
 }
 
 // Steps since `onset_ns` are much slower than the open incident's before. With its cause, or with none, they

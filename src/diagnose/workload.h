@@ -103,7 +103,12 @@ class Diagnosis::Workload {
   void EndIncident(int64_t onset_ns, int64_t end_ns);
   SituationContext Context() const;
   Situation SituationOf(int64_t onset_ns, int64_t until_ns, StepSum slow) const;
-  bool IsReplaced(TimeRange first, TimeRange second) const;
+  // The causes of two parts of an incident.
+  struct Replacement {
+    const Cause* first;
+    const Cause* second;
+  };
+  std::optional<Replacement> ReplacementOf(const TimeRange& first, const TimeRange& second) const;
   bool HasAnotherCause(int64_t onset_ns, int64_t until_ns) const;
   void Explain(int64_t onset_ns, int64_t until_ns, std::optional<int64_t> end_ns);
 
