@@ -274,11 +274,12 @@ void Diagnosis::Workload::SplitIfReplaced(int64_t until_ns) {
   if (since_ns - onset_ns < table.ns) return;
   const std::optional<Replacement> causes = ReplacementOf({onset_ns, since_ns}, {since_ns, until_ns});
   if (!causes.has_value()) return;
-  // A tenth of what the second part lost may be a second of the first one.
-  const int64_t change_ns = accounting_
-                                .ChangeBetween(causes->first->states, causes->second->states,
-                                               {since_ns - (until_ns - since_ns), until_ns})
-                                .value_or(since_ns);
+  // A tenth of what the second part lost may be a second of the first one. Incidents that begin within two
+  // seconds are the same after a restart.
+  const int64_t from_ns = std::max(onset_ns + table.ns, since_ns - (until_ns - since_ns));
+  const int64_t change_ns =
+      accounting_.ChangeBetween(causes->first->states, causes->second->states, {from_ns, until_ns})
+          .value_or(since_ns);
   Split(change_ns, change_ns);
 }
 
