@@ -18,16 +18,33 @@ export interface Resource<T> {
   etag: string | null;
 }
 
+// What an address answered, and the ETag to ask again with.
+export interface Read<T> {
+  data: T;
+  etag: string | null;
+}
+
+// Null if nothing has changed since the ETag. Throws ApiError; an abort is rethrown as the DOM's AbortError.
+export type Reader<T> = (url: string, signal: AbortSignal, etag: string | null) => Promise<Read<T> | null>;
+
 interface Request extends Asked {
   abort: AbortController;
   stale: boolean;
 }
 
-// Fetches what is asked and keeps the previous response on the screen until the next arrives.  A new question aborts
+// Fetches JSON. `parse` may throw ApiError.
+export function useResource<Json, T>(asked: Asked | null, revision: number | string, parse: (json: Json) => T): Resource<T> {
+  return useReader(asked, revision, async (url, signal, etag) => {
+    const answer = await getJson<Json>(url, signal, etag);
+    return answer && { data: parse(answer.json), etag: answer.etag };
+  });
+}
+
+// Reads what is asked and keeps the previous response on the screen until the next arrives. A new question aborts
 // the current request. A new `revision` (live data, a retry) or another address for the same question fetches again
 // without aborting: otherwise a server slower than the polling would never get a response through. An unchanged
-// response is neither sent nor parsed again. `parse` may throw ApiError.
-export function useResource<Json, T>(asked: Asked | null, revision: number | string, parse: (json: Json) => T): Resource<T> {
+// response is neither sent nor parsed again.
+export function useReader<T>(asked: Asked | null, revision: number | string, read: Reader<T>): Resource<T> {
   const [state, setState] = useState<Resource<T>>({ data: null, error: null, loading: asked !== null, question: null, etag: null });
   const inFlight = useRef<Request | null>(null);
   const latest = useRef(asked);
@@ -41,12 +58,11 @@ export function useResource<Json, T>(asked: Asked | null, revision: number | str
     setState((old) => ({ ...old, loading: true }));
     // Sent even if the window has moved: the server recognises polls by it.
     const etag = held.current?.question === question ? held.current.etag : null;
-    getJson<Json>(url, request.abort.signal, etag)
+    read(url, request.abort.signal, etag)
       .then((answer) => {
         if (answer === null) return { error: null, loading: false, question };
-        const data = parse(answer.json);
         if (inFlight.current === request) held.current = { question, etag: answer.etag };
-        return { data, error: null, loading: false, question, etag: answer.etag };
+        return { ...answer, error: null, loading: false, question };
       })
       .catch((cause: unknown) => {
         if (request.abort.signal.aborted) return null;

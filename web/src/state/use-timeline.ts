@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { apiUrl } from "../api/client";
-import type { TimelineJson } from "../api/types";
-import { parseTimeline, type Timeline } from "../timeline/model";
+import type { Timeline } from "../timeline/model";
+import { readTimeline } from "../timeline/reader";
 import type { Quantised } from "../timeline/span";
-import { useResource, type Asked, type Resource } from "./use-resource";
+import { useReader, type Asked, type Resource } from "./use-resource";
 import { processSelection, type View } from "./view";
 
 // While the timeline moves, a request waits until no other has followed for so long.
@@ -29,7 +29,7 @@ export function useTimeline(wanted: Quantised | null, view: View, ofHost: Record
     );
   const quiet = useQuiet(url, QUIET_MS);
   const asked = useMemo(() => (quiet === null ? null : { url: quiet, question: quiet }), [quiet]);
-  const resource = useResource<TimelineJson, Timeline>(asked, revision, parseTimeline);
+  const resource = useReader(asked, revision, readTimeline);
   return { ...resource, asked };
 }
 

@@ -23,6 +23,28 @@ function countPending(patienceMs) {
   Response.prototype.json = function () {
     return until(json.call(this));
   };
+  // A worker replies once to each request that has an address; one that cannot be loaded replies to none.
+  window.Worker = class extends Worker {
+    #asked = 0;
+
+    constructor(...file) {
+      super(...file);
+      const replied = (count) => {
+        this.#asked -= count;
+        responses -= count;
+      };
+      this.addEventListener("message", () => replied(1));
+      this.addEventListener("error", () => replied(this.#asked));
+    }
+
+    postMessage(message, ...more) {
+      if (message.url) {
+        this.#asked++;
+        responses++;
+      }
+      super.postMessage(message, ...more);
+    }
+  };
   window.requestAnimationFrame = (draw) => {
     const id = requestAnimationFrame((now) => {
       frames.delete(id);

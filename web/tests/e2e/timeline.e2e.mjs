@@ -231,6 +231,27 @@ export const tests = [
     },
   },
   {
+    name: "timeline: it is read in a worker; a server that is gone is said, and Retry finds it again",
+    scenario: "gpu",
+    query: "?page=timeline",
+    async run(page, server) {
+      await ready(page);
+      const fetched = await page.raw.evaluate(() => performance.getEntriesByType("resource").map(({ name }) => new URL(name).pathname));
+      assert.ok(fetched.includes("/api/v1/overview") && !fetched.includes("/api/v1/timeline"), `${fetched}`);
+      assert.equal(asked(server, "timeline").length, 1);
+      const file = /worker-.*\.js/;
+      await page.raw.route(file, (route) => route.abort());
+      await page.raw.reload();
+      assert.match(await page.text(".message.failed"), /A file of this page could not be read from 127\.0\.0\.1/);
+      await page.raw.unroute(file);
+      await page.raw.getByRole("button", { name: "Try again" }).click();
+      await ready(page);
+      server.state.down = true;
+      await page.raw.getByRole("button", { name: "Zoom in" }).click();
+      assert.match(await page.text(".lost"), /gpusonde does not respond at 127\.0\.0\.1/);
+    },
+  },
+  {
     name: "timeline: a time without anything, and tracks that were left out",
     scenario: "gpu",
     query: "?page=timeline",
