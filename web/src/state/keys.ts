@@ -62,7 +62,7 @@ export function nextType(type: ProfileType): ProfileType {
 // Escape undoes one choice at a time, innermost first.
 export function oneLevelOut(view: View): Partial<View> {
   // The timeline shows none of the profile's choices.
-  if (view.page === "timeline") return view.brush ? { brush: null } : {};
+  if (view.page === "timeline") return view.slice !== null ? { slice: null } : view.brush ? { brush: null } : {};
   if (view.source) return { source: null };
   if (view.pick !== null) return { pick: null };
   if (view.search) return { search: "" };

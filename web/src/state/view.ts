@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { USAGE_BY, type Selection, type UsageBy } from "../api/types";
+import { isKey } from "../timeline/pick";
 
 // Everything that determines the page's content: stored in the query string, so that Back works and every view can be
 // linked.
@@ -46,6 +47,8 @@ export interface View {
   ascending: boolean;
   // Devices, processes and threads ("process.tid") whose tracks the timeline doesn't show.
   closed: string[];
+  // The slice whose details the timeline shows (timeline/pick.ts).
+  slice: string | null;
   // What GPU time is summed by, and what a GPU costs for an hour.
   by: UsageBy;
   price: number | null;
@@ -104,6 +107,7 @@ export const DEFAULT_VIEW: View = {
   sort: "self",
   ascending: false,
   closed: [],
+  slice: null,
   by: "owner",
   price: null,
 };
@@ -150,6 +154,7 @@ export function parseView(query: string, opensOn: ProfileType = DEFAULT_VIEW.typ
     sort: sortKey,
     ascending: key === sortKey ? !sort.startsWith("-") : DEFAULT_VIEW.ascending,
     closed: params.getAll("closed").filter((key) => /^[0-9a-f]{32}(\.\d+)?$/.test(key)),
+    slice: params.getAll("slice").find(isKey) ?? null,
     by: usageBy(params.get("by") ?? "") ?? DEFAULT_VIEW.by,
     price: price(params.get("price")),
   };
@@ -211,6 +216,7 @@ export function formatView(view: View, opensOn: ProfileType = DEFAULT_VIEW.type)
     params.set("sort", (view.ascending ? "" : "-") + view.sort);
   }
   for (const key of view.closed) params.append("closed", key);
+  if (view.slice !== null) params.set("slice", view.slice);
   if (view.by !== DEFAULT_VIEW.by) params.set("by", view.by);
   if (view.price !== null) params.set("price", String(view.price));
   const text = params.toString().replaceAll("%2C", ",");

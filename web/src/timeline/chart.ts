@@ -52,7 +52,8 @@ export interface TimelineEvents {
   // It has come to rest; `step` if that was one choice and not a movement.
   onRest(span: Span, step: boolean): void;
   onHover(pointed: Pointed | null): void;
-  onPick(hit: Hit): void;
+  // `walked` from a neighbour: no choice of its own.
+  onPick(hit: Hit, walked: boolean): void;
   onFocus(lane: number | null): void;
 }
 
@@ -412,7 +413,7 @@ export class TimelineChart {
     const { kind, slices } = this.#timelineOf(hit.lane);
     // A sum has no details: what it stands for is to be seen when zoomed in.
     if (kind !== "states" && eventsOf(slices, hit.slice) > 1) this.#zoomTo(hit);
-    else this.events.onPick(hit);
+    else this.events.onPick(hit, false);
   }
 
   #doubleClick(event: MouseEvent): void {
@@ -479,7 +480,7 @@ export class TimelineChart {
     if (slice === null) return;
     const middle = (slices.start[slice]! + slices.end[slice]!) / 2 + offset;
     if (middle < span.from || middle > span.to) this.#moveBy(panned(span, middle - (span.from + span.to) / 2, bounds));
-    this.events.onPick({ lane: this.#focused, row, slice });
+    this.events.onPick({ lane: this.#focused, row, slice }, here !== null);
   }
 
   #setFocus(lane: number | null): void {

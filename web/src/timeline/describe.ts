@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { formatCount, formatDuration, formatShare } from "../format";
 import { kindOf, STATE_KINDS } from "./colours";
-import type { Hit } from "./chart";
 import { threadLabel, type Lane } from "./layout";
 import { busyOf, eventsOf, type Timeline, type Track } from "./model";
 import { endOfStates, sumOf } from "./slices";
@@ -61,28 +60,4 @@ export function describeLane(timeline: Timeline, lane: Lane, { from, to }: Span)
   if (events === 0) return `${head}: nothing in the visible time`;
   const share = `${formatShare(busy, to - from)} of the visible time`;
   return `${head}: ${track.kind === "states" ? "" : `${formatCount(events)} ${MANY[track.kind]}, `}${share}${most === null ? "" : `, most ${timeline.names.shown[most]}`}`;
-}
-
-// What a pick needs to outlive its answer.
-export interface Picked {
-  lane: string;
-  row: number;
-  // Ns since the origin.
-  from: number;
-  to: number;
-  name: string;
-  kind: string;
-  description: Description;
-  track: Pick<Track, "kind" | "process" | "device" | "stream" | "tid">;
-}
-
-export function pickedOf(timeline: Timeline, lane: Lane, { row, slice }: Hit, originUs: number): Picked {
-  const track = timeline.tracks[lane.track!]!;
-  const offset = (timeline.from_us - originUs) * 1000;
-  const { slices } = track;
-  return {
-    lane: lane.id, row, from: slices.start[slice]! + offset, to: slices.end[slice]! + offset,
-    name: timeline.names.name[slices.name[slice]!]!, kind: timeline.names.kind[slices.name[slice]!]!,
-    description: describeSlice(timeline, track, slice), track,
-  };
 }

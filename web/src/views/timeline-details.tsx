@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { ComponentChildren } from "preact";
-import { useEffect } from "preact/hooks";
 import { apiUrl } from "../api/client";
 import type { Work } from "../api/types";
 import { formatBytes, formatCount, formatDuration } from "../format";
 import { useResource, type Asked } from "../state/use-resource";
 import { kindOf } from "../timeline/colours";
-import type { Picked } from "../timeline/describe";
 import { threadLabel } from "../timeline/layout";
+import type { Picked, whyNot } from "../timeline/pick";
 import { exactNs, formatMoment } from "../timeline/span";
 import { SliceTimes } from "./timeline-tooltip";
 
@@ -38,17 +37,6 @@ interface Props {
 
 // The panel below the timeline: the picked slice, and of GPU work its launch.
 export function TimelineDetails({ picked, originUs, found, onSelect, onProfile, onClose }: Props) {
-  // Escape closes it before it undoes anything else (state/keys.ts).
-  useEffect(() => {
-    const close = (event: KeyboardEvent) => {
-      if (event.key !== "Escape" || document.querySelector("dialog[open]") || event.target instanceof HTMLInputElement) return;
-      event.preventDefault();
-      onClose();
-    };
-    document.addEventListener("keydown", close);
-    return () => document.removeEventListener("keydown", close);
-  }, [onClose]);
-
   const { description } = picked;
   const { work } = found;
   const isWork = picked.track.kind === "stream";
@@ -78,6 +66,30 @@ export function TimelineDetails({ picked, originUs, found, onSelect, onProfile, 
         {found.loading && <p class="dim">Reading its launch…</p>}
         {found.error && <p class="dim">{found.error.message}</p>}
       </div>
+    </section>
+  );
+}
+
+const LOST: Record<ReturnType<typeof whyNot>, string> = {
+  elsewhere: "It is outside the time that is shown.",
+  short: "It is too short to be shown alone at this zoom.",
+  gone: "Nothing of this length starts there any more: it was deleted, the selection leaves it out, or it stood for several shorter events.",
+};
+
+// In the place of the details: the address has a slice that is not in the answer.
+export function SliceLost({ why, onGo, onClose }: { why: ReturnType<typeof whyNot>; onGo: () => void; onClose: () => void }) {
+  return (
+    <section class="timeline-details" aria-label="Details" aria-live="polite">
+      <header>
+        <h2>The slice of this link is not here</h2>
+        <button type="button" class="plain" onClick={onGo}>
+          Go to its time
+        </button>
+        <button type="button" class="quiet" aria-label="Close the details" title="Close (Esc)" onClick={onClose}>
+          ✕
+        </button>
+      </header>
+      <p class="dim">{LOST[why]}</p>
     </section>
   );
 }

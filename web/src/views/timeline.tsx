@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { ApiError } from "../api/client";
 import type { Incident, Overview } from "../api/types";
 import { DARK, LIGHT } from "../flamegraph/palette";
@@ -7,14 +7,15 @@ import { formatClock, formatCount, formatDuration, formatRangeUtc } from "../for
 import { useTimeline } from "../state/use-timeline";
 import type { Navigation } from "../state/use-view";
 import { OTHER_PROFILE, type Range, type View } from "../state/view";
-import { TimelineChart, type Pointed, type Spot, type TimelinePicture } from "../timeline/chart";
+import { TimelineChart, type Hit, type Pointed, type Spot, type TimelinePicture } from "../timeline/chart";
 import { coloursOf, legendOf } from "../timeline/colours";
-import { describeLane, pickedOf, type Picked } from "../timeline/describe";
+import { describeLane } from "../timeline/describe";
 import { layoutLanes, trackId, type Lane } from "../timeline/layout";
 import type { Names, Timeline } from "../timeline/model";
+import { findPicked, pickedOf, spanOfKey, whyNot, type Picked } from "../timeline/pick";
 import { fitted, formatMoment, quantised, rangeOf, spanOf, type Quantised, type Span } from "../timeline/span";
 import { Failed, Message } from "./states";
-import { TimelineDetails, useWork } from "./timeline-details";
+import { SliceLost, TimelineDetails, useWork } from "./timeline-details";
 import { TimelineLabels } from "./timeline-labels";
 import { SliceTooltip } from "./timeline-tooltip";
 
@@ -58,7 +59,7 @@ export function TimelinePage({ overview, available, incidents, view, nav, ofHost
   const colours = useMemo(() => coloursOf(names, theme), [names, theme]);
   const slow = useMemo(() => incidents.map((one) => ({ ...spanOf({ from: one.from_us, to: one.to_us ?? all.to }, originUs), text: one.sentence })), [incidents, all]);
 
-  const [picked, setPicked] = useState<Picked | null>(null);
+  const picked = usePicked(data, view.slice, originUs);
   const found = useWork(picked, originUs, ofHost);
   const launch = useMemo(() => launchOf(picked, found.work), [picked, found.work]);
   const alarm = isDark ? "#ff6b63" : "#c4201d";
@@ -83,9 +84,15 @@ export function TimelinePage({ overview, available, incidents, view, nav, ofHost
     if (step) nav.step(change);
     else nav.adjust(change);
   };
+  const pick = (hit: Hit, walked: boolean) => {
+    const { key } = pickedOf(data!, lanes.lanes[hit.lane]!.track!, hit, originUs);
+    // A link to it must lead to this time, not to what is newest then.
+    if (walked) nav.adjust({ slice: key });
+    else nav.step({ slice: key, ...(live && !view.brush && { brush: rangeOf(span, originUs) }) });
+  };
   // The chart's handlers outlive a render, so they read the latest values here.
-  const latest = useRef({ rest, data, lanes, all });
-  latest.current = { rest, data, lanes, all };
+  const latest = useRef({ rest, pick, all });
+  latest.current = { rest, pick, all };
 
   useEffect(() => {
     const elements = { scroller: scroller.current!, spacer: spacer.current!, canvas: canvas.current!, ruler: ruler.current! };
@@ -101,14 +108,14 @@ export function TimelinePage({ overview, available, incidents, view, nav, ofHost
       onRest: (to, step) => latest.current.rest(to, step),
       onHover: setHovered,
       onFocus: setFocused,
-      onPick: (hit) => setPicked(pickedOf(latest.current.data!, latest.current.lanes.lanes[hit.lane]!, hit, originUs)),
+      onPick: (hit, walked) => latest.current.pick(hit, walked),
     });
     return () => chart.current!.destroy();
   }, []);
   useEffect(() => chart.current!.show(picture), [picture]);
 
-  const close = useCallback(() => setPicked(null), []);
-  const timeOf = (one: Picked): Range => rangeOf(fitted(one, bounds), originUs);
+  const close = () => nav.step({ slice: null });
+  const timeOf = (one: Span): Range => rangeOf(fitted(one, bounds), originUs);
   const toProfile = (one: Picked) =>
     one.track.kind === "stream"
       ? nav.step({ page: "profile", source: null, type: "gpu", ...OTHER_PROFILE, pick: one.name })
@@ -116,6 +123,7 @@ export function TimelinePage({ overview, available, incidents, view, nav, ofHost
 
   const pointedLane = hovered && lanes.lanes[hovered.lane];
   const pointedTrack = data && pointedLane ? data.tracks[pointedLane.track ?? -1] : undefined;
+  const lost = view.slice !== null && !picked && data && !loading && question === asked?.question ? whyNot(data, view.slice) : null;
   const failed = error !== null && !loading && question !== asked?.question;
   return (
     <main class="timeline">
@@ -182,9 +190,20 @@ export function TimelinePage({ overview, available, incidents, view, nav, ofHost
       {picked && (
         <TimelineDetails picked={picked} originUs={originUs} found={found} onSelect={() => nav.step({ brush: timeOf(picked) })} onProfile={() => toProfile(picked)} onClose={close} />
       )}
+      {lost && <SliceLost why={lost} onGo={() => nav.step({ brush: timeOf(spanOfKey(view.slice!, originUs)) })} onClose={close} />}
       {data && <LaneTable timeline={data} lanes={lanes.lanes} span={inAnswer(data, span, originUs)} />}
     </main>
   );
+}
+
+// The slice in the address: from the answer that had it first, as later ones may sum it up with others.
+function usePicked(timeline: Timeline | null, key: string | null, originUs: number): Picked | null {
+  const held = useRef<Picked | null>(null);
+  return useMemo(() => {
+    if (key === null) return null;
+    if (held.current?.key !== key) held.current = timeline && findPicked(timeline, key, originUs);
+    return held.current;
+  }, [timeline, key, originUs]);
 }
 
 function same(a: Quantised, b: Quantised): boolean {

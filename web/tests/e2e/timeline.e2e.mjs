@@ -231,6 +231,65 @@ export const tests = [
     },
   },
   {
+    name: "timeline: the picked slice is in the address: reload keeps it, Back and Escape close it",
+    scenario: "gpu",
+    query: QUERY,
+    async run(page, server) {
+      const details = () => page.text(".timeline-details");
+      await ready(page);
+      await page.raw.mouse.click(...(await at(page, ADAM, STREAM_7)));
+      await page.settle();
+      const key = page.param("slice");
+      assert.match(key, /^stream,[0-9a-f]{32},[0-9a-f]{32},7,,0,\d{19},2400000$/);
+      const first = await details();
+      await page.raw.reload();
+      await ready(page);
+      assert.equal(await details(), first);
+      assert.match(first, /Launched 152 µs before it started/);
+      await page.back();
+      assert.equal(await page.count(".timeline-details"), 0);
+      await page.raw.goForward();
+      await page.settle();
+      await page.raw.locator(".timeline-scroller").focus();
+      await page.press("ArrowDown");
+      await page.press(",");
+      await page.settle();
+      assert.notEqual(page.param("slice"), key);
+      await page.back();
+      assert.equal(page.param("slice"), null, "walking to a neighbour is no step in the history");
+      assert.ok(asked(server, "work").length >= 3);
+    },
+  },
+  {
+    name: "timeline: a link to a slice that is not shown says why, and leads to its time",
+    scenario: "gpu",
+    query: QUERY,
+    async run(page) {
+      await ready(page);
+      await page.raw.mouse.click(...(await at(page, ADAM, STREAM_7)));
+      await page.settle();
+      const key = page.param("slice");
+      await page.open(`?page=timeline&slice=${key}`);
+      await ready(page);
+      assert.match(await page.text(".timeline-details"), /not here[^]*too short to be shown alone at this zoom/);
+      await page.open(`?page=timeline&from_us=${FROM - 50e6}&to_us=${FROM - 49e6}&slice=${key}`);
+      await ready(page);
+      assert.match(await page.text(".timeline-details"), /outside the time that is shown/);
+      await page.raw.getByRole("button", { name: "Go to its time" }).click();
+      await page.settle();
+      assert.equal(length(page), 2400);
+      assert.match(await page.text(".timeline-details"), /multi_tensor_apply_kernel/);
+      await page.open(`${QUERY}&slice=${key.replace(/,2400000$/, ",2400001")}`);
+      await ready(page);
+      assert.match(await page.text(".timeline-details"), /Nothing of this length starts there any more/);
+      await page.press("Escape");
+      await page.settle();
+      assert.equal(page.param("slice"), null);
+      assert.equal(await page.count(".timeline-details"), 0);
+      assert.equal(length(page), 120e3);
+    },
+  },
+  {
     name: "timeline: it is read in a worker; a server that is gone is said, and Retry finds it again",
     scenario: "gpu",
     query: "?page=timeline",

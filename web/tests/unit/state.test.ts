@@ -43,6 +43,7 @@ describe("the view in the address", () => {
       sort: "name",
       ascending: true,
       closed: [OTHER, `${PROCESS}.12`],
+      slice: `stream,${PROCESS},${OTHER},7,,0,1763687200000000123,31000`,
       by: "application",
       price: 2.5,
     };
@@ -171,6 +172,7 @@ describe("Escape", () => {
       view = { ...view, ...change };
     }
     expect(gone).toEqual(["pick", "search", "zoom", "brush"]);
+    expect(oneLevelOut({ ...view, page: "timeline", slice: "s", brush: { from: 1, to: 2 } })).toEqual({ slice: null });
   });
 });
 

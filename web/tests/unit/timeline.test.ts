@@ -6,6 +6,7 @@ import { coloursOf, kindNameOf, legendOf } from "../../src/timeline/colours";
 import { describeSlice } from "../../src/timeline/describe";
 import { laneAt, layoutLanes, rowAt } from "../../src/timeline/layout";
 import { parseTimeline } from "../../src/timeline/model";
+import { findPicked, isKey, pickedOf, whyNot } from "../../src/timeline/pick";
 import { firstEndingAfter, neighbour, sliceAt, statesAt, sumOf } from "../../src/timeline/slices";
 import { exactNs, fitted, formatOffset, panned, quantised, rangeOf, spanOf, ticksOf, zoomed } from "../../src/timeline/span";
 
@@ -73,6 +74,43 @@ describe("an answer", () => {
     expect(statesAt(slices, 50)).toEqual([0, 2]);
     expect(statesAt(slices, 200)).toBeNull();
     expect(describeSlice(timeline, timeline.tracks[0]!, 1)).toMatchObject({ title: "sleeping", parts: [{ label: "running", ns: 40 }, { label: "sleeping", ns: 60 }] });
+  });
+});
+
+describe("a slice in the address", () => {
+  const timeline = parseTimeline(answer([stream({ start: [-5, 50, 50, 50, 2], length: [20, 5, 0, 7, 9], name: [0, 1, 0, 0, 1], row: [0, 0, 0, 0, 1] }, 2)]));
+  const origin = ORIGIN - 3600e6;
+
+  test("is found again to the nanosecond, whatever the page's origin is", () => {
+    for (let slice = 0; slice < 5; slice++) {
+      const picked = pickedOf(timeline, 0, { row: slice === 4 ? 1 : 0, slice }, origin);
+      expect(isKey(picked.key)).toBe(true);
+      expect(findPicked(timeline, picked.key, origin)).toEqual(picked);
+      expect(findPicked(timeline, picked.key, ORIGIN)).toEqual({ ...picked, from: picked.from - 3600e9, to: picked.to - 3600e9 });
+    }
+    expect(pickedOf(timeline, 0, { row: 0, slice: 0 }, origin).key).toBe(`stream,${P},${D},7,,0,1763687199999999995,20`);
+  });
+
+  test("is one state of an interval", () => {
+    const names = [{ name: "running", kind: "state_running" }, { name: "sleeping", kind: "state_sleeping" }];
+    const states: TrackJson = { kind: "states", process: P, tid: 3, rows: 1, slices: { start: [0, 0], length: [100, 100], name: [0, 1], busy: [60, 40] } };
+    const found = parseTimeline(answer([states], names));
+    for (const slice of [0, 1]) {
+      const { key, name } = pickedOf(found, 0, { row: 0, slice }, origin);
+      expect(findPicked(found, key, origin)).toMatchObject({ name, row: 0 });
+    }
+  });
+
+  test("that is not there has a reason", () => {
+    const key = (start: string, length: number, row = 0, streamId = 7) => `stream,${P},${D},${streamId},,${row},17636872000${start},${length}`;
+    for (const absent of [key("00000050", 6), key("00000051", 5), key("00000050", 5, 1), key("00000050", 5, 900), key("00000050", 5, 0, 8)]) expect(findPicked(timeline, absent, origin)).toBeNull();
+    expect(whyNot(timeline, key("00000050", 5))).toBe("short");
+    expect(whyNot(timeline, key("00000050", 2000))).toBe("gone");
+    expect(whyNot(timeline, key("01000000", 2000))).toBe("elsewhere");
+  });
+
+  test.each(["", "stream", `kernel,${P},${D},7,,0,1,1`, `stream,${P},${D},7,,-1,1,1`, `stream,x,${D},7,,0,1,1`, `stream,${P},${D},7,,0,${"9".repeat(20)},1`])("is not “%s”", (key) => {
+    expect(isKey(key)).toBe(false);
   });
 });
 
