@@ -70,6 +70,9 @@ const REST_MS = 200;
 const DRAG_PX = 3;
 // A slice is hit if the pointer is so close to it.
 const NEAR_PX = 2;
+const NEAR_FINGER_PX = 10;
+// Fingers that are closer count as so far apart.
+const MIN_PINCH_PX = 20;
 const PAN_PART = 0.15;
 
 interface Drag {
@@ -81,7 +84,14 @@ interface Drag {
   moved: boolean;
 }
 
-// The canvases and the scrolling element: painting, and pointer, wheel and keys.
+// Two fingers, as they were when the second touched.
+interface Pinch {
+  span: Span;
+  distance: number;
+  middle: number;
+}
+
+// The canvases and the scrolling element: painting, and pointer, touch, wheel and keys.
 export class TimelineChart {
   #picture: TimelinePicture | null = null;
   #span: Span = { from: 0, to: 1 };
@@ -92,6 +102,9 @@ export class TimelineChart {
   #address = "";
   #rest = 0;
   #drag: Drag | null = null;
+  // Fingers by their pointers' ids, the last event of each.
+  readonly #fingers = new Map<number, PointerEvent>();
+  #pinch: Pinch | null = null;
   // The last press of the pointer was a drag, so the click that follows is none.
   #dragged = false;
   #selected: Span | null = null;
@@ -126,7 +139,9 @@ export class TimelineChart {
       surface.addEventListener("pointerdown", (event) => this.#down(event), options);
       surface.addEventListener("pointermove", (event) => this.#move(event), options);
       surface.addEventListener("pointerup", (event) => this.#up(event), options);
-      surface.addEventListener("pointercancel", () => this.#endDrag(), options);
+      surface.addEventListener("pointercancel", (event) => this.#cancel(event), options);
+      // The browser scrolls with one finger; what two do is a pinch, even if they begin to move upwards.
+      surface.addEventListener("touchmove", (event) => event.touches.length > 1 && event.cancelable && event.preventDefault(), { ...options, passive: false });
       surface.addEventListener("pointerleave", () => this.#hover(null), options);
     }
     canvas.addEventListener("click", (event) => this.#click(event), options);
@@ -317,7 +332,8 @@ export class TimelineChart {
     const { kind, slices } = this.#timelineOf(at);
     const t = this.#timeAt(event) - this.#offset();
     if (kind !== "states") {
-      const near = (NEAR_PX * (this.#span.to - this.#span.from)) / Math.max(1, box.width);
+      const reach = (event as PointerEvent).pointerType === "touch" ? NEAR_FINGER_PX : NEAR_PX;
+      const near = (reach * (this.#span.to - this.#span.from)) / Math.max(1, box.width);
       const slice = sliceAt(slices, row, t, near);
       return slice === null ? null : { lane: at, row, slice };
     }
@@ -368,11 +384,55 @@ export class TimelineChart {
     const surface = event.currentTarget as HTMLElement;
     const selects = event.shiftKey || surface === this.elements.ruler;
     this.#moveTo(this.#target());
+    if (event.pointerType === "touch") this.#fingers.set(event.pointerId, event);
+    if (this.#fingers.size > 1) {
+      this.#endDrag();
+      this.#hover(null);
+      this.#pinch = { span: this.#span, ...this.#spread() };
+      return;
+    }
     this.#drag = { x: event.clientX, y: event.clientY, span: this.#span, scroll: this.elements.scroller.scrollTop, selects, moved: false };
     surface.setPointerCapture(event.pointerId);
   }
 
+  // How far apart the first two fingers are, px, and the part of the width in their middle.
+  #spread(): { distance: number; middle: number } {
+    const [a, b] = [...this.#fingers.values()] as [PointerEvent, PointerEvent];
+    return { distance: Math.max(MIN_PINCH_PX, Math.abs(a.clientX - b.clientX)), middle: (this.#partAt(a) + this.#partAt(b)) / 2 };
+  }
+
+  // The time that was between the fingers stays there.
+  #pinchBy({ span, distance, middle }: Pinch): void {
+    const { bounds } = this.#picture!;
+    const now = this.#spread();
+    const zoom = zoomed(span, distance / now.distance, middle, bounds);
+    this.#moveBy(panned(zoom, (middle - now.middle) * (zoom.to - zoom.from), bounds));
+  }
+
+  // True if it belonged to a pinch. The finger that remains after one does nothing.
+  #lift({ pointerId }: PointerEvent): boolean {
+    this.#fingers.delete(pointerId);
+    if (!this.#pinch) return false;
+    this.#dragged = true;
+    if (this.#fingers.size > 1) this.#pinch = { span: this.#span, ...this.#spread() };
+    if (this.#fingers.size === 0) {
+      this.#pinch = null;
+      this.#settle(this.#span, false);
+    }
+    return true;
+  }
+
+  #cancel(event: PointerEvent): void {
+    this.#lift(event);
+    this.#endDrag();
+  }
+
   #move(event: PointerEvent): void {
+    if (this.#fingers.has(event.pointerId)) this.#fingers.set(event.pointerId, event);
+    if (this.#pinch) {
+      if (this.#fingers.size > 1) this.#pinchBy(this.#pinch);
+      return;
+    }
     const drag = this.#drag;
     if (drag && !drag.moved) drag.moved = Math.hypot(event.clientX - drag.x, event.clientY - drag.y) > DRAG_PX;
     if (drag?.moved) {
@@ -392,6 +452,7 @@ export class TimelineChart {
   }
 
   #up(event: PointerEvent): void {
+    if (this.#lift(event)) return;
     const selected = this.#selected;
     const moved = this.#drag?.moved === true;
     this.#endDrag();

@@ -24,7 +24,7 @@ const POINTER: [gesture: string, meaning: string][] = [
   ["Double click on a strip", "Show the whole time"],
   ["Click a frame", "Zoom to the frame; click a caller to zoom out"],
   ["Click a row of the table", "Highlight the function’s frames"],
-  ["Ctrl and wheel, or pinch", "Zoom the timeline around the pointer; Shift and wheel pans, a drag does both ways"],
+  ["Ctrl and wheel, or pinch", "Zoom the timeline around the pointer or between the fingers; Shift and wheel pans, a drag does both ways"],
   ["Drag on the ruler, or with Shift", "Select a time in the timeline"],
   ["Click a slice", "Its details; a sum of several is zoomed into, and so is each on a double click"],
   ["Click a file’s name", "Time by line of that source file"],

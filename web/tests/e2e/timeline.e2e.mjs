@@ -24,6 +24,17 @@ async function at(page, across, y) {
 const asked = (server, path) => server.requests.filter((request) => request.includes(`/api/v1/${path}`));
 const length = (page) => Number(page.param("to_us")) - Number(page.param("from_us"));
 
+// Moves fingers in steps from one list of points to another, of the same length.
+async function swipe(page, from, to) {
+  const session = await page.raw.context().newCDPSession(page.raw);
+  const send = (type, points) => session.send("Input.dispatchTouchEvent", { type, touchPoints: points.map(([x, y], id) => ({ x, y, id })) });
+  const steps = 8;
+  for (let count = 1; count <= from.length; count++) await send("touchStart", from.slice(0, count));
+  for (let step = 1; step <= steps; step++) await send("touchMove", from.map(([x, y], i) => [x + ((to[i][0] - x) * step) / steps, y + ((to[i][1] - y) * step) / steps]));
+  for (let count = to.length - 1; count >= 0; count--) await send("touchEnd", to.slice(0, count));
+  await page.settle();
+}
+
 export const tests = [
   {
     name: "timeline: a page after the profile, with lanes for devices, streams, processes and threads",
@@ -287,6 +298,37 @@ export const tests = [
       assert.equal(page.param("slice"), null);
       assert.equal(await page.count(".timeline-details"), 0);
       assert.equal(length(page), 120e3);
+    },
+  },
+  {
+    name: "timeline: one finger pans, or scrolls the tracks; two zoom; a tap near a slice shows its details",
+    scenario: "gpu",
+    query: QUERY,
+    context: { hasTouch: true, viewport: { width: 900, height: 500 } },
+    async run(page, server) {
+      await ready(page);
+      const scrolled = () => page.raw.evaluate(() => document.querySelector(".timeline-scroller").scrollTop);
+      const [x0, y] = await at(page, 0.5, 60);
+      const [x1] = await at(page, 0.25, 60);
+      await swipe(page, [[x0, y]], [[x1, y]]);
+      const from = Number(page.param("from_us"));
+      assert.ok(Math.abs(from - FROM - 30e3) < 4e3, `${from - FROM} µs`);
+      assert.equal(length(page), 120e3);
+      assert.equal(await scrolled(), 0);
+      await swipe(page, [[x0, y]], [[x0, y - 50]]);
+      assert.ok((await scrolled()) > 20, "scrolls");
+      assert.equal(Number(page.param("from_us")), from, "scrolling doesn’t pan");
+      await swipe(page, [[x0 - 50, y], [x0 + 50, y]], [[x0 - 100, y - 40], [x0 + 100, y + 40]]);
+      assert.ok(Math.abs(length(page) - 60e3) < 3e3, `${length(page)} µs`);
+      assert.ok(Math.abs(Number(page.param("from_us")) - from - 30e3) < 2e3, "the time between the fingers stays");
+      assert.equal(await page.count(".timeline-details"), 0);
+      assert.equal(await page.raw.evaluate(() => visualViewport.scale), 1, "the page itself isn’t zoomed");
+      await page.open(QUERY);
+      await ready(page);
+      const [x, above] = await at(page, ADAM, STREAM_7);
+      await page.raw.touchscreen.tap(x + 17, above);
+      await page.settle();
+      assert.match(await page.text(".timeline-details"), /multi_tensor_apply_kernel/);
     },
   },
   {
