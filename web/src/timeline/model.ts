@@ -74,8 +74,9 @@ function withIdleUsers(tracks: TrackJson[], users: TimelineJson["gpu_users"], de
   return [...streams, ...tracks.filter(({ kind }) => kind !== "stream")];
 }
 
-// Copies and sets as the flame graph names them.
+// Copies and sets as the flame graph names them. What has no name is still something to point at.
 function nameOf({ name, kind }: TimelineJson["names"][number]): string {
+  if (name === "" && kind !== "memcpy" && kind !== "memset") return "(without a name)";
   return (kind === "memcpy" || kind === "memset") && !name.startsWith("[") ? `[${name.startsWith(kind) ? name : `${kind} ${name}`.trim()}]` : name;
 }
 

@@ -11,12 +11,14 @@ const STEP_PX = 256;
 
 interface Props {
   lanes: readonly Lane[];
+  // The lane that the keyboard walks.
+  focused: number | null;
   scroller: RefObject<HTMLDivElement>;
   nav: Navigation;
 }
 
 // The column of labels beside the canvas. Those of devices, processes and threads close and open what is below them.
-export function TimelineLabels({ lanes, scroller, nav }: Props) {
+export function TimelineLabels({ lanes, focused, scroller, nav }: Props) {
   const [sight, setSight] = useState({ top: 0, bottom: 1000 });
   useEffect(() => {
     const box = scroller.current!;
@@ -39,8 +41,8 @@ export function TimelineLabels({ lanes, scroller, nav }: Props) {
   const toggle = (key: string) => nav.adjust((now) => ({ closed: now.closed.includes(key) ? now.closed.filter((other) => other !== key) : [...now.closed, key] }));
   return (
     <div class="timeline-labels">
-      {lanes.slice(first, last < 0 ? lanes.length : last + 1).map((lane) => (
-        <div key={lane.id} class={`lane depth-${lane.depth} ${lane.track === null ? "heading" : ""}`} style={{ top: `${lane.top}px`, height: `${lane.height}px` }}>
+      {lanes.slice(first, last < 0 ? lanes.length : last + 1).map((lane, i) => (
+        <div key={lane.id} class={`lane depth-${lane.depth} ${lane.track === null ? "heading" : ""} ${first + i === focused ? "focused" : ""}`} style={{ top: `${lane.top}px`, height: `${lane.height}px` }}>
           <LaneLabel lane={lane} onToggle={() => toggle(lane.key)} />
         </div>
       ))}

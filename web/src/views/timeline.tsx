@@ -176,7 +176,7 @@ export function TimelinePage({ overview, available, incidents, view, nav, ofHost
           aria-describedby="timeline-spoken"
         >
           <div class="timeline-spacer" ref={spacer}>
-            <TimelineLabels lanes={lanes.lanes} scroller={scroller} nav={nav} />
+            <TimelineLabels lanes={lanes.lanes} focused={focused} scroller={scroller} nav={nav} />
             <canvas ref={canvas} aria-hidden="true" />
           </div>
         </div>

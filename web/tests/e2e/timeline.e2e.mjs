@@ -210,6 +210,9 @@ export const tests = [
       await page.press("ArrowDown");
       await page.settle();
       assert.match(await page.raw.locator("#timeline-spoken").textContent(), /GPU 0, stream 7/);
+      assert.equal(await page.text(".lane.focused .lane-name"), "stream 7");
+      const ring = await page.raw.evaluate(() => getComputedStyle(document.querySelector(".timeline-chart"), "::after"));
+      assert.equal(ring.outlineStyle, "solid", "the focus is seen around the whole chart");
       await page.press("Enter");
       await page.settle();
       const first = await page.text(".timeline-details");
@@ -382,6 +385,7 @@ export const tests = [
       await page.raw.mouse.click(...(await at(page, 0.5, STREAM_7)));
       await page.settle();
       assert.match(await page.text(".timeline-details h2"), /^<img src=x/);
+      assert.ok(await page.raw.evaluate(() => document.querySelector(".timeline-details").scrollWidth <= innerWidth), "long names are broken");
       assert.equal(await page.raw.evaluate(() => window.hurt), undefined);
       server.state.timeline = answer([{ kind: "ranges", process, tid: 1, thread: "t", rows: 1, slices: { ...slices, name: [9] } }]);
       await page.raw.reload();

@@ -43,8 +43,8 @@ describe("an answer", () => {
   });
 
   test("names copies and sets as the flame graph does", () => {
-    const names = [["htod", "memcpy"], ["", "memset"], ["[memcpy dtoh]", "memcpy"], ["memset", "memset"]].map(([name, kind]) => ({ name: name!, kind: kind! }));
-    expect(parseTimeline(answer([], names)).names.name).toEqual(["[memcpy htod]", "[memset]", "[memcpy dtoh]", "[memset]"]);
+    const names = [["htod", "memcpy"], ["", "memset"], ["[memcpy dtoh]", "memcpy"], ["memset", "memset"], ["", "kernel"]].map(([name, kind]) => ({ name: name!, kind: kind! }));
+    expect(parseTimeline(answer([], names)).names.name).toEqual(["[memcpy htod]", "[memset]", "[memcpy dtoh]", "[memset]", "(without a name)"]);
   });
 
   test("says when streams were not listened to, and who ran nothing", () => {
