@@ -280,4 +280,26 @@ export const tests = [
       assert.ok((await page.count(".strip table tr")) > 2);
     },
   },
+  {
+    name: "a phone: no page is wider than the screen, and each has room for what it is for",
+    scenario: "gpu",
+    context: { viewport: { width: 390, height: 800 }, hasTouch: true },
+    async run(page) {
+      const widest = () => page.raw.evaluate(() => document.documentElement.scrollWidth);
+      const box = (selector) => page.raw.locator(selector).boundingBox();
+      await page.ready();
+      assert.equal(await widest(), 390);
+      const [flame, table] = [await box(".flame canvas"), await box(".top")];
+      assert.ok(flame.width === 390 && flame.height >= 300, JSON.stringify(flame));
+      assert.ok(table.y >= flame.y + flame.height && table.width === 390 && table.height >= 160, JSON.stringify(table));
+      for (const other of ["Timeline", "Compare", "Incidents", "Usage"]) {
+        await page.raw.getByRole("navigation", { name: "Pages" }).getByRole("link", { name: other }).click();
+        await page.settle();
+        assert.equal(await widest(), 390, other);
+        if (other !== "Timeline") continue;
+        const chart = await box(".timeline-spacer canvas");
+        assert.ok(chart.width >= 240 && chart.height >= 200, JSON.stringify(chart));
+      }
+    },
+  },
 ];
