@@ -109,12 +109,14 @@ const DIRECTIONS: Record<string, string> = {
 
 function WorkFacts({ work }: { work: Work["work"] }) {
   const product = (sizes: number[]) => sizes.map((size) => formatCount(size)).join(" × ");
+  // Traces have zeros where the shape is not known.
+  const hasShape = work.grid && work.block && [...work.grid, ...work.block].every((size) => size > 0);
   const memories = [work.source_memory, work.target_memory].filter(Boolean).join(" → ");
   return (
     <>
-      {work.grid && work.block && (
+      {hasShape && (
         <Fact label="grid, block">
-          {product(work.grid)} blocks of {product(work.block)} threads
+          {product(work.grid!)} blocks of {product(work.block!)} threads
         </Fact>
       )}
       {typeof work.registers === "number" && <Fact label="registers">{formatCount(work.registers)} a thread</Fact>}

@@ -245,6 +245,24 @@ export const tests = [
     },
   },
   {
+    name: "timeline: a kernel whose shape is not known has none in its details",
+    scenario: "gpu",
+    query: QUERY,
+    async run(page) {
+      await ready(page);
+      await page.raw.route(/api\/v1\/work/, async (route) => {
+        const response = await route.fetch();
+        const { work, launch } = await response.json();
+        await route.fulfill({ response, json: { work: { ...work, grid: [0, 0, 0], block: [0, 0, 0] }, launch } });
+      });
+      await page.raw.mouse.click(...(await at(page, ADAM, STREAM_7)));
+      await page.settle();
+      const details = await page.text(".timeline-details");
+      assert.match(details, /168 a thread[^]*Launched 152 µs before/);
+      assert.doesNotMatch(details, /blocks of/);
+    },
+  },
+  {
     name: "timeline: the picked slice is in the address: reload keeps it, Back and Escape close it",
     scenario: "gpu",
     query: QUERY,
@@ -409,6 +427,12 @@ export const tests = [
       await page.raw.getByRole("button", { name: "Newest" }).click();
       await page.settle();
       assert.notEqual(await page.text(".timeline-base"), before);
+      assert.equal(page.param("from_us"), null);
+      await page.raw.locator(".timeline-scroller").focus();
+      await page.press("ArrowDown");
+      await page.press("Enter");
+      await page.settle();
+      assert.ok(page.param("slice") && page.param("from_us"), "a link to a slice has its time");
     },
   },
   {
