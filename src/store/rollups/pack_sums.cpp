@@ -7,14 +7,15 @@
 #include <compare>
 #include <cstdlib>
 #include <map>
+#include <memory>
 #include <optional>
 #include <tuple>
 #include <unordered_map>
 #include <utility>
 
 #include "base/saturated.h"
-#include "base/time.h"
 #include "model/sketch.h"
+#include "store/duckdb/schema.h"
 #include "store/rollups/packs.h"
 #include "store/rollups/work_sums.h"
 #include "store/sql/gpu_sql.h"
@@ -194,6 +195,25 @@ class Summing {
   std::map<std::tuple<WorkKey, Id128, int32_t>, Sampled> sampled_;  // by stack and thread
 };
 
+// Packs that may contain kernels of the range, as what follows FROM: rows of start_ns and count.
+SqlPart PackSpans(const model::Selection& selection, const TimeRange& range, const std::string& tables) {
+  SqlPart spans{
+      fmt::format("(SELECT start_ns, count FROM {}kernel_packs WHERE {} AND len(graph_nodes) = 0 AND ",
+                  tables, duckdb::kSoundPack),
+      {}};
+  spans += PacksIn(selection, range, WorkIn::kStartsIn);
+  spans.text += ")";
+  return spans;
+}
+
+Result<bool> AnyPacks(const Ask& ask, const model::Selection& selection, const TimeRange& range,
+                      const std::string& tables) {
+  SqlPart any{"SELECT 1 WHERE EXISTS ", {}};
+  any += PackSpans(selection, range, tables);
+  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, ask(any));
+  return rows->Next();
+}
+
 Status SumSlice(const Ask& ask, const model::Selection& selection, const TimeRange& slice,
                 PackSumOptions options, const std::string& tables, Summing& sums) {
   Launches launches;
@@ -214,9 +234,12 @@ Result<std::vector<model::KernelWindow>> SumPacks(const Ask& ask, const model::S
                                                   const TimeRange& whole, PackSumOptions options,
                                                   const std::string& tables) {
   const TimeRange range{std::max<int64_t>(whole.from_ns, 0), whole.to_ns};
-  ASSIGN_OR_RETURN(const std::vector<TimeRange> slices,
-                   ReadSlices(ask, selection, range, kSliceKernels, tables));
   Summing sums(options);
+  // Without packs, the launches of kernels in rows would be read for nothing.
+  ASSIGN_OR_RETURN(const bool any, AnyPacks(ask, selection, range, tables));
+  if (!any) return sums.Rows();
+  const auto counted = [&](const TimeRange& part) { return PackSpans(selection, part, tables); };
+  ASSIGN_OR_RETURN(const std::vector<TimeRange> slices, ReadSlicesOf(ask, counted, range, kSliceKernels));
   for (const TimeRange& slice : slices) TRY(SumSlice(ask, selection, slice, options, tables, sums));
   return sums.Rows();
 }
