@@ -76,11 +76,11 @@ Status ForEachWorkSum(Store& store, const model::Selection& selection, const Tim
       sums.text += " WHERE part <> 'sampled'";
     } else {
       sums.text += "count(*) AS count, sum(end_ns - start_ns) AS duration_ns FROM ";
-      sums += GpuWork(selection, piece.range, WorkIn::kStartsIn, Packs::kGraphs);
+      sums += GpuWork(selection, piece.range, WorkIn::kStartsIn, Packs::kNone);
       sums.text += " GROUP BY process, device, stream, name";
-      ASSIGN_OR_RETURN(const std::vector<model::KernelWindow> packed,
-                       SumPacks(Asking(store), selection, piece.range, {}));
-      for (const model::KernelWindow& row : packed)
+      WorkSummer packed(/*sketches=*/false);
+      TRY(AddPacks(Asking(store), selection, piece.range, "", packed));
+      for (const model::KernelWindow& row : packed.Rows())
         on_sum({row.process, row.device, row.stream.value_or(0), row.count, row.duration_ns});
     }
   }

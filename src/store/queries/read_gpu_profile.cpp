@@ -21,7 +21,6 @@
 #include "store/queries/profile_assembler.h"
 #include "store/queries/selection_sql.h"
 #include "store/rollups/gpu_windows.h"
-#include "store/rollups/pack_sums.h"
 #include "store/rollups/windows.h"
 #include "store/rollups/work_sums.h"
 #include "store/sql/gpu_sql.h"
@@ -29,9 +28,6 @@
 
 namespace gpusonde::store {
 namespace {
-
-// Joining 36 M rows with their launches took more than the 128 MB that a store has, 9 M did not.
-constexpr int64_t kProfileSliceRows = 4'000'000;
 
 constexpr std::string_view kNotSampled = "[stack not sampled]";
 constexpr std::string_view kCapturedInGraph = "[captured in graph]";
@@ -148,12 +144,9 @@ Result<Groups> ReadGroups(Store& store, const model::Selection& selection) {
       TRY(Add(store, SumsOfWindows(selection, piece.range, piece.level->length_ns), groups));
       continue;
     }
-    ASSIGN_OR_RETURN(const std::vector<TimeRange> slices,
-                     ReadSlices(Asking(store), selection, piece.range, kProfileSliceRows));
-    for (const TimeRange& slice : slices) TRY(Add(store, SumsOfWork(selection, slice), groups));
-    ASSIGN_OR_RETURN(const std::vector<model::KernelWindow> packed,
-                     SumPacks(Asking(store), selection, piece.range, {.launches = true}));
-    for (const model::KernelWindow& row : packed) Add(row, groups);
+    ASSIGN_OR_RETURN(const std::vector<model::KernelWindow> sums,
+                     SumWork(Asking(store), selection, piece.range));
+    for (const model::KernelWindow& row : sums) Add(row, groups);
   }
   return groups;
 }

@@ -77,19 +77,14 @@ Ask Asking(duckdb::Connection& connection) {
 // What was started in a minute.
 Status SumMinute(duckdb::Connection& connection, std::string_view catalog, const TimeRange& window) {
   const std::string tables = TablesOf(catalog);
-  const SqlPart sums = SumsOfWork({}, window, Sketches::kYes, tables);
   TRY(
       connection.Run(fmt::format("DELETE FROM {}kernel_windows WHERE part IN ('all', 'sampled', 'captured') "
                                  "AND start_ns = {} AND end_ns = {}",
                                  tables, window.from_ns, window.to_ns)));
-  TRY(connection.Run(fmt::format("INSERT INTO {}kernel_windows BY NAME SELECT {}::BIGINT AS start_ns, "
-                                 "{}::BIGINT AS end_ns, * FROM ({})",
-                                 tables, window.from_ns, window.to_ns, sums.text),
-                     sums.parameters));
-  ASSIGN_OR_RETURN(std::vector<model::KernelWindow> packed,
-                   SumPacks(Asking(connection), {}, window, {.launches = true, .sketches = true}, tables));
+  ASSIGN_OR_RETURN(std::vector<model::KernelWindow> sums,
+                   SumWork(Asking(connection), {}, window, Sketches::kYes, tables));
   model::BatchBuilder builder(model::kKernelWindows);
-  for (model::KernelWindow& row : packed) {
+  for (model::KernelWindow& row : sums) {
     row.start_ns = window.from_ns;
     row.end_ns = window.to_ns;
     builder.Append(row);

@@ -9,27 +9,39 @@
 #include "store/sql/time_range.h"
 
 namespace gpusonde::store {
+
+SqlPart PackSpans(const model::Selection& selection, const TimeRange& range, WorkIn which,
+                  const std::string& tables) {
+  SqlPart spans{fmt::format("(SELECT start_ns, greatest(count, 0) AS count FROM {}kernel_packs WHERE {} AND ",
+                            tables, duckdb::kSoundPack),
+                {}};
+  spans += PacksIn(selection, range, which);
+  spans.text += ")";
+  return spans;
+}
+
 Status ForEachPack(const Ask& ask, const model::Selection& selection, const TimeRange& range,
-                   const PackQuery& query, const std::function<void(const Pack&)>& on_pack) {
-  SqlPart sql{fmt::format("SELECT process, device, session, stream, name, start_ns, offsets_ns, "
-                          "durations_ns{} FROM {}kernel_packs WHERE {}{} AND ",
-                          query.correlations ? ", correlations" : "", query.tables, duckdb::kSoundPack,
-                          query.graphs ? "" : " AND len(graph_nodes) = 0"),
-              {}};
+                   const PackQuery& query, const std::function<Status(const Pack&)>& on_pack) {
+  SqlPart sql{
+      fmt::format("SELECT process, device, session, stream, name, start_ns, offsets_ns, "
+                  "durations_ns{} FROM {}kernel_packs WHERE {} AND ",
+                  query.launches ? ", correlations, graph_nodes" : "", query.tables, duckdb::kSoundPack),
+      {}};
   sql += PacksIn(selection, range, query.which);
   ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, ask(sql));
   while (true) {
     ASSIGN_OR_RETURN(const bool more, rows->Next());
     if (!more) return {};
-    on_pack({.process = rows->Id(0),
-             .device = rows->Id(1),
-             .session = rows->Int64(2),
-             .stream = rows->Int64(3),
-             .name = std::string(rows->Text(4)),
-             .second_ns = BoundTime(rows->Int64(5)),
-             .offsets_ns = rows->Int64List(6),
-             .durations_ns = rows->Int64List(7),
-             .correlations = query.correlations ? rows->Int64List(8) : std::vector<int64_t>()});
+    TRY(on_pack({.process = rows->Id(0),
+                 .device = rows->Id(1),
+                 .session = rows->Int64(2),
+                 .stream = rows->Int64(3),
+                 .name = std::string(rows->Text(4)),
+                 .second_ns = BoundTime(rows->Int64(5)),
+                 .offsets_ns = rows->Int64List(6),
+                 .durations_ns = rows->Int64List(7),
+                 .correlations = query.launches ? rows->Int64List(8) : std::vector<int64_t>(),
+                 .graph_nodes = query.launches ? rows->Int64List(9) : std::vector<int64_t>()}));
   }
 }
 

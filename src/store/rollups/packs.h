@@ -27,7 +27,9 @@ struct Pack {
   int64_t second_ns = 0;
   std::vector<int64_t> offsets_ns;
   std::vector<int64_t> durations_ns;
-  std::vector<int64_t> correlations;  // empty unless they were asked for
+  // Empty unless they were asked for.
+  std::vector<int64_t> correlations;
+  std::vector<int64_t> graph_nodes;
 
   size_t size() const { return std::min(offsets_ns.size(), durations_ns.size()); }
   int64_t StartNs(size_t i) const { return second_ns + (offsets_ns[i] & kOffsetMask); }
@@ -41,14 +43,18 @@ struct Pack {
 
 struct PackQuery {
   WorkIn which = WorkIn::kStartsIn;
-  bool graphs = true;  // with packs of graph kernels
-  bool correlations = false;
-  std::string tables;  // a prefix of table names: "" or a schema and a dot
+  bool launches = false;  // with what leads to launches: correlation ids and graph nodes
+  std::string tables;     // a prefix of table names: "" or a schema and a dot
 };
 
+// Packs that may contain work of the range, as what follows FROM: rows of start_ns and count.
+SqlPart PackSpans(const model::Selection& selection, const TimeRange& range, WorkIn which,
+                  const std::string& tables);
+
 // Calls `on_pack` for each pack of the selection's process, device and stream that may contain work of the
-// range; it may contain other kernels of the same second, too. Errors: those of `ask`.
+// range; it may contain other kernels of the same second, too. Errors: those of `ask` and
+// `on_pack`.
 Status ForEachPack(const Ask& ask, const model::Selection& selection, const TimeRange& range,
-                   const PackQuery& query, const std::function<void(const Pack&)>& on_pack);
+                   const PackQuery& query, const std::function<Status(const Pack&)>& on_pack);
 
 }  // namespace gpusonde::store

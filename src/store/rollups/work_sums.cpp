@@ -5,9 +5,16 @@
 
 #include <algorithm>
 #include <limits>
+#include <memory>
+#include <optional>
 #include <string_view>
+#include <utility>
 
 #include "base/time.h"
+#include "store/rollups/captured_nodes.h"
+#include "store/rollups/packs.h"
+#include "store/rollups/work_summer.h"
+#include "store/sql/each_row.h"
 #include "store/sql/gpu_sql.h"
 #include "store/sql/process_sql.h"
 
@@ -17,83 +24,13 @@ namespace {
 // Correlation ids are 32-bit and come again; a launch and its work are never this far apart.
 constexpr int64_t kCorrelationReachNs = 60 * kNanosPerSecond;
 
-// A launch is sampled whole, so all that it started is one duration.
-//
-// The node of a graph that ran is a clone of one in the graph before, and so on back to the one that was
-// captured or made, which has the stack. Sessions only grow: a node is looked for in its own and older ones.
-constexpr std::string_view kSumsSql = R"(
-  WITH RECURSIVE work AS {kept} (SELECT * FROM {work}),
-  calls AS (
-    SELECT process, session, correlation, start_ns, tid, stack, probability FROM {tables}api_calls
-    WHERE stack IS NOT NULL AND probability > 0 AND probability <= 1 AND start_ns >= ? AND start_ns < ?
-  ), origins AS (
-    SELECT process, session, node, original_node, stack, 0 AS steps FROM {tables}graph_nodes
-    UNION ALL
-    SELECT origins.process, origins.session, origins.node, nodes.original_node, nodes.stack, steps + 1
-    FROM origins JOIN {tables}graph_nodes AS nodes
-      ON nodes.process = origins.process AND nodes.node = origins.original_node AND nodes.session <= origins.session
-    WHERE origins.stack IS NULL AND origins.original_node IS NOT NULL AND steps < 16
-  ), captured AS (
-    SELECT process, session, node, min(stack) AS stack FROM origins WHERE stack IS NOT NULL
-    GROUP BY process, session, node
-  ), graph_work AS (
-    SELECT work.*, captured.stack FROM (SELECT * FROM work WHERE graph_node IS NOT NULL) AS work
-    ASOF LEFT JOIN captured ON work.process = captured.process AND work.graph_node = captured.node
-      AND work.session >= captured.session
-  ), launched AS NOT MATERIALIZED (
-    SELECT process, device, session, correlation, stream, start_ns, end_ns, name, false AS graph
-    FROM work WHERE graph_node IS NULL
-    UNION ALL
-    SELECT process, device, session, correlation, stream, start_ns, end_ns, name, true AS graph
-    FROM graph_work WHERE stack IS NULL
-  ), launches AS (
-    SELECT process, device, name, graph, stream, stack, tid, any_value(probability) AS p,
-           sum(launched.end_ns - launched.start_ns)::DOUBLE AS duration
-    FROM launched JOIN calls USING (process, session, correlation)
-    WHERE abs(launched.start_ns - calls.start_ns) < {reach}
-    GROUP BY process, device, name, graph, stream, stack, tid, session, correlation, calls.start_ns
-  )
-  {counted}
-  UNION ALL
-  SELECT 'sampled', process, device, name, graph, 0, 0, stack, tid, stream, sum(1 / p), sum(duration / p),
-         sum((1 - p) / (p * p) * duration * duration), []
-  FROM launches GROUP BY process, device, name, graph, stack, tid, stream)";
+// Rows of work per slice of time, and of these at once with their launches: 0.2 GB, most of it DuckDB's.
+constexpr int64_t kSliceRows = 4'000'000;
+constexpr int64_t kRowsAtOnce = 500'000;
 
-// Work that is counted: all that was launched, and what was captured by its stack.
-constexpr std::string_view kCountedSql = R"(
-  SELECT 'all' AS part, process, device, name, graph, count(*) AS count,
-         least(sum(end_ns - start_ns), 9223372036854775807)::BIGINT AS duration_ns, NULL::UUID AS stack,
-         NULL::INTEGER AS tid, stream, 0::DOUBLE AS weight, 0::DOUBLE AS time_ns, 0::DOUBLE AS variance_ns2,
-         []::BIGINT[] AS sketch
-  FROM launched GROUP BY process, device, name, graph, stream
-  UNION ALL
-  SELECT 'captured', process, device, name, true, count(*),
-         least(sum(end_ns - start_ns), 9223372036854775807)::BIGINT, stack, NULL, stream, 0, 0, 0, []
-  FROM graph_work WHERE stack IS NOT NULL GROUP BY process, device, name, stack, stream)";
-
-// The same with sketches: durations by bucket first, as model::Sketch::BucketOf has them. A double is enough
-// to find the highest bit, but for rounding up to the next.
-constexpr std::string_view kSketchedSql = R"(
-  SELECT part, process, device, name, graph, sum(n)::BIGINT AS count,
-         least(sum(duration), 9223372036854775807)::BIGINT AS duration_ns, stack, NULL::INTEGER AS tid, stream,
-         0::DOUBLE AS weight, 0::DOUBLE AS time_ns, 0::DOUBLE AS variance_ns2,
-         flatten(list([bucket, n] ORDER BY bucket)) AS sketch
-  FROM (
-    SELECT part, process, device, name, graph, stream, stack, count(*) AS n, sum(duration) AS duration,
-           CASE WHEN capped < 128 THEN capped ELSE ((bit - 6) << 6) + (capped >> (bit - 6)) END AS bucket
-    FROM (
-      SELECT *, highest - (1::BIGINT << highest > capped)::BIGINT AS bit
-      FROM (
-        SELECT *, least(duration, 4611686018427387904) AS capped,
-               floor(log2(greatest(capped, 1)))::BIGINT AS highest
-        FROM (
-          SELECT 'all' AS part, process, device, name, graph, stream, NULL::UUID AS stack,
-                 end_ns - start_ns AS duration FROM launched
-          UNION ALL
-          SELECT 'captured', process, device, name, true, stream, stack, end_ns - start_ns FROM graph_work
-          WHERE stack IS NOT NULL)))
-    GROUP BY ALL)
-  GROUP BY part, process, device, name, graph, stream, stack)";
+// Packed kernels per slice: packs and launches of one slice are in memory, with the database's copy 24 MB
+// where one launch in 40 has a stack and 90 MB where all have.
+constexpr int64_t kSliceKernels = 500'000;
 
 constexpr std::string_view kWindowsSql =
     "SELECT part, process, device, name, graph, least(sum(count), 9223372036854775807)::BIGINT AS count, "
@@ -113,6 +50,169 @@ SqlPart SumsWhere(SqlPart condition) {
   return {fmt::format(kWindowsSql, condition.text), std::move(condition.parameters)};
 }
 
+// Correlation ids of work, as positions of ReadSlicesOf. CUPTI's have 32 bits.
+constexpr int64_t kMaxCorrelation = int64_t{1} << 62;
+
+class Summing {
+ public:
+  Summing(const Ask& ask, const model::Selection& selection, const std::string& tables, bool sketches)
+      : ask_(ask),
+        selection_(selection),
+        tables_(tables),
+        nodes_(ask, selection, tables),
+        summer_(sketches) {}
+
+  Status AddRows(const TimeRange& range) {
+    const auto counted = [this](const TimeRange& part) {
+      SqlPart rows{"(SELECT start_ns, 1 AS count FROM ", {}};
+      rows += Work(part, {});
+      rows.text += ")";
+      return rows;
+    };
+    ASSIGN_OR_RETURN(const std::vector<TimeRange> slices, ReadSlicesOf(ask_, counted, range, kSliceRows));
+    for (const TimeRange& slice : slices) {
+      ASSIGN_OR_RETURN(const std::vector<SqlPart> parts, PartsOf(slice));
+      for (const SqlPart& part : parts) TRY(AddPart(slice, part));
+    }
+    return {};
+  }
+
+  Status AddPacks(const TimeRange& range) {
+    const auto counted = [this](const TimeRange& part) {
+      return PackSpans(selection_, part, WorkIn::kStartsIn, tables_);
+    };
+    // Without packs, launches would be read for nothing.
+    SqlPart some{"SELECT 1 WHERE EXISTS ", {}};
+    some += counted(range);
+    ASSIGN_OR_RETURN(const std::unique_ptr<store::Rows> rows, ask_(some));
+    ASSIGN_OR_RETURN(const bool any, rows->Next());
+    if (!any) return {};
+    ASSIGN_OR_RETURN(const std::vector<TimeRange> slices, ReadSlicesOf(ask_, counted, range, kSliceKernels));
+    const PackQuery query{.which = WorkIn::kStartsIn, .launches = true, .tables = tables_};
+    for (const TimeRange& slice : slices) {
+      TRY(AddLaunches(slice, {}));
+      TRY(ForEachPack(ask_, selection_, slice, query,
+                      [&](const Pack& pack) { return AddPack(pack, slice); }));
+      summer_.EndSlice();
+    }
+    return {};
+  }
+
+  std::vector<model::KernelWindow> Rows() const { return summer_.Rows(); }
+
+ private:
+  SqlPart Work(const TimeRange& range, const SqlPart& also) const {
+    return GpuWork(selection_, range, WorkIn::kStartsIn, Packs::kNone, tables_, also);
+  }
+
+  // Conditions on correlation ids (" AND …") that split a slice's rows, so that those of one and their
+  // launches fit into memory. Not parts of time: work may start a minute after its launch, so each part would
+  // have to read all launches of that minute. Ids mostly grow with time, so DuckDB finds them quickly.
+  Result<std::vector<SqlPart>> PartsOf(const TimeRange& slice) const {
+    const std::string bounded = fmt::format("least(greatest(correlation, 0), {})", kMaxCorrelation);
+    SqlPart extent{fmt::format("SELECT count(*), count(correlation), min({0}), max({0}) FROM ", bounded), {}};
+    extent += Work(slice, {});
+    ASSIGN_OR_RETURN(const std::unique_ptr<store::Rows> rows, ask_(extent));
+    ASSIGN_OR_RETURN(const bool any, rows->Next());
+    std::vector<SqlPart> parts;
+    if (!any) return parts;
+    const int64_t without_id = rows->Int64(0) - rows->Int64(1);
+    if (without_id > 0) parts.push_back({" AND correlation IS NULL", {}});
+    if (rows->Int64(1) == 0) return parts;
+    const TimeRange ids{rows->Int64(2), rows->Int64(3) + 1};
+    const auto counted = [&](const TimeRange& part) {
+      SqlPart work{fmt::format("(SELECT {} AS start_ns, 1 AS count FROM ", bounded), {}};
+      work += Work(slice, IdsIn(part));
+      work.text += ")";
+      return work;
+    };
+    ASSIGN_OR_RETURN(const std::vector<TimeRange> ranges, ReadSlicesOf(ask_, counted, ids, kRowsAtOnce, 1));
+    for (const TimeRange& part : ranges) parts.push_back(IdsIn(part));
+    return parts;
+  }
+
+  static SqlPart IdsIn(const TimeRange& ids) {
+    SqlPart condition{" AND correlation IS NOT NULL", {}};
+    if (ids.from_ns > 0) condition += {" AND correlation >= ?", {ids.from_ns}};
+    if (ids.to_ns <= kMaxCorrelation) condition += {" AND correlation < ?", {ids.to_ns}};
+    return condition;
+  }
+
+  Status AddLaunches(const TimeRange& slice, const SqlPart& also) {
+    const TimeRange reach = LaunchReach(slice);
+    SqlPart sql{fmt::format("SELECT process, session, correlation, start_ns, tid, stack, probability FROM "
+                            "{}api_calls WHERE stack IS NOT NULL AND probability > 0 AND probability <= 1 "
+                            "AND start_ns >= ? AND start_ns < ?",
+                            tables_),
+                {reach.from_ns, reach.to_ns}};
+    sql += AndOfProcesses(selection_);
+    sql += also;
+    ASSIGN_OR_RETURN(const std::unique_ptr<store::Rows> rows, ask_(sql));
+    while (true) {
+      ASSIGN_OR_RETURN(const bool more, rows->Next());
+      if (!more) return {};
+      summer_.AddLaunch({.process = rows->Id(0),
+                         .session = rows->Int64(1),
+                         .correlation = rows->Int64(2),
+                         .start_ns = rows->Int64(3),
+                         .tid = static_cast<int32_t>(rows->Int64(4)),
+                         .stack = rows->Id(5),
+                         .probability = rows->Float64(6)});
+    }
+  }
+
+  Status AddPart(const TimeRange& slice, const SqlPart& part) {
+    TRY(AddLaunches(slice, part));
+    SqlPart sql{
+        "SELECT process, device, session, correlation, stream, start_ns, end_ns, name, graph_node FROM ", {}};
+    sql += Work(slice, part);
+    ASSIGN_OR_RETURN(const std::unique_ptr<store::Rows> rows, ask_(sql));
+    while (true) {
+      ASSIGN_OR_RETURN(const bool more, rows->Next());
+      if (!more) break;
+      WorkSummer::KindKey key{
+          .process = rows->Id(0), .device = rows->Id(1), .name = rows->Text(7), .stream = rows->Int64(4)};
+      const int64_t session = rows->Int64(2);
+      if (!rows->IsNull(8)) TRY(SetGraph(key, rows->Int64(8), session));
+      const int64_t start_ns = rows->Int64(5);
+      summer_.Add(summer_.KindOf(key), session, OptionalInt64(*rows, 3), start_ns, rows->Int64(6) - start_ns);
+    }
+    summer_.EndSlice();
+    return {};
+  }
+
+  Status AddPack(const Pack& pack, const TimeRange& slice) {
+    const WorkSummer::KindKey outside_graphs{
+        .process = pack.process, .device = pack.device, .name = pack.name, .stream = pack.stream};
+    WorkSummer::Kind* kind = pack.graph_nodes.empty() ? &summer_.KindOf(outside_graphs) : nullptr;
+    for (size_t i = 0; i < pack.size(); ++i) {
+      const int64_t start_ns = pack.StartNs(i);
+      if (start_ns < slice.from_ns || start_ns >= slice.to_ns) continue;
+      if (!pack.graph_nodes.empty()) {
+        WorkSummer::KindKey key = outside_graphs;
+        if (i < pack.graph_nodes.size()) TRY(SetGraph(key, pack.graph_nodes[i], pack.session));
+        kind = &summer_.KindOf(key);
+      }
+      summer_.Add(*kind, pack.session,
+                  i < pack.correlations.size() ? std::optional(pack.correlations[i]) : std::nullopt, start_ns,
+                  pack.DurationNs(i));
+    }
+    return {};
+  }
+
+  Status SetGraph(WorkSummer::KindKey& key, int64_t node, int64_t session) {
+    key.graph = true;
+    ASSIGN_OR_RETURN(key.captured, nodes_.StackOf(key.process, node, session));
+    return {};
+  }
+
+  const Ask& ask_;
+  const model::Selection& selection_;
+  const std::string& tables_;
+  CapturedNodes nodes_;
+  WorkSummer summer_;
+};
+
 }  // namespace
 
 bool MayHaveStarted(int64_t launch_ns, int64_t work_ns) {
@@ -127,18 +227,14 @@ TimeRange LaunchReach(const TimeRange& range) {
           std::min(range.to_ns, kLatest) + kCorrelationReachNs};
 }
 
-SqlPart SumsOfWork(const model::Selection& selection, const TimeRange& range, Sketches sketches,
-                   const std::string& tables) {
-  const SqlPart work = GpuWork(selection, range, WorkIn::kStartsIn, Packs::kGraphs, tables);
-  const TimeRange calls = LaunchReach(range);
-  // The work of a live store's minute is little but in packs, whose lists are large and would be read by each
-  // part of the statement at once: that takes more memory than it has.
-  SqlPart sums{fmt::format(kSumsSql, fmt::arg("work", work.text), fmt::arg("tables", tables),
-                           fmt::arg("kept", sketches == Sketches::kYes ? "MATERIALIZED" : "NOT MATERIALIZED"),
-                           fmt::arg("reach", kCorrelationReachNs),
-                           fmt::arg("counted", sketches == Sketches::kYes ? kSketchedSql : kCountedSql)),
-               work.parameters};
-  return sums += {"", {calls.from_ns, calls.to_ns}};
+Result<std::vector<model::KernelWindow>> SumWork(const Ask& ask, const model::Selection& selection,
+                                                 const TimeRange& range, Sketches sketches,
+                                                 const std::string& tables) {
+  const TimeRange since_1970{std::max<int64_t>(range.from_ns, 0), range.to_ns};
+  Summing summing(ask, selection, tables, sketches == Sketches::kYes);
+  TRY(summing.AddRows(since_1970));
+  TRY(summing.AddPacks(since_1970));
+  return summing.Rows();
 }
 
 SqlPart SumsOfWindows(const model::Selection& selection, const TimeRange& range, int64_t length_ns) {

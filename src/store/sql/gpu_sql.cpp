@@ -77,8 +77,9 @@ SqlPart WorkCondition(const model::Selection& selection, const TimeRange& range,
 }  // namespace
 
 SqlPart GpuWork(const model::Selection& selection, const TimeRange& range, WorkIn which, Packs packs,
-                const std::string& tables) {
-  const SqlPart condition = WorkCondition(selection, range, which);
+                const std::string& tables, const SqlPart& also) {
+  SqlPart condition = WorkCondition(selection, range, which);
+  condition += also;
   SqlPart work{"(SELECT * FROM ", {}};
   work += AllWork(condition, tables);
   if (packs == Packs::kNone) {
@@ -87,9 +88,8 @@ SqlPart GpuWork(const model::Selection& selection, const TimeRange& range, WorkI
   }
   work.text += fmt::format(
       " UNION ALL SELECT {} FROM (SELECT process, device, session, unnest(correlations) AS correlation, "
-      "stream, {}, name, unnest(graph_nodes) AS graph_node FROM {}kernel_packs WHERE {}{} AND ",
-      kKernelColumns, duckdb::kPackedTimes, tables, duckdb::kSoundPack,
-      packs == Packs::kGraphs ? " AND len(graph_nodes) > 0" : "");
+      "stream, {}, name, unnest(graph_nodes) AS graph_node FROM {}kernel_packs WHERE {} AND ",
+      kKernelColumns, duckdb::kPackedTimes, tables, duckdb::kSoundPack);
   work += PacksIn(selection, range, which);
   work.text += ") WHERE ";
   work += condition;
@@ -140,10 +140,9 @@ SqlPart GpuWorkSpans(const model::Selection& selection, const TimeRange& range, 
 }
 
 Result<std::vector<TimeRange>> ReadSlicesOf(const Ask& ask, const CountedRows& counted,
-                                            const TimeRange& range, int64_t rows) {
-  // Rows are counted by the second.
-  if (range.from_ns >= 0 && range.to_ns - range.from_ns <= kNanosPerSecond)
-    return std::vector<TimeRange>{range};
+                                            const TimeRange& range, int64_t rows, int64_t grain_ns) {
+  // Rows are counted by the grain.
+  if (range.from_ns >= 0 && range.to_ns - range.from_ns <= grain_ns) return std::vector<TimeRange>{range};
   SqlPart work{"(SELECT greatest(start_ns, ?) AS start_ns, count FROM ", {range.from_ns}};
   work += counted(range);
   work.text += ")";
@@ -153,10 +152,8 @@ Result<std::vector<TimeRange>> ReadSlicesOf(const Ask& ask, const CountedRows& c
   ASSIGN_OR_RETURN(const bool any, sums->Next());
   if (!any || sums->Int64(0) <= rows) return std::vector<TimeRange>{range};
 
-  // Whole seconds, because a pack's kernels start anywhere in its second.
-  const int64_t first_ns = sums->Int64(1) - sums->Int64(1) % kNanosPerSecond;
-  const int64_t piece_ns =
-      ((sums->Int64(2) - first_ns) / kPiecesCounted / kNanosPerSecond + 1) * kNanosPerSecond;
+  const int64_t first_ns = sums->Int64(1) - sums->Int64(1) % grain_ns;
+  const int64_t piece_ns = ((sums->Int64(2) - first_ns) / kPiecesCounted / grain_ns + 1) * grain_ns;
   SqlPart pieces{"SELECT (start_ns - ?) // ? AS piece, sum(count)::BIGINT FROM ", {first_ns, piece_ns}};
   pieces += work;
   pieces.text += " GROUP BY piece ORDER BY piece";
@@ -175,11 +172,11 @@ Result<std::vector<TimeRange>> ReadSlicesOf(const Ask& ask, const CountedRows& c
       rows_since_begin = 0;
     }
     rows_since_begin += count;
-    if (rows_since_begin <= rows || piece_ns <= kNanosPerSecond) continue;
+    if (rows_since_begin <= rows || piece_ns <= grain_ns) continue;
     // One piece has too many: work comes in bursts, or a time in the file is far off.
     const int64_t end_ns = start_ns > range.to_ns - piece_ns ? range.to_ns : start_ns + piece_ns;
     ASSIGN_OR_RETURN(const std::vector<TimeRange> finer,
-                     ReadSlicesOf(ask, counted, {begin_ns, end_ns}, rows));
+                     ReadSlicesOf(ask, counted, {begin_ns, end_ns}, rows, grain_ns));
     slices.insert(slices.end(), finer.begin(), finer.end());
     begin_ns = end_ns;
     rows_since_begin = 0;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/time.h"
 #include "model/selection.h"
 #include "store/sql/sql_part.h"
 #include "store/sql/time_range.h"
@@ -26,16 +27,15 @@ enum class WorkIn {
 // Which packs of kernels (table kernel_packs) to unpack, at some 0.1 µs a kernel.
 enum class Packs {
   kAll,
-  kGraphs,  // packs of graph kernels; SumPacks handles the others
   kNone,
 };
 
 // GPU work as what follows FROM: rows of process, device, session, correlation, stream, start_ns, end_ns,
 // name (a kernel's is mangled, the others are "[memcpy htod]", "[memset]") and graph_node. Only the
 // selection's process, device and stream; its time is `range`. `tables` goes before the names of tables: ""
-// or a schema and a dot.
+// or a schema and a dot. `also` is a further condition (" AND …") on these columns but the name.
 SqlPart GpuWork(const model::Selection& selection, const TimeRange& range, WorkIn which,
-                Packs packs = Packs::kAll, const std::string& tables = "");
+                Packs packs = Packs::kAll, const std::string& tables = "", const SqlPart& also = {});
 
 // When all work that runs in the range ran, as what follows FROM: rows of device, start_ns and end_ns. `also`
 // is a further condition (" AND …") on start_ns and end_ns, which has to hold for a span of time if it holds
@@ -56,9 +56,11 @@ SqlPart GpuWorkSpans(const model::Selection& selection, const TimeRange& range, 
 using CountedRows = std::function<SqlPart(const TimeRange& range)>;
 
 // Adjacent slices of time that cover the range. Each has at most `rows` of the counted rows, so that an
-// answer about it fits into memory; a slice of a second or less may have more.
+// answer about it fits into memory; a slice of `grain_ns` or less may have more. Slices begin at multiples of
+// that: by default at whole seconds, because a pack's kernels start anywhere in its second.
 Result<std::vector<TimeRange>> ReadSlicesOf(const Ask& ask, const CountedRows& counted,
-                                            const TimeRange& range, int64_t rows);
+                                            const TimeRange& range, int64_t rows,
+                                            int64_t grain_ns = kNanosPerSecond);
 // The same of the selection's GPU work, packed kernels included.
 Result<std::vector<TimeRange>> ReadSlices(const Ask& ask, const model::Selection& selection,
                                           const TimeRange& range, int64_t rows,

@@ -33,7 +33,7 @@ class GpuTracks {
 
   // Work that runs (or starts) in the part; of that which runs, only what started `before`.
   Status Read(const TimeRange& part, WorkIn which, int64_t before_ns) {
-    TRY(ForEachPack(Asking(store_), selection_, part, {.which = which, .tables = ""}, [&](const Pack& pack) {
+    const auto add = [&](const Pack& pack) -> Status {
       const int32_t name = builder_.NameOf(EventKind::kKernel, pack.name);
       const TrackKey key = KeyOf(pack.process, pack.device, pack.stream);
       for (size_t i = 0; i < pack.size(); ++i) {
@@ -41,7 +41,9 @@ class GpuTracks {
         if (start_ns >= before_ns || (which == WorkIn::kStartsIn && start_ns < part.from_ns)) continue;
         builder_.Add(key, {start_ns, start_ns + pack.DurationNs(i)}, 0, name);
       }
-    }));
+      return {};
+    };
+    TRY(ForEachPack(Asking(store_), selection_, part, {.which = which, .tables = ""}, add));
     SqlPart sql{"SELECT process, device, stream, start_ns, end_ns, name FROM ", {}};
     sql += GpuWork(selection_, part, which, Packs::kNone);
     ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, store_.Query(sql.text, sql.parameters));
