@@ -15,6 +15,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <filesystem>
 #include <new>
 #include <span>
@@ -71,12 +72,24 @@ void CatchSignals() {
   ::sigaction(SIGALRM, &on_alarm, nullptr);
 }
 
-void OnNoMemory() {
+[[noreturn]] void OnNoMemory() {
   constexpr std::string_view kText =
       "gpusonde: the query needs more memory than allowed; raise --memory-limit-mb or query "
       "less\n";
   static_cast<void>(WriteAll(STDERR_FILENO, std::as_bytes(std::span(kText))));
   std::_Exit(kExitFailed);
+}
+
+// Where memory ran out in a place that can't report it, such as a destructor.
+[[noreturn]] void OnTerminate() {
+  try {
+    if (const std::exception_ptr thrown = std::current_exception()) std::rethrow_exception(thrown);
+  } catch (const std::bad_alloc&) {
+    OnNoMemory();
+  } catch (...) {
+    std::abort();
+  }
+  std::abort();
 }
 
 SandboxGrants GrantsOf(const ReaderProcess& reader, const std::string& spill) {
@@ -104,7 +117,10 @@ SandboxGrants GrantsOf(const ReaderProcess& reader, const std::string& spill) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   static_cast<void>(store::LoadDatabase());  // an error is reported where the database is first used
   if (!spill.empty()) ::setenv("TMPDIR", spill.c_str(), 1);
-  std::set_new_handler(OnNoMemory);
+  if (reader.survives_no_memory)
+    std::set_terminate(OnTerminate);
+  else
+    std::set_new_handler(OnNoMemory);
   EnterSandbox(GrantsOf(reader, spill));
   const int status = FinishOutput(reader.command, reader.work());
   std::_Exit(status);

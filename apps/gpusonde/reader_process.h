@@ -17,6 +17,9 @@ struct ReaderProcess {
   std::vector<std::string> files;     // the recordings or traces
   std::vector<std::string> readable;  // further files and folders
   bool serves = false;                // TCP connections
+  // Whether `work` catches std::bad_alloc wherever it answers, so that a question that needs more memory than
+  // there is fails alone. Otherwise it ends the child.
+  bool survives_no_memory = false;
   // Where the folder for the child's temporary files is made, its $TMPDIR; "": in the system's, or for large
   // files in FolderForLargeFiles() if any file is a trace.
   std::string temporary_in = {};

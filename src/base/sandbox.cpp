@@ -14,6 +14,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <span>
@@ -280,8 +281,11 @@ void RestrictCalls(const SandboxGrants& grants) {
   filter.Install();
 }
 
+// A lower limit, as `ulimit` sets it, stays.
 void LimitResource(__rlimit_resource resource, uint64_t most) {
-  const rlimit limit{.rlim_cur = most, .rlim_max = most};
+  rlimit limit{};
+  if (::getrlimit(resource, &limit) == 0) most = std::min<uint64_t>(most, limit.rlim_max);
+  limit = {.rlim_cur = most, .rlim_max = most};
   ::setrlimit(resource, &limit);
 }
 

@@ -17,6 +17,7 @@
 #include <boost/none.hpp>
 #include <limits>
 #include <list>
+#include <new>
 #include <optional>
 #include <tuple>
 #include <utility>
@@ -313,6 +314,12 @@ asio::awaitable<HttpResponse> HttpServer::State::RespondFromWorker(const HttpHan
 HttpResponse HttpServer::State::Call(const HttpHandler& handler, const HttpRequest& request) {
   try {
     return Compressed(handler(request), request.accepts_gzip);
+  } catch (const std::bad_alloc&) {
+    return ErrorResponse(
+        {ErrorCode::kUnavailable,
+         fmt::format("{} needs more memory than this server may use; allow more with --memory-limit-mb, or "
+                     "ask about less time",
+                     request.path)});
   } catch (const std::exception& exception) {
     LogError("{}: {}", request.path, exception.what());
     return ErrorResponse(

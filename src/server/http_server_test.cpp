@@ -10,6 +10,7 @@
 #include <condition_variable>
 #include <latch>
 #include <mutex>
+#include <new>
 #include <stdexcept>
 #include <thread>
 #include <vector>
@@ -69,6 +70,7 @@ class HttpServerTest : public testing::Test {
       arrived_.notify_one();
     }
     if (request.path == "/api/throw") throw std::runtime_error("out of luck");
+    if (request.path == "/api/no-memory") throw std::bad_alloc();
     if (request.path == "/api/wait") gate_.wait();
     if (request.path == "/api/large") return Text(std::string(8 << 20, 'x'));
     std::string answer = request.path;
@@ -333,6 +335,15 @@ TEST_F(HttpServerTest, AHandlerThatThrowsIsA500) {
   const HttpAnswer answer = client.Get("/api/throw");
   EXPECT_EQ(answer.status, 500);
   EXPECT_THAT(answer.body, HasSubstr("out of luck"));
+  EXPECT_EQ(client.Get("/api/x").status, 200);
+}
+
+TEST_F(HttpServerTest, AnAnswerThatDoesNotFitIntoMemoryIsA503AndSaysWhatToDo) {
+  Start();
+  HttpClient client = Connect();
+  const HttpAnswer answer = client.Get("/api/no-memory");
+  EXPECT_EQ(answer.status, 503);
+  EXPECT_THAT(answer.body, HasSubstr("--memory-limit-mb"));
   EXPECT_EQ(client.Get("/api/x").status, 200);
 }
 

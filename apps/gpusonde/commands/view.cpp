@@ -85,6 +85,7 @@ int ViewApart(const ViewOptions& options, const std::optional<server::ListenAddr
                     .files = options.files,
                     .readable = std::move(readable),
                     .serves = true,
+                    .survives_no_memory = true,
                     .work = [&] { return View(options, listen, *guard); },
                     .on_message =
                         [&](std::string_view url) {

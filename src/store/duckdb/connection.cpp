@@ -80,6 +80,13 @@ constexpr std::string_view kNotAllowed = "disabled by configuration";
 // How DuckDB's error begins when a query was interrupted.
 constexpr std::string_view kInterrupt = "INTERRUPT Error";
 
+// Of the memory limit, and of an allocation that failed below it: results don't count towards the limit.
+constexpr std::string_view kNoMemory = "Out of Memory Error", kNotAllocated = "std::bad_alloc";
+bool IsNoMemory(std::string_view message) {
+  return message.find(kNoMemory) != std::string_view::npos ||
+         message.find(kNotAllocated) != std::string_view::npos;
+}
+
 // A file that another process writes.
 constexpr std::string_view kLocked = "Could not set lock";
 
@@ -108,7 +115,7 @@ std::string InOurWords(ErrorCode code, std::string_view message) {
   if (code == ErrorCode::kOutOfSpace)
     return file.empty() ? "no space is left on the disk"
                         : fmt::format("{}: no space is left on its disk", file);
-  if (message.find("Out of Memory Error") != std::string_view::npos)
+  if (IsNoMemory(message))
     return fmt::format(
         "this needs more memory than the {} MB that the database may use; allow more with --memory-limit-mb, "
         "or ask about less time",
@@ -193,7 +200,8 @@ Error ErrorOf(std::string_view message) {
       Rule{kLocked, ErrorCode::kUnavailable},
       Rule{"Permission denied", ErrorCode::kPermissionDenied},
       Rule{kNotAllowed, ErrorCode::kPermissionDenied},
-      Rule{"Out of Memory Error", ErrorCode::kUnavailable},
+      Rule{kNoMemory, ErrorCode::kUnavailable},
+      Rule{kNotAllocated, ErrorCode::kUnavailable},
       Rule{kInterrupt, ErrorCode::kUnavailable},
       Rule{"Serialization Error", ErrorCode::kCorrupt},
       Rule{"Corrupt", ErrorCode::kCorrupt},
@@ -243,7 +251,9 @@ Result<std::shared_ptr<Instance>> Instance::Create(const Settings& settings) {
 Result<Handle<duckdb_connection>> Instance::Connect() {
   Handle<duckdb_connection> connection(library_->disconnect);
   if (library_->connect(database_.get(), connection.out()) != DuckDBSuccess)
-    return Fail(ErrorCode::kInternal, "DuckDB refuses a connection");
+    return Fail(ErrorCode::kUnavailable,
+                "DuckDB refuses a connection, as it does where memory has run out; allow more with "
+                "--memory-limit-mb, or ask about less time");
   const std::lock_guard lock(mutex_);
   connections_.insert(connection.get());
   return connection;

@@ -36,7 +36,7 @@ class Instance {
 
   const Library& library() const { return *library_; }
 
-  // A connection, which Interrupt reaches until it is closed. Errors: kInternal.
+  // A connection, which Interrupt reaches until it is closed. Errors: kUnavailable.
   Result<Handle<duckdb_connection>> Connect();
   void Disconnect(Handle<duckdb_connection> connection);
 
