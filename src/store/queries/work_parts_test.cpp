@@ -86,8 +86,8 @@ TEST_F(WorkParts, HoldWorkWithAnyCorrelationId) {
     kernels.push_back(Kernel(kRank0, correlation, 100));
     calls.push_back(Call(kRank0, correlation, 50));
   }
-  // More than are read at once.
-  for (int64_t i = 0; i < 510'000; ++i) kernels.push_back(Kernel(kRank1, i, 100));
+  // More than are read at once, of ids close to each other.
+  for (int64_t i = 0; i < 510'000; ++i) kernels.push_back(Kernel(kRank1, (int64_t{1} << 33) + i % 100, 100));
   Add(model::kKernels, kernels);
   Add(model::kApiCalls, calls);
   const std::vector<model::KernelWindow> sums = Sums();

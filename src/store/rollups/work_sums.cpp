@@ -24,7 +24,8 @@ namespace {
 // Correlation ids are 32-bit and come again; a launch and its work are never this far apart.
 constexpr int64_t kCorrelationReachNs = 60 * kNanosPerSecond;
 
-// Rows of work per slice of time, and of these at once with their launches: 0.2 GB, most of it DuckDB's.
+// Rows of work per slice of time, and of these at once with their launches: with a database that may use 134
+// MB, the process takes 0.34 GB for a profile of 5 million kernels.
 constexpr int64_t kSliceRows = 4'000'000;
 constexpr int64_t kRowsAtOnce = 500'000;
 
@@ -50,8 +51,11 @@ SqlPart SumsWhere(SqlPart condition) {
   return {fmt::format(kWindowsSql, condition.text), std::move(condition.parameters)};
 }
 
-// Correlation ids of work, as positions of ReadSlicesOf. CUPTI's have 32 bits.
+// Correlation ids of work, as positions of ReadSlicesOf; all below 0 are 0, and all above the maximum are it.
 constexpr int64_t kMaxCorrelation = int64_t{1} << 62;
+// CUPTI's have 32 bits; they are counted in pieces of so many, larger ones in one.
+constexpr int64_t kMaxCounted = int64_t{1} << 32;
+constexpr int64_t kIdsPerPiece = int64_t{1} << 14;
 
 class Summing {
  public:
@@ -109,26 +113,52 @@ class Summing {
   // launches fit into memory. Not parts of time: work may start a minute after its launch, so each part would
   // have to read all launches of that minute. Ids mostly grow with time, so DuckDB finds them quickly.
   Result<std::vector<SqlPart>> PartsOf(const TimeRange& slice) const {
-    const std::string bounded = fmt::format("least(greatest(correlation, 0), {})", kMaxCorrelation);
-    SqlPart extent{fmt::format("SELECT count(*), count(correlation), min({0}), max({0}) FROM ", bounded), {}};
-    extent += Work(slice, {});
-    ASSIGN_OR_RETURN(const std::unique_ptr<store::Rows> rows, ask_(extent));
-    ASSIGN_OR_RETURN(const bool any, rows->Next());
+    SqlPart counts{fmt::format("SELECT least(greatest(correlation, 0), {}) // {} AS piece, count(*) FROM ",
+                               kMaxCounted, kIdsPerPiece),
+                   {}};
+    counts += Work(slice, {});
+    counts.text += " GROUP BY piece ORDER BY piece NULLS FIRST";
+    ASSIGN_OR_RETURN(const std::unique_ptr<store::Rows> rows, ask_(counts));
     std::vector<SqlPart> parts;
-    if (!any) return parts;
-    const int64_t without_id = rows->Int64(0) - rows->Int64(1);
-    if (without_id > 0) parts.push_back({" AND correlation IS NULL", {}});
-    if (rows->Int64(1) == 0) return parts;
-    const TimeRange ids{rows->Int64(2), rows->Int64(3) + 1};
-    const auto counted = [&](const TimeRange& part) {
-      SqlPart work{fmt::format("(SELECT {} AS start_ns, 1 AS count FROM ", bounded), {}};
-      work += Work(slice, IdsIn(part));
+    TimeRange part;
+    int64_t in_part = 0;
+    const auto end_part = [&] {
+      if (in_part > 0) parts.push_back(IdsIn(part));
+      in_part = 0;
+    };
+    while (true) {
+      ASSIGN_OR_RETURN(const bool more, rows->Next());
+      if (!more) break;
+      if (rows->IsNull(0)) {
+        parts.push_back({" AND correlation IS NULL", {}});
+        continue;
+      }
+      const int64_t from = rows->Int64(0) * kIdsPerPiece, count = rows->Int64(1);
+      const TimeRange piece{from, from < kMaxCounted ? from + kIdsPerPiece : kMaxCorrelation + 1};
+      if (in_part + count > kRowsAtOnce) end_part();
+      if (count > kRowsAtOnce) {
+        TRY(AddPartsOfPiece(slice, piece, parts));
+        continue;
+      }
+      part = {in_part > 0 ? part.from_ns : piece.from_ns, piece.to_ns};
+      in_part += count;
+    }
+    end_part();
+    return parts;
+  }
+
+  Status AddPartsOfPiece(const TimeRange& slice, const TimeRange& piece, std::vector<SqlPart>& parts) const {
+    const auto counted = [&](const TimeRange& ids) {
+      SqlPart work{fmt::format("(SELECT least(greatest(correlation, 0), {}) AS start_ns, 1 AS count FROM ",
+                               kMaxCorrelation),
+                   {}};
+      work += Work(slice, IdsIn(ids));
       work.text += ")";
       return work;
     };
-    ASSIGN_OR_RETURN(const std::vector<TimeRange> ranges, ReadSlicesOf(ask_, counted, ids, kRowsAtOnce, 1));
-    for (const TimeRange& part : ranges) parts.push_back(IdsIn(part));
-    return parts;
+    ASSIGN_OR_RETURN(const std::vector<TimeRange> ranges, ReadSlicesOf(ask_, counted, piece, kRowsAtOnce, 1));
+    for (const TimeRange& ids : ranges) parts.push_back(IdsIn(ids));
+    return {};
   }
 
   static SqlPart IdsIn(const TimeRange& ids) {
