@@ -23,7 +23,7 @@ export const KINDS: Record<string, Kind> = {
   sample: { label: "functions on a CPU", one: "function on a CPU, sampled", many: "sampled functions", slots: [7] },
   annotation: { label: "ranges", one: "range", many: "ranges", slots: [3] },
   operator: { label: "operators", one: "operator", many: "operators", slots: [2] },
-  call: { label: "CUDA calls", one: "CUDA call", many: "CUDA calls", slots: [1] },
+  call: { label: "calls", one: "call", many: "calls", slots: [1] },
 };
 const UNKNOWN: Kind = { label: "other", one: "event", many: "events", slots: [GREY] };
 

@@ -8,7 +8,7 @@ import type { Span } from "./span";
 
 // What a sum of events stands for, by its track.
 const MANY: Record<Track["kind"], string> = {
-  stream: "kernels and copies", steps: "steps", states: "states", samples: "sampled functions", ranges: "ranges", calls: "CUDA calls",
+  stream: "kernels and copies", steps: "steps", states: "states", samples: "sampled functions", ranges: "ranges", calls: "calls",
 };
 
 export interface Description {

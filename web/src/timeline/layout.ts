@@ -30,7 +30,7 @@ export const HEADING_HEIGHT = 23;
 const LANE_GAP = 4;
 
 const DETAILS: Record<Track["kind"], string> = {
-  stream: "", steps: "steps", states: "states", samples: "on CPU", ranges: "ranges", calls: "CUDA calls",
+  stream: "", steps: "steps", states: "states", samples: "on CPU", ranges: "ranges", calls: "calls",
 };
 
 // Names a track in every answer.

@@ -209,7 +209,7 @@ describe("the lanes", () => {
     const { lanes, height } = layoutLanes(timeline, []);
     expect(lanes.map(({ label, detail, closed }) => [label, detail, closed])).toEqual([
       ["GPU 0", "H100", false], ["stream 7", "train.py", null], ["train.py", "pid 7", false], ["steps", "", null],
-      ["main 7", "states", false], ["", "ranges", null], ["thread 8", "CUDA calls", null],
+      ["main 7", "states", false], ["", "ranges", null], ["thread 8", "calls", null],
     ]);
     expect(lanes[5]!.height).toBe(3 * 18 + 4);
     expect(height).toBe(lanes[6]!.top + lanes[6]!.height);
