@@ -32,10 +32,12 @@ _cache = tempfile.TemporaryDirectory(prefix="gpusonde-cache-")
 os.environ["XDG_CACHE_HOME"] = _cache.name
 
 
-# All that a test starts is killed when its process has ended, however that ended.
+# All that a test starts is killed when its process has ended, however that ended. The guardian outlives a test that
+# started this one.
 MARK = "GPUSONDE_TEST", uuid.uuid4().hex
 _guardian = subprocess.Popen([sys.executable, pathlib.Path(__file__).with_name("guardian.py"), "=".join(MARK)], stdin=subprocess.PIPE,
-                             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+                             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+                             env={name: value for name, value in os.environ.items() if name != MARK[0]})
 os.environ[MARK[0]] = MARK[1]
 
 

@@ -13,15 +13,20 @@ import program
 # Prints the process ids of a child and of its child, which has left its process group and session.
 STARTS = """
 import program, subprocess, sys, time
-print(subprocess.Popen(["sh", "-c", "setsid sleep 300 & echo $!; wait"]).pid, flush=True)
+child = subprocess.Popen(["sh", "-c", "setsid sleep 300 & echo $!; wait"]).pid
+sys.stdout.write(str(child) + "\\n")  # at once: the other one's line would come between the parts
+sys.stdout.flush()
 {then}
 """
 
+BELOW_ANOTHER = "import program, subprocess, sys; subprocess.run([sys.executable, '-c', sys.argv[1]])"
+
 
 class Guardian(unittest.TestCase):
-    def started(self, then):
+    def started(self, then, below_another=False):
         """A process that imports `program`, and two processes below it, as files that are readable when they have ended."""
-        test = subprocess.Popen([sys.executable, "-c", STARTS.format(then=then)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        outer = [BELOW_ANOTHER] if below_another else []
+        test = subprocess.Popen([sys.executable, "-c", *outer, STARTS.format(then=then)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                                 env={**os.environ, "PYTHONPATH": str(program.ROOT / "tests/e2e")})
         self.addCleanup(test.wait)
         self.addCleanup(test.kill)
@@ -41,6 +46,12 @@ class Guardian(unittest.TestCase):
     def test_what_a_killed_test_started_ends(self):
         test, below = self.started("time.sleep(300)")
         self.assertEqual(select.select(below, [], [], 0.5)[0], [], "both run while the test does")
+        test.kill()
+        self.assert_ended(below)
+
+    # The one of the test above it would kill the guardian of the test below, and nobody what that had started.
+    def test_what_a_test_below_a_killed_test_started_ends(self):
+        test, below = self.started("time.sleep(300)", below_another=True)
         test.kill()
         self.assert_ended(below)
 
