@@ -148,13 +148,9 @@ def alone(links, number):
     return windows
 
 
-def inside(steps, windows):
-    return [step for step in steps if any(begin_ns <= step[0] and step[1] <= end_ns for begin_ns, end_ns in windows)]
-
-
 def has_drifted(steps, calm, begin_ns):
     """Whether calm steps after the first fault began differ from those before."""
-    calm_steps = inside(steps, calm)
+    calm_steps = label.enclosed(steps, calm)
     before = [step for step in calm_steps if step[1] <= begin_ns]
     after = [step for step in calm_steps if step[0] >= begin_ns]
     if len(before) < 10 or len(after) < 10:
@@ -167,7 +163,7 @@ def label_link(folder, record, steps, samples, calm, number, void):
     """A link's label: as label.label, by the time in which only this fault acts."""
     link, plan = record["links"][number], record["plan"]["links"][number]
     active = alone(record["links"], number)
-    before, during = inside(steps, calm), label.touching(steps, active)
+    before, during = label.enclosed(steps, calm), label.touching(steps, active)
     made = {"begin_ns": link["begin_ns"], "end_ns": link["end_ns"], "kind": plan["kind"], "fault": plan["fault"],
             "causes": [], "slowdown": None}
     if len(before) < 10 or not during or sum(end - begin for begin, end in active) < ALONE_NS:

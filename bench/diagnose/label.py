@@ -92,6 +92,10 @@ def windows_of(record, first_ns):
     return [(first_ns, record["begin_ns"])], [tuple(one) for one in record.get("active_ns", whole)], whole
 
 
+def enclosed(steps, windows):
+    return [step for step in steps if any(begin_ns <= step[0] and step[1] <= end_ns for begin_ns, end_ns in windows)]
+
+
 def touching(steps, windows):
     return [step for step in steps if any(step[1] > begin_ns and step[0] < end_ns for begin_ns, end_ns in windows)]
 
@@ -180,8 +184,7 @@ def late_rank_ms(folder, clean, active):
     def own(step):
         return step[1] - step[0] - step[2]
 
-    before = [step for step in steps if any(step[0] >= begin_ns and step[1] <= end_ns for begin_ns, end_ns in clean)]
-    return mean_ms(touching(steps, active), own) - mean_ms(before, own)
+    return mean_ms(touching(steps, active), own) - mean_ms(enclosed(steps, clean), own)
 
 
 def allowed_cpus(sample):
@@ -268,7 +271,7 @@ def first_slow_ns(steps, windows, ms_before):
 
 
 def has_slow_stretch(steps, begin_ns, end_ns, ms_before):
-    inside = [step for step in steps if begin_ns <= step[0] and step[1] <= end_ns]
+    inside = enclosed(steps, [(begin_ns, end_ns)])
     return any(is_slow_from(inside, from_ns, STRETCH_NS, ms_before)
                for from_ns in range(begin_ns, end_ns - STRETCH_NS + 1, STRETCH_NS // 4))
 
@@ -285,7 +288,7 @@ def label(folder):
     steps, samples = read_steps(folder), read_samples(folder)
     first_ns, begin_ns, end_ns = steps[0][0] + SETTLE_NS, record["begin_ns"], record["end_ns"]
     clean, active, whole = windows_of(record, first_ns)
-    before = [step for step in steps if step[0] >= first_ns and step[1] <= begin_ns]
+    before = enclosed(steps, [(first_ns, begin_ns)])
     during = touching(steps, active)
     made = {"void": void_reason(record, samples, [(first_ns, end_ns)]), "causes": [], "slowdown": None}
     if len(before) < 10 or not during:
