@@ -4,9 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <memory>
 #include <string_view>
 
+#include "store/sql/each_row.h"
 #include "store/sql/process_sql.h"
 
 namespace gpusonde::store {
@@ -32,15 +32,13 @@ constexpr std::string_view kCapturedSql = R"(
 
 Status CapturedNodes::Read() {
   SqlPart selected = AndOfProcesses(selection_);
-  ASSIGN_OR_RETURN(
-      const std::unique_ptr<Rows> rows,
-      ask_({fmt::format(kCapturedSql, fmt::arg("tables", tables_), fmt::arg("selected", selected.text)),
-            std::move(selected.parameters)}));
-  while (true) {
-    ASSIGN_OR_RETURN(const bool more, rows->Next());
-    if (!more) return {};
-    stacks_[{rows->Id(0), rows->Int64(1)}].emplace_back(rows->Int64(2), rows->Id(3));
-  }
+  const SqlPart sql{
+      fmt::format(kCapturedSql, fmt::arg("tables", tables_), fmt::arg("selected", selected.text)),
+      std::move(selected.parameters)};
+  return ForEachRowOf(ask_, sql, [this](const Rows& rows) -> Status {
+    stacks_[{rows.Id(0), rows.Int64(1)}].emplace_back(rows.Int64(2), rows.Id(3));
+    return {};
+  });
 }
 
 Result<std::optional<Id128>> CapturedNodes::StackOf(const Id128& process, int64_t node, int64_t session) {

@@ -3,9 +3,8 @@
 
 #include <fmt/format.h>
 
-#include <memory>
-
 #include "store/duckdb/schema.h"
+#include "store/sql/each_row.h"
 #include "store/sql/time_range.h"
 
 namespace gpusonde::store {
@@ -28,21 +27,18 @@ Status ForEachPack(const Ask& ask, const model::Selection& selection, const Time
                   query.launches ? ", correlations, graph_nodes" : "", query.tables, duckdb::kSoundPack),
       {}};
   sql += PacksIn(selection, range, query.which);
-  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, ask(sql));
-  while (true) {
-    ASSIGN_OR_RETURN(const bool more, rows->Next());
-    if (!more) return {};
-    TRY(on_pack({.process = rows->Id(0),
-                 .device = rows->Id(1),
-                 .session = rows->Int64(2),
-                 .stream = rows->Int64(3),
-                 .name = std::string(rows->Text(4)),
-                 .second_ns = BoundTime(rows->Int64(5)),
-                 .offsets_ns = rows->Int64List(6),
-                 .durations_ns = rows->Int64List(7),
-                 .correlations = query.launches ? rows->Int64List(8) : std::vector<int64_t>(),
-                 .graph_nodes = query.launches ? rows->Int64List(9) : std::vector<int64_t>()}));
-  }
+  return ForEachRowOf(ask, sql, [&](const Rows& rows) {
+    return on_pack({.process = rows.Id(0),
+                    .device = rows.Id(1),
+                    .session = rows.Int64(2),
+                    .stream = rows.Int64(3),
+                    .name = std::string(rows.Text(4)),
+                    .second_ns = BoundTime(rows.Int64(5)),
+                    .offsets_ns = rows.Int64List(6),
+                    .durations_ns = rows.Int64List(7),
+                    .correlations = query.launches ? rows.Int64List(8) : std::vector<int64_t>(),
+                    .graph_nodes = query.launches ? rows.Int64List(9) : std::vector<int64_t>()});
+  });
 }
 
 }  // namespace gpusonde::store

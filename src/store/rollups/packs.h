@@ -52,8 +52,7 @@ SqlPart PackSpans(const model::Selection& selection, const TimeRange& range, Wor
                   const std::string& tables);
 
 // Calls `on_pack` for each pack of the selection's process, device and stream that may contain work of the
-// range; it may contain other kernels of the same second, too. Errors: those of `ask` and
-// `on_pack`.
+// range; it may contain other kernels of the same second, too. Errors: those of `ask` and `on_pack`.
 Status ForEachPack(const Ask& ask, const model::Selection& selection, const TimeRange& range,
                    const PackQuery& query, const std::function<Status(const Pack&)>& on_pack);
 

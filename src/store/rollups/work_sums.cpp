@@ -118,7 +118,6 @@ class Summing {
                    {}};
     counts += Work(slice, {});
     counts.text += " GROUP BY piece ORDER BY piece NULLS FIRST";
-    ASSIGN_OR_RETURN(const std::unique_ptr<store::Rows> rows, ask_(counts));
     std::vector<SqlPart> parts;
     TimeRange part;
     int64_t in_part = 0;
@@ -126,23 +125,19 @@ class Summing {
       if (in_part > 0) parts.push_back(IdsIn(part));
       in_part = 0;
     };
-    while (true) {
-      ASSIGN_OR_RETURN(const bool more, rows->Next());
-      if (!more) break;
-      if (rows->IsNull(0)) {
+    TRY(ForEachRowOf(ask_, counts, [&](const store::Rows& rows) -> Status {
+      if (rows.IsNull(0)) {
         parts.push_back({" AND correlation IS NULL", {}});
-        continue;
+        return {};
       }
-      const int64_t from = rows->Int64(0) * kIdsPerPiece, count = rows->Int64(1);
+      const int64_t from = rows.Int64(0) * kIdsPerPiece, count = rows.Int64(1);
       const TimeRange piece{from, from < kMaxCounted ? from + kIdsPerPiece : kMaxCorrelation + 1};
       if (in_part + count > kRowsAtOnce) end_part();
-      if (count > kRowsAtOnce) {
-        TRY(AddPartsOfPiece(slice, piece, parts));
-        continue;
-      }
+      if (count > kRowsAtOnce) return AddPartsOfPiece(slice, piece, parts);
       part = {in_part > 0 ? part.from_ns : piece.from_ns, piece.to_ns};
       in_part += count;
-    }
+      return {};
+    }));
     end_part();
     return parts;
   }
@@ -177,18 +172,16 @@ class Summing {
                 {reach.from_ns, reach.to_ns}};
     sql += AndOfProcesses(selection_);
     sql += also;
-    ASSIGN_OR_RETURN(const std::unique_ptr<store::Rows> rows, ask_(sql));
-    while (true) {
-      ASSIGN_OR_RETURN(const bool more, rows->Next());
-      if (!more) return {};
-      summer_.AddLaunch({.process = rows->Id(0),
-                         .session = rows->Int64(1),
-                         .correlation = rows->Int64(2),
-                         .start_ns = rows->Int64(3),
-                         .tid = static_cast<int32_t>(rows->Int64(4)),
-                         .stack = rows->Id(5),
-                         .probability = rows->Float64(6)});
-    }
+    return ForEachRowOf(ask_, sql, [this](const store::Rows& rows) -> Status {
+      summer_.AddLaunch({.process = rows.Id(0),
+                         .session = rows.Int64(1),
+                         .correlation = rows.Int64(2),
+                         .start_ns = rows.Int64(3),
+                         .tid = static_cast<int32_t>(rows.Int64(4)),
+                         .stack = rows.Id(5),
+                         .probability = rows.Float64(6)});
+      return {};
+    });
   }
 
   Status AddPart(const TimeRange& slice, const SqlPart& part) {
@@ -196,17 +189,16 @@ class Summing {
     SqlPart sql{
         "SELECT process, device, session, correlation, stream, start_ns, end_ns, name, graph_node FROM ", {}};
     sql += Work(slice, part);
-    ASSIGN_OR_RETURN(const std::unique_ptr<store::Rows> rows, ask_(sql));
-    while (true) {
-      ASSIGN_OR_RETURN(const bool more, rows->Next());
-      if (!more) break;
+    const auto add = [this](const store::Rows& rows) -> Status {
       WorkSummer::KindKey key{
-          .process = rows->Id(0), .device = rows->Id(1), .name = rows->Text(7), .stream = rows->Int64(4)};
-      const int64_t session = rows->Int64(2);
-      if (!rows->IsNull(8)) TRY(SetGraph(key, rows->Int64(8), session));
-      const int64_t start_ns = rows->Int64(5);
-      summer_.Add(summer_.KindOf(key), session, OptionalInt64(*rows, 3), start_ns, rows->Int64(6) - start_ns);
-    }
+          .process = rows.Id(0), .device = rows.Id(1), .name = rows.Text(7), .stream = rows.Int64(4)};
+      const int64_t session = rows.Int64(2);
+      if (!rows.IsNull(8)) TRY(SetGraph(key, rows.Int64(8), session));
+      const int64_t start_ns = rows.Int64(5);
+      summer_.Add(summer_.KindOf(key), session, OptionalInt64(rows, 3), start_ns, rows.Int64(6) - start_ns);
+      return {};
+    };
+    TRY(ForEachRowOf(ask_, sql, add));
     summer_.EndSlice();
     return {};
   }
