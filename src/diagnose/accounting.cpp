@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/nearly_sorted.h"
+#include "diagnose/incident_table.h"
 
 namespace gpusonde::diagnose {
 namespace {
@@ -255,8 +256,7 @@ std::optional<int64_t> Accounting::ChangeBetween(std::span<const State> first, s
     second_ns += steps.back().second_ns;
   }
   if (first_ns <= 0 || second_ns <= 0) return std::nullopt;
-  constexpr double kLeast = 0.1;  // of all; rounding and single steps make less
-  double share = 0, most = kLeast;
+  double share = 0, most = kIncidentTable.replaced.change;
   std::optional<int64_t> change_ns;
   for (const Times& step : steps | std::views::reverse) {
     share += step.second_ns / second_ns - step.first_ns / first_ns;

@@ -58,6 +58,8 @@ struct IncidentTable {
     Tuned<double> slowdown{1.1, "ratio", "of the second: less is chance, as for any incident"};
     Tuned<double> excess{0.25, "of the first one's",
                          "of the second: with less the first is over, and nothing new"};
+    Tuned<double> change{0.1, "of the time in each one's states",
+                         "by which the first gives way to the second: rounding and single steps make less"};
   } replaced;
 
   // Chains of processes that wait for each other.
