@@ -219,8 +219,14 @@ StepSpan StepFinder::Close(int64_t end_ns) {
 }
 
 Id128 StepFinder::TypeOf(uint64_t fine) {
+  if (fine_types_.size() >= kStepTable.finder.max_types && !fine_types_.contains(fine)) {
+    // Odd steps of hours must not take the place of types that recur.
+    typed_ /= 2;
+    for (auto& [type, count] : fine_types_) count /= 2;
+    std::erase_if(fine_types_, [](const auto& type) { return type.second == 0; });
+  }
   ++typed_;
-  if (fine_types_.size() <= kStepTable.finder.max_types) ++fine_types_[fine];
+  if (fine_types_.size() < kStepTable.finder.max_types || fine_types_.contains(fine)) ++fine_types_[fine];
   int64_t recurring = 0;
   for (const auto& [type, count] : fine_types_)
     if (count >= 3) recurring += count;

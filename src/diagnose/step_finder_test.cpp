@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <ranges>
 #include <set>
 #include <string>
@@ -127,6 +128,16 @@ TEST_F(StepFinderTest, ShapesThatNeverRecurMakeNoTypes) {
       if (step > 150) types.insert(found.type);
   }
   EXPECT_EQ(types.size(), 1u);
+}
+
+TEST_F(StepFinderTest, OddStepsOfHoursDoNotMergeTheTypesThatRecur) {
+  std::map<Id128, int> steps;
+  for (uint64_t step = 0; step < 20'000; ++step) {
+    Add(Kind::kCopy, "htod", kMs, 1000 + (step % 50 == 49 ? step : 0));
+    for (int i = 0; i < 19; ++i) Add(Kind::kKernel, "gemm");
+    for (const StepSpan& found : finder.Advance(now_ns)) ++steps[found.type];
+  }
+  EXPECT_GT(std::ranges::max(steps | std::views::values), 19'500);
 }
 
 TEST_F(StepFinderTest, AnAnchorThatStopsOccurringIsReplaced) {

@@ -60,7 +60,7 @@ struct StepTable {
     Tuned<double> lost_steps{20, "steps", "an anchor that doesn't occur for as much work is given up"};
     Tuned<int64_t> types_after{24, "steps",
                                "from then on, types whose signatures mostly don't recur are merged"};
-    Tuned<size_t> max_types{64, "types", "more don't recur"};
+    Tuned<size_t> max_types{64, "types", "are counted; with another one, all counts are halved"};
   } finder;
 
   struct {
