@@ -132,7 +132,12 @@ const AccountedStep& Accounting::Add(const StepSpan& span, bool slow) {
   AccountedStep accounted{
       .step = span, .from_ns = span.start_ns, .path = AccountOf(span.start_ns, span.end_ns)};
   const PathAccount& path = accounted.path;
-  last_time_ = {path.states.total(), path.idle.total(), path.launch_thread_asleep};
+  double outside_ns = 0;
+  for (const auto& [who, ns] : path.waited_outside) outside_ns += ns;
+  last_time_ = {.total_ns = path.states.total(),
+                .idle_ns = path.idle.total(),
+                .asleep_ns = path.launch_thread_asleep,
+                .outside_ns = outside_ns};
   if (habit_.waits()) {
     const auto idle_ns = static_cast<int64_t>(accounted.path.RemoveIdle());
     accounted.step.start_ns = std::min(span.start_ns + idle_ns, span.end_ns - 1);

@@ -359,6 +359,14 @@ TEST_F(CausesTest, AProgramThatIsStoppedNowAndThenNamesWhoContinuesIt) {
   EXPECT_THAT(report.incident.sentence, HasSubstr("stress (process 99) in /batch.slice let it continue"));
 }
 
+TEST_F(CausesTest, AHelperThatIsStoppedIsNamed) {
+  const Report report =
+      Slow({.loader_runs_ns = 5 * kMs}, {.loader_runs_ns = 5 * kMs, .loader_stopped_ns = 30 * kMs});
+  EXPECT_EQ(report.incident.cause, "stopped") << FormatText(diagnosis);
+  EXPECT_THAT(report.incident.sentence,
+              HasSubstr("for loader (process 12) in /train.slice, which was stopped by a signal"));
+}
+
 // The wait for the GPU is over long before the program may go on.
 TEST_F(CausesTest, AProgramThatIsStoppedWhileItWaitsForTheGpuDoesNotWaitForIt) {
   const Report report = Slow({.gpu_ns = 5 * kMs}, {.stopped_ns = 30 * kMs, .gpu_ns = 5 * kMs});

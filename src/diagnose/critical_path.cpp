@@ -100,7 +100,7 @@ class Accountant {
       const ThreadTime time =
           host_.LongestStopped(program_.process, begin_ns, end_ns, program_.launch_thread);
       const double stopped = std::min(wait.queue, time.stopped);
-      if (stopped > 0) AddStopped(time, factor * stopped / time.stopped);
+      if (stopped > 0) AddStopped(program_.process, time, factor * stopped / time.stopped);
       wait.queue -= stopped;
     }
     AddGpu(wait, factor);
@@ -121,7 +121,7 @@ class Accountant {
     states[State::kInterrupted] += parts.interrupted;
     states[State::kReclaim] += parts.reclaim;
     AddRunQueue(time, 1);
-    AddStopped(time, 1);
+    AddStopped(program_.process, time, 1);
     // A wait for the GPU sleeps or spins. It counts where the thread had a CPU or wanted none.
     double open = std::max(0.0, length - parts.interrupted - parts.run_queue - parts.reclaim - parts.stopped);
     const GpuWait wait = WaitIn(begin_ns, end_ns);
@@ -176,8 +176,10 @@ class Accountant {
     states[State::kBlockedIo] += factor * parts.blocked_io;
   }
 
-  void AddStopped(const ThreadTime& time, double factor) {
+  void AddStopped(const Id128& process, const ThreadTime& time, double factor) {
+    if (time.stopped <= 0) return;
     account_.states[State::kStopped] += factor * time.stopped;
+    account_.halted[process] += factor * time.stopped;
     for (const auto& [who, ns] : time.stopped_by) account_.stopped_by[who] += factor * ns;
   }
 
@@ -228,9 +230,7 @@ class Accountant {
       return;
     }
     if (!program_.family.contains(who)) {
-      if (!who.IsZero()) account_.waited_outside[who] += ns;
-      states[State::kWaiting] += ns;
-      account_.idle[State::kWaiting] += ns;
+      AddOutsideWait(who, ns);
       return;
     }
     const std::optional<int32_t> thread = BusiestOf(who);
@@ -247,36 +247,57 @@ class Accountant {
     if (parts.cpu > 0) account_.ran[who] += factor * parts.cpu;
     if (time.sleeping > 0) account_.slept[who] += factor * time.sleeping;
     AddRunQueue(time, factor);
-    AddStopped(time, factor);
+    AddStopped(who, time, factor);
     states[State::kSleeping] += factor * time.sleeping;
     account_.idle[State::kSleeping] += factor * time.sleeping;
     AddWaitOf(who, factor * time.waiting, begin_ns, end_ns, depth);
     AddNetworkWait(factor * time.network, begin_ns, end_ns);
   }
 
+  // A wait that a process outside the program ended; zero id: an unknown one.
+  void AddOutsideWait(const Id128& who, double ns) {
+    if (!who.IsZero()) account_.waited_outside[who] += ns;
+    account_.states[State::kWaiting] += ns;
+    account_.idle[State::kWaiting] += ns;
+  }
+
   // Splits `ns` for which a process of the program waited by what its other processes did for which its
-  // threads waited: a helper thread that hands over the results of a pool's processes, say.
+  // threads waited: a helper thread that hands over the results of a pool's processes, say. If they waited
+  // for none of them, but for processes outside the program, a helper thread handed over what those sent.
   void AddWaitOf(const Id128& who, double ns, int64_t begin_ns, int64_t end_ns, int depth) {
-    const std::map<Id128, double>& waits = WaitsOf(who);
-    double sum = 0;
-    for (const auto& [other, waited] : waits) sum += waited;
+    const Waits& waits = WaitsOf(who);
+    const bool within = waits.within_ns > 0;
+    const double sum = within ? waits.within_ns : waits.outside_ns;
     if (sum <= 0 || ns < kIncidentTable.chain.min_ns || depth >= kIncidentTable.chain.max_length) {
       account_.states[State::kWaiting] += ns;
       return;
     }
-    for (const auto& [other, waited] : waits) AddWait(other, ns * waited / sum, begin_ns, end_ns, depth + 1);
+    for (const auto& [other, waited] : within ? waits.within : waits.outside) {
+      const double share = ns * waited / sum;
+      within ? AddWait(other, share, begin_ns, end_ns, depth + 1) : AddOutsideWait(other, share);
+    }
   }
 
-  // By process of the program: for how long threads of `who`, but not the launch thread, waited for it.
-  const std::map<Id128, double>& WaitsOf(const Id128& who) {
+  // For how long threads of a process waited for others, ns.
+  struct Waits {
+    std::map<Id128, double> within, outside;  // the program
+    double within_ns = 0, outside_ns = 0;     // their sums
+  };
+
+  // Of the threads of `who` without the launch thread.
+  const Waits& WaitsOf(const Id128& who) {
     const auto [found, is_new] = waits_.try_emplace(who);
-    if (is_new) {
-      const int32_t except = who == program_.process ? program_.launch_thread : 0;
-      for (const auto& [other, ns] : host_.WaitsOfOthers(who, from_ns_, to_ns_, except))
-        if (other != who && other != program_.process && program_.family.contains(other))
-          found->second.emplace(other, ns);
+    if (!is_new) return found->second;
+    Waits& waits = found->second;
+    const int32_t except = who == program_.process ? program_.launch_thread : 0;
+    for (const auto& [other, ns] : host_.WaitsOfOthers(who, from_ns_, to_ns_, except)) {
+      if (other == who || other == program_.process || other.IsZero()) continue;
+      const bool within = program_.family.contains(other);
+      if (!within && program_.launch_threads.contains(other)) continue;  // a rank
+      (within ? waits.within : waits.outside).emplace(other, ns);
+      (within ? waits.within_ns : waits.outside_ns) += ns;
     }
-    return found->second;
+    return waits;
   }
 
   // Adds `ns` of waiting for a packet of unknown origin; as far as packets of the job were queued at a
@@ -384,7 +405,7 @@ class Accountant {
   int64_t from_ns_, to_ns_;
   std::vector<TimeRange> syncs_, kernels_, copies_;
   std::map<Id128, std::optional<int32_t>> busiest_;
-  std::map<Id128, std::map<Id128, double>> waits_;
+  std::map<Id128, Waits> waits_;
   PathAccount account_;
 };
 
@@ -416,6 +437,7 @@ void PathAccount::Add(const PathAccount& other, double factor) {
     for (const auto& [whom, ns] : rank.behind) ranks[who].behind[whom] += factor * ns;
   }
   for (const auto& [who, ns] : other.behind) behind[who] += factor * ns;
+  for (const auto& [who, ns] : other.halted) halted[who] += factor * ns;
   for (const auto& [who, ns] : other.stopped_by) stopped_by[who] += factor * ns;
   for (const auto& [who, ns] : other.ran) ran[who] += factor * ns;
   for (const auto& [who, ns] : other.slept) slept[who] += factor * ns;

@@ -51,8 +51,9 @@ struct PathAccount {
   Account idle;
   double launch_thread_asleep = 0;  // of the idle time: sleeps that the launch thread asked for
   std::map<Id128, double> behind;
-  double own_threads = 0;              // of State::kLoader: other threads of the launch thread's process
-  std::map<Id128, double> stopped_by;  // State::kStopped by who let the path continue; zero id: unknown
+  double own_threads = 0;  // of State::kLoader: other threads of the launch thread's process
+  // State::kStopped by the process that was stopped, and by who let it continue (zero id: unknown).
+  std::map<Id128, double> halted, stopped_by;
   // State::kLoader, and the sleeps of others than the launch thread, by the process that ran or slept.
   std::map<Id128, double> ran, slept;
   // State::kWaiting by the process outside the program and its job that ended the wait, where it is known.

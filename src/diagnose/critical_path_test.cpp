@@ -133,7 +133,6 @@ TEST_F(CriticalPathTest, SleepsWhileTheGpuWorksAreWaitsForItAndOthersAreIdle) {
   EXPECT_NEAR(account.states.total(), 10 * kMs, 1);
 }
 
-// As multiprocessing.Pool has: a thread of the program reads the results that its processes write.
 // The GPU runs a kernel for 2 ms, then has work but does none, because a thread that feeds it is frozen.
 TEST_F(CriticalPathTest, AStoppedThreadThatKeepsTheGpuFromItsWorkStopsTheStep) {
   AddRanks(1);
@@ -152,11 +151,13 @@ TEST_F(CriticalPathTest, AStoppedThreadThatKeepsTheGpuFromItsWorkStopsTheStep) {
   const PathAccount account = Account(gpu);
   EXPECT_NEAR(account.states[State::kGpuRun], 2 * kMs, 1);
   EXPECT_NEAR(account.states[State::kStopped], 7 * kMs, 1);
+  EXPECT_NEAR(account.halted.at(Rank(0)), 7 * kMs, 1);
   EXPECT_NEAR(account.stopped_by.at(stranger), 7 * kMs, 1);
   EXPECT_NEAR(account.states[State::kGpuQueue], 1 * kMs, 1);
   EXPECT_NEAR(account.states.total(), 10 * kMs, 1);
 }
 
+// As multiprocessing.Pool has: a thread of the program reads the results that its processes write.
 TEST_F(CriticalPathTest, AWaitForAHelperThreadIsSplitByWhatThatOneWaitedFor) {
   AddRanks(1);
   program.launch_threads.clear();

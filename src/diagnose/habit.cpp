@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <utility>
 #include <vector>
 
 #include "base/order_statistics.h"
@@ -12,7 +13,16 @@
 namespace gpusonde::diagnose {
 namespace {
 
-bool Waits(const StepTime& step) { return step.idle_ns >= kStepTable.habit.min_share * step.total_ns; }
+bool IsLong(double ns, const StepTime& step) { return ns >= kStepTable.habit.min_share * step.total_ns; }
+
+bool Waits(const StepTime& step) { return IsLong(step.idle_ns, step); }
+
+// Whether the median distance from the median is large.
+bool AreIrregular(std::vector<double> lengths) {
+  const double median = MedianOf(lengths);
+  for (double& length : lengths) length = std::abs(length - median);
+  return MedianOf(lengths) > kStepTable.habit.irregular * median;
+}
 
 }  // namespace
 
@@ -21,8 +31,15 @@ bool Habit::Learn(const StepTime& clean) {
   waiting_ += Waits(clean) ? 1 : 0;
   recent_.push_back(clean);
   if (recent_.size() > kStepTable.habit.steps) recent_.pop_front();
+  total_ns_ += clean.total_ns;
+  outside_ns_ += clean.outside_ns;
+  if (IsLong(clean.outside_ns, clean)) outside_waits_.push_back(clean.outside_ns);
+  if (outside_waits_.size() > kStepTable.habit.outside_waits) outside_waits_.pop_front();
   const bool rare = static_cast<double>(waiting_) < kStepTable.habit.max_rare * static_cast<double>(steps_);
-  const bool changes = waits_ ? rare && steps_ >= kStepTable.habit.steps_until_rare : !rare && IsShown();
+  const bool shown = (!rare && IsShown()) || WaitsWhenEmpty();
+  const bool given_up = rare && steps_ >= kStepTable.habit.steps_until_rare &&
+                        outside_ns_ < kStepTable.habit.outside_share / 2 * total_ns_;
+  const bool changes = waits_ ? given_up : shown;
   waits_ ^= changes;
   return changes;
 }
@@ -37,9 +54,13 @@ bool Habit::IsShown() const {
   if (static_cast<double>(chosen) > enough) return true;
   std::vector<double> idle;
   for (const StepTime& step : recent_) idle.push_back(step.idle_ns);
-  const double median = MedianOf(idle);
-  for (double& value : idle) value = std::abs(value - median);
-  return MedianOf(idle) > kStepTable.habit.irregular * median;
+  return AreIrregular(std::move(idle));
+}
+
+bool Habit::WaitsWhenEmpty() const {
+  return outside_waits_.size() == kStepTable.habit.outside_waits &&
+         outside_ns_ >= kStepTable.habit.outside_share * total_ns_ &&
+         AreIrregular({outside_waits_.begin(), outside_waits_.end()});
 }
 
 }  // namespace gpusonde::diagnose

@@ -9,14 +9,16 @@ namespace gpusonde::diagnose {
 // A step's time, ns.
 struct StepTime {
   double total_ns = 0;
-  double idle_ns = 0;    // of the total: waiting for external events
-  double asleep_ns = 0;  // of the idle time: in a sleep that the launch thread asked for
+  double idle_ns = 0;     // of the total: waiting for external events
+  double asleep_ns = 0;   // of the idle time: in a sleep that the launch thread asked for
+  double outside_ns = 0;  // of the idle time: waiting for known processes outside the program
 };
 
 // Learns from clean steps whether the program habitually waits for external events between them, as a server
 // waits for requests. The length of such waits says nothing about the program's speed, so they are excluded
 // from its steps. Decided by how many steps wait, so that no single step decides; given up if waits turn out
-// to be rare. Not thread-safe.
+// to be rare. A server that works on many requests at a time waits only when it has none: few steps wait, but
+// irregularly, and for processes outside the program. Not thread-safe.
 class Habit {
  public:
   // Returns true if this step changes waits(): steps before it aren't comparable with later ones.
@@ -26,10 +28,13 @@ class Habit {
 
  private:
   bool IsShown() const;
+  bool WaitsWhenEmpty() const;
 
   std::deque<StepTime> recent_;
-  int64_t steps_ = 0;    // all
-  int64_t waiting_ = 0;  // those that waited
+  int64_t steps_ = 0;                 // all
+  int64_t waiting_ = 0;               // those that waited
+  std::deque<double> outside_waits_;  // the newest that were long, ns
+  double total_ns_ = 0, outside_ns_ = 0;
   bool waits_ = false;
 };
 

@@ -60,5 +60,25 @@ TEST_F(HabitTest, ABusyHourDoesNotEndIt) {
   EXPECT_TRUE(habit.waits());
 }
 
+// An engine that works on the requests of many at a time waits when it has none.
+TEST_F(HabitTest, AServerThatRarelyWaitsForOtherProcessesShowsIt) {
+  const auto learn = [&](int steps, auto wait_ns) {
+    int changes = 0;
+    for (int i = 0; i < steps; ++i) {
+      const double outside_ns = i % 50 == 0 ? wait_ns() : 0;
+      changes +=
+          habit.Learn({.total_ns = 3 * kMs + outside_ns, .idle_ns = outside_ns, .outside_ns = outside_ns});
+    }
+    return changes;
+  };
+  EXPECT_EQ(learn(2000, [] { return 20.0 * kMs; }), 0) << "regular waits, of a pipeline of processes";
+  habit = {};
+  EXPECT_EQ(learn(700, [&] { return RandomWait(); }), 0) << "too few waits";
+  EXPECT_EQ(learn(1300, [&] { return RandomWait(); }), 1);
+  EXPECT_TRUE(habit.waits());
+  EXPECT_EQ(learn(5000, [] { return 0.0; }), 0) << "a busy minute";
+  EXPECT_EQ(learn(50'000, [] { return 0.0; }), 1) << "something else";
+}
+
 }  // namespace
 }  // namespace gpusonde::diagnose

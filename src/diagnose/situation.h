@@ -64,8 +64,9 @@ struct Situation {
   Shares cpu_before, cpu_during;  // run-queue delay of the critical path by who ran instead, ns per step
   // The part of State::kLoader that is other threads of the launch thread's process, ns per step.
   double own_threads_before = 0, own_threads_during = 0;
-  // Time in which the critical path was stopped, by who let it continue; ns per step.
-  Shares stopped_before, stopped_during;
+  // Time in which the critical path was stopped, by the process that was stopped if that isn't the workload
+  // itself, and by who let it continue; ns per step.
+  Shares halted_before, halted_during, stopped_before, stopped_during;
   // Time in which it waited for a process outside the program and its job; ns per step.
   Shares outside_before, outside_during;
   // Time in which it waited for a process of the program, or another of its threads, that ran or slept by

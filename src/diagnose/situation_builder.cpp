@@ -148,6 +148,10 @@ Situation BuildSituation(const IncidentView& incident, const SituationContext& c
   situation.cpu_during = SharesOf(during.behind, per_step, context);
   situation.own_threads_before = per_step * before.own_threads;
   situation.own_threads_during = per_step * during.own_threads;
+  before.halted.erase(context.program.process);
+  during.halted.erase(context.program.process);
+  situation.halted_before = SharesOf(before.halted, per_step, context);
+  situation.halted_during = SharesOf(during.halted, per_step, context);
   situation.stopped_before = SharesOf(before.stopped_by, per_step, context);
   situation.stopped_during = SharesOf(during.stopped_by, per_step, context);
   situation.outside_before = SharesOf(before.waited_outside, per_step, context);

@@ -184,6 +184,8 @@ std::string WriteSituation(const Situation& situation) {
   json.Field("silent_ns", situation.silent_ns).Field("signals_known", situation.signals_known);
   WriteShares(json, "cpu_before", situation.cpu_before);
   WriteShares(json, "cpu_during", situation.cpu_during);
+  WriteShares(json, "halted_before", situation.halted_before);
+  WriteShares(json, "halted_during", situation.halted_during);
   WriteShares(json, "stopped_before", situation.stopped_before);
   WriteShares(json, "stopped_during", situation.stopped_during);
   WriteShares(json, "outside_before", situation.outside_before);
@@ -245,6 +247,8 @@ Result<Situation> ReadSituation(std::string_view line) {
   reader.Read(json, "signals_known", situation.signals_known);
   reader.Read(json, "cpu_before", situation.cpu_before);
   reader.Read(json, "cpu_during", situation.cpu_during);
+  reader.ReadIfPresent(json, "halted_before", situation.halted_before);
+  reader.ReadIfPresent(json, "halted_during", situation.halted_during);
   reader.ReadIfPresent(json, "stopped_before", situation.stopped_before);
   reader.ReadIfPresent(json, "stopped_during", situation.stopped_during);
   reader.ReadIfPresent(json, "outside_before", situation.outside_before);

@@ -30,19 +30,28 @@ constexpr std::array kHangSupersedes = {
 Finding DescribeWait(const Situation& situation) {
   Finding finding{.explained_ns = ExcessOf(situation, kHangStates)};
   const bool stopped = situation.excess(State::kStopped) > finding.explained_ns / 2;
-  finding.sentence =
-      stopped ? fmt::format("a step was stopped for {:.0f} s, {}", situation.idle_ns / 1e9, kStoppers)
-              : fmt::format("a step waited {:.0f} s for an unknown process, which did nothing",
-                            situation.idle_ns / 1e9);
+  const std::optional<Actor> helper = stopped ? StoppedHelper(situation) : std::nullopt;
+  const auto outside = LargestRises(situation.outside_before, situation.outside_during, false);
+  const double idle_s = situation.idle_ns / 1e9;
+  if (helper.has_value())
+    finding.sentence = fmt::format("a step waited {:.0f} s for {}, which was stopped {}", idle_s,
+                                   NameActor(*helper), kStoppers);
+  else if (stopped)
+    finding.sentence = fmt::format("a step was stopped for {:.0f} s, {}", idle_s, kStoppers);
+  else if (!outside.empty() && outside.front().second > finding.explained_ns / 2)
+    finding.sentence = fmt::format("a step waited {:.0f} s for {}, which is not a part of the program",
+                                   idle_s, NameActor(outside.front().first));
+  else
+    finding.sentence =
+        fmt::format("a step waited {:.0f} s for an unknown process, which did nothing", idle_s);
   double longest_ns = finding.explained_ns;
   for (const RankPart& rank : situation.ranks) {
     finding.explained_ns += rank.idle_rise();
     if (rank.idle_rise() <= longest_ns) continue;
     longest_ns = rank.idle_rise();
     const bool rank_stopped = rank.during[State::kStopped] - rank.before[State::kStopped] > longest_ns / 2;
-    finding.sentence =
-        fmt::format("a step waited {:.0f} s for {}, which {}", situation.idle_ns / 1e9, rank.name,
-                    rank_stopped ? fmt::format("was stopped {}", kStoppers) : "did nothing");
+    finding.sentence = fmt::format("a step waited {:.0f} s for {}, which {}", idle_s, rank.name,
+                                   rank_stopped ? fmt::format("was stopped {}", kStoppers) : "did nothing");
   }
   return finding;
 }

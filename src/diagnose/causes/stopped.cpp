@@ -16,10 +16,12 @@ namespace {
 constexpr std::array kStoppedStates = {State::kStopped};
 
 std::optional<Finding> EvaluateStopped(const Situation& situation) {
-  Finding finding{
-      .explained_ns = ExcessOf(situation, kStoppedStates),
-      .nats = kWeights.stopped.stopped,
-      .sentence = fmt::format("the step was stopped {}, {}", ShareOf(situation, State::kStopped), kStoppers)};
+  Finding finding{.explained_ns = ExcessOf(situation, kStoppedStates), .nats = kWeights.stopped.stopped};
+  const std::string share = ShareOf(situation, State::kStopped);
+  const std::optional<Actor> helper = StoppedHelper(situation);
+  finding.sentence = helper.has_value() ? fmt::format("the step waited {} for {}, which was stopped {}",
+                                                      share, NameActor(*helper), kStoppers)
+                                        : fmt::format("the step was stopped {}, {}", share, kStoppers);
   for (const bool own : {false, true}) {
     const auto who = LargestRises(situation.stopped_before, situation.stopped_during, own);
     if (who.empty() || who.front().first.name.empty()) continue;

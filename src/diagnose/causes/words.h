@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -60,6 +61,14 @@ inline std::string TakenByOthers(std::vector<std::pair<Actor, double>> actors, d
 inline std::string ShareOf(const Situation& situation, State state) {
   return fmt::format("{} of the time ({} before)", Percent(situation.during[state], situation.during.total()),
                      Percent(situation.before[state], situation.before.total()));
+}
+
+// The process of the program, but not the workload itself, that was stopped for most of the time in which the
+// step was. Nullopt if there is none.
+inline std::optional<Actor> StoppedHelper(const Situation& situation) {
+  const auto halted = LargestRises(situation.halted_before, situation.halted_during, true);
+  if (halted.empty() || halted.front().second <= situation.excess(State::kStopped) / 2) return std::nullopt;
+  return halted.front().first;
 }
 
 }  // namespace gpusonde::diagnose

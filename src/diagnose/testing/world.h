@@ -45,6 +45,7 @@ class World {
     int64_t loader_runs_ns = 0;             // while the launch thread waits for it
     int64_t loader_behind_stranger_ns = 0;  // before it runs, also waited for
     int64_t loader_sleeps_ns = 0;           // while the launch thread waits for it
+    int64_t loader_stopped_ns = 0;          // by a stranger, while the launch thread waits for it
     int64_t loader_hidden_ns = 0;           // it runs while nothing waits for it
     int64_t blocked_io_ns = 0;
     int64_t stopped_ns = 0;               // by a stranger
@@ -89,6 +90,9 @@ class World {
     if (step.loader_sleeps_ns > 0)
       AddSignal("thread.sleeping", now_ns_, step.loader_sleeps_ns, loader, 12, std::nullopt);
     Spend("thread.waiting", step.loader_sleeps_ns, loader);
+    if (step.loader_stopped_ns > 0)
+      AddSignal("thread.stopped", now_ns_, step.loader_stopped_ns, loader, 12, stranger);
+    Spend("thread.waiting", step.loader_stopped_ns, loader);
     Spend("thread.blocked_io", step.blocked_io_ns, std::nullopt);
     Spend("thread.stopped", step.stopped_ns, stranger);
     Spend("thread.waiting", step.outside_ns, stranger);
