@@ -46,6 +46,15 @@ struct StepSum {
     path.Add(accounted.path, -1);
     --types[accounted.step.type];
   }
+  void Add(const StepSum& other) {
+    path.Add(other.path, 1);
+    max_idle_ns = std::max(max_idle_ns, other.max_idle_ns);
+    for (const auto& [type, count] : other.types) types[type] += count;
+  }
+  void Remove(const StepSum& other) {
+    path.Add(other.path, -1);
+    for (const auto& [type, count] : other.types) types[type] -= count;
+  }
 };
 
 }  // namespace gpusonde::diagnose

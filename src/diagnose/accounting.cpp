@@ -7,12 +7,17 @@
 #include <utility>
 
 #include "base/nearly_sorted.h"
+#include "diagnose/detector_table.h"
 #include "diagnose/incident_table.h"
 
 namespace gpusonde::diagnose {
 namespace {
 
 constexpr size_t kMaxRecent = 400;  // steps
+// Of slow steps before those, sums over so long are kept for so long: an incident's end is found seconds
+// later.
+constexpr int64_t kSumNs = 100 * kNanosPerMilli;
+constexpr int64_t kSumsKeptNs = 2 * kDetector.calm.ns;
 
 constexpr std::array kGpuWork = {&GpuWork::kernels, &GpuWork::copies, &GpuWork::syncs};
 
@@ -146,10 +151,18 @@ const AccountedStep& Accounting::Add(const StepSpan& span, bool slow) {
   ++incomplete_;
   if (recent_.size() > kMaxRecent) {
     if (!recent_.front().complete) Complete(recent_.front());
+    if (recent_.front().slow) SumUp(recent_.front());
     recent_.pop_front();
   }
   if (slow) AddSlow(recent_.back());
   return recent_.back();
+}
+
+void Accounting::SumUp(const AccountedStep& slow) {
+  const int64_t start_ns = slow.step.start_ns;
+  if (earlier_.empty() || start_ns >= earlier_.back().from_ns + kSumNs) earlier_.push_back({start_ns, {}});
+  earlier_.back().sum.Add(slow);
+  while (earlier_.front().from_ns < start_ns - kSumsKeptNs) earlier_.pop_front();
 }
 
 bool Accounting::MarkClean() {
@@ -206,6 +219,8 @@ void Accounting::RemoveSlow(AccountedStep& accounted) {
 
 void Accounting::BeginSlow(int64_t onset_ns) {
   slow_ = {};
+  std::erase_if(earlier_, [&](const EarlierSlow& part) { return part.from_ns < onset_ns; });
+  for (const EarlierSlow& part : earlier_) slow_.Add(part.sum);
   for (AccountedStep& accounted : recent_) {
     accounted.clean &= accounted.step.end_ns <= onset_ns;
     accounted.slow = false;
@@ -219,6 +234,8 @@ StepSum Accounting::SlowUntil(int64_t until_ns) const {
     if (accounted.step.start_ns < until_ns) break;
     if (accounted.slow) sum.Remove(accounted);
   }
+  for (const EarlierSlow& part : earlier_)
+    if (part.from_ns >= until_ns) sum.Remove(part.sum);
   sum.path.states.DropNegative();
   sum.path.loaders.DropNegative();
   return sum;
@@ -226,6 +243,8 @@ StepSum Accounting::SlowUntil(int64_t until_ns) const {
 
 StepSum Accounting::SlowWithin(int64_t from_ns, int64_t until_ns) const {
   StepSum sum;
+  for (const EarlierSlow& part : earlier_)
+    if (part.from_ns >= from_ns && part.from_ns < until_ns) sum.Add(part.sum);
   for (const AccountedStep& accounted : recent_ | std::views::reverse) {
     if (accounted.step.start_ns < from_ns) break;
     if (accounted.slow && accounted.step.start_ns < until_ns) sum.Add(accounted);
@@ -274,6 +293,7 @@ std::optional<int64_t> Accounting::ChangeBetween(std::span<const State> first, s
 
 void Accounting::Clear() {
   recent_.clear();
+  earlier_.clear();
   incomplete_ = 0;
 }
 

@@ -95,6 +95,7 @@ class Accounting {
   void Complete(AccountedStep& accounted);
   void AddSlow(AccountedStep& accounted);
   void RemoveSlow(AccountedStep& accounted);
+  void SumUp(const AccountedStep& slow);
 
   Id128 process_;
   const HostTimeline& host_;
@@ -108,7 +109,13 @@ class Accounting {
   StepTime last_time_;                // of the step added last, with the waits for requests
   std::deque<AccountedStep> recent_;  // the newest steps
   size_t incomplete_ = 0;             // how many of them, at the end, aren't complete
-  StepSum slow_;
+  // The sum of some slow steps that are no longer among the newest.
+  struct EarlierSlow {
+    int64_t from_ns;  // the start of the first of them
+    StepSum sum;
+  };
+  std::deque<EarlierSlow> earlier_;  // of the last seconds
+  StepSum slow_;                     // all, these included
 };
 
 }  // namespace gpusonde::diagnose

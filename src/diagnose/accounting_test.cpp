@@ -81,6 +81,24 @@ TEST_F(AccountingTest, SlowStepsAreSummedWithinATime) {
   EXPECT_EQ(accounting.StartOfLastSlow(4, Span(4).start_ns), 0) << "the first step is not slow";
 }
 
+// More steps than are remembered one by one end between the incident's end and its detection.
+TEST_F(AccountingTest, ShortStepsAfterTheEndAreNotInTheSum) {
+  const auto add = [&](int number, int64_t length_ns) {
+    const int64_t start_ns = kBegin + number * length_ns;
+    accounting.Add({.type = {1, 1}, .start_ns = start_ns, .end_ns = start_ns + length_ns}, true);
+  };
+  accounting.BeginSlow(kBegin);
+  for (int i = 0; i < 2500; ++i) add(i, 2 * kMs);
+  const int64_t end_ns = kBegin + 2 * kNanosPerSecond;
+  EXPECT_NEAR(static_cast<double>(accounting.SlowUntil(end_ns).types.at({1, 1})), 1000, 50);
+  EXPECT_NEAR(accounting.SlowUntil(end_ns).path.states.total(), 2.0 * kNanosPerSecond, 100.0 * kMs);
+  EXPECT_NEAR(
+      static_cast<double>(accounting.SlowWithin(end_ns, kBegin + 3 * kNanosPerSecond).types.at({1, 1})), 500,
+      50);
+  accounting.BeginSlow(end_ns);
+  EXPECT_NEAR(static_cast<double>(accounting.SlowUntil(INT64_MAX).types.at({1, 1})), 1500, 50);
+}
+
 TEST_F(AccountingTest, AChangeIsWhereOneStateGivesWayToAnother) {
   for (int i = 0; i < 10; ++i) {
     Running(i, (i < 6 ? 60 : 20) * kMs);

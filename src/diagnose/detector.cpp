@@ -460,18 +460,26 @@ void Detector::Open(size_t onset) {
 // Whether steps have been as before the incident for the last 3 s and 5 steps.
 bool Detector::Recovered() {
   const int64_t now_ns = recent_.back().end_ns;
+  const double reference = 1 + Excess() / 2;
   double ns = 0, usual_ns = 0;
   size_t slow = 0, count = 0;
   int64_t since_ns = now_ns;
-  int64_t calm_since_ns = 0;  // end of the last slow step
+  // As in the search for the onset: the steps before the end have the largest sum of excess times, those
+  // after it the smallest. The last slow step may be a single one, seconds later.
+  int64_t calm_since_ns = now_ns;
+  double excess_ns = 0, least_ns = 0;
   for (auto step = recent_.rbegin(); step != recent_.rend(); ++step) {
     if (step->start_ns < onset_ns_) return false;
     if (count >= kDetector.calm.steps && now_ns - since_ns >= kDetector.calm.ns) break;
     ns += step->ratio * step->usual_ns;
     usual_ns += step->usual_ns;
     ++count;
-    if (IsSlow(*step) && slow++ == 0) calm_since_ns = step->end_ns;
+    if (IsSlow(*step)) ++slow;
+    excess_ns += (step->ratio - reference) * step->usual_ns;
     since_ns = step->start_ns;
+    if (excess_ns > least_ns) continue;
+    least_ns = excess_ns;
+    calm_since_ns = since_ns;
   }
   if (count < kDetector.calm.steps || now_ns - since_ns < kDetector.calm.ns) return false;
   const double clean = kDetector.calm.clean_factor * CleanShareAbove(1 + Excess() / 2);

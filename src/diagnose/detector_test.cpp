@@ -196,6 +196,19 @@ TEST_F(DetectorTest, AnIncidentEndsWhenStepsRecoverAndAnotherCanBegin) {
   EXPECT_GT(Slow(100, 40), 90);
 }
 
+// Thousands of short steps include single slow ones.
+TEST_F(DetectorTest, ASingleSlowStepAfterwardsIsNotPartOfTheIncident) {
+  Slow(3000, 3);
+  EXPECT_GT(Slow(1000, 9), 900);
+  const int64_t over_ns = now_ns_;
+  for (int second = 0; second < 4; ++second) {
+    Slow(330, 3);
+    Slow(1, 9);
+  }
+  EXPECT_EQ(Step(3, 0.05), Detector::Verdict::kClean);
+  EXPECT_NEAR(static_cast<double>(detector_.recovered_ns() - over_ns) / kMs, 0, 50);
+}
+
 TEST_F(DetectorTest, AnIncidentOfStronglyVaryingStepsEndsToo) {
   Slow(300, 20, 0.2);
   EXPECT_GT(Slow(200, 26, 0.2), 150);
