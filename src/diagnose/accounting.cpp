@@ -13,6 +13,11 @@
 namespace gpusonde::diagnose {
 namespace {
 
+// Of calls and ranges, by which the launch thread is known: when older ones count half, and how many more
+// another thread must have.
+constexpr int64_t kHalvedAfter = 20'000;
+constexpr int64_t kMorePercent = 25;
+
 constexpr size_t kMaxRecent = 400;  // steps
 // Of slow steps before those, sums over so long are kept for so long: an incident's end is found seconds
 // later.
@@ -61,10 +66,25 @@ void Accounting::UpdateProgram(LaunchThreads& launch_threads) {
   std::erase_if(program_.ranks, [&](const Id128& rank) { return !program_.launch_threads.contains(rank); });
 }
 
-// The thread with the most API calls and ranges; the main thread if there are none.
+// A thread that launched for days may have ended; servers may have a thread for each request.
+void Accounting::CountThread(int32_t tid) {
+  ++threads_[tid];
+  if (++counted_ < kHalvedAfter) return;
+  counted_ = 0;
+  for (auto& [thread, count] : threads_) count /= 2;
+  std::erase_if(threads_, [](const auto& thread) { return thread.second == 0; });
+}
+
+// The thread with the most API calls and ranges; the main thread if there are none. Of two that have about as
+// many the same one is kept.
 int32_t Accounting::LaunchThread() const {
   const auto most = std::ranges::max_element(threads_, {}, [](const auto& thread) { return thread.second; });
-  if (most != threads_.end()) return most->first;
+  if (most != threads_.end()) {
+    const auto present = threads_.find(program_.launch_thread);
+    const bool keeps =
+        present != threads_.end() && present->second * (100 + kMorePercent) >= most->second * 100;
+    return keeps ? present->first : most->first;
+  }
   const model::Process* row = actors_.Find(process_);
   return row == nullptr ? 0 : row->pid;
 }

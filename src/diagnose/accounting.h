@@ -36,7 +36,7 @@ class Accounting {
   // GPU work, or waits for it.
   void Ingest(Work::Kind kind, std::span<const WorkTime> times);
   // An API call or a range of this thread, which may be the launch thread.
-  void CountThread(int32_t tid) { ++threads_[tid]; }
+  void CountThread(int32_t tid);
 
   // Updates the program's processes and its launch thread before steps are added; registers the latter.
   void UpdateProgram(LaunchThreads& launch_threads);
@@ -101,7 +101,8 @@ class Accounting {
   const HostTimeline& host_;
   const Actors& actors_;
   CleanBaseline& baseline_;
-  std::map<int32_t, int64_t> threads_;  // API calls and ranges by thread
+  std::map<int32_t, int64_t> threads_;  // API calls and ranges by thread; older ones count half
+  int64_t counted_ = 0;                 // of them since the counts were halved
   Program program_;
   GpuWork added_;  // in any order, not in gpu_ yet
   GpuWork gpu_;    // disjoint ranges

@@ -114,6 +114,21 @@ TEST_F(AccountingTest, AChangeIsWhereOneStateGivesWayToAnother) {
   EXPECT_EQ(accounting.ChangeBetween(cpu, queue, {Span(6).start_ns, Span(9).end_ns}), std::nullopt);
 }
 
+TEST_F(AccountingTest, AThreadThatLaunchesNoLongerIsReplaced) {
+  for (int i = 0; i < 1'000'000; ++i) accounting.CountThread(kTid);
+  for (int i = 0; i < 100'000; ++i) accounting.CountThread(i % 2 == 0 ? kTid + 1 : kTid + 2 + i);
+  accounting.UpdateProgram(launch_threads);
+  EXPECT_EQ(accounting.program().launch_thread, kTid + 1);
+}
+
+TEST_F(AccountingTest, OfTwoThreadsThatLaunchAsMuchTheFirstIsKept) {
+  for (int i = 0; i < 300; ++i) {
+    for (int of = 0; of < 100; ++of) accounting.CountThread(i % 3 == 0 ? kTid : kTid + 1 + i % 2);
+    accounting.UpdateProgram(launch_threads);
+    EXPECT_EQ(accounting.program().launch_thread, kTid);
+  }
+}
+
 TEST_F(AccountingTest, OnlyCleanStepsJoinTheBaseline) {
   for (int i = 0; i < 4; ++i) {
     Running(i, int64_t{i + 1} * 10 * kMs);
