@@ -191,6 +191,8 @@ bool Accounting::MarkClean() {
   return program_.ranks.empty() && habit_.Learn(last_time_);
 }
 
+bool Accounting::MarkSuspect() { return program_.ranks.empty() && habit_.LearnSuspect(last_time_); }
+
 void Accounting::CompleteUntil(int64_t until_ns) {
   while (incomplete_ > 0) {
     AccountedStep& oldest = recent_[recent_.size() - incomplete_];
@@ -286,10 +288,8 @@ std::optional<int64_t> Accounting::ChangeBetween(std::span<const State> first, s
   };
   std::vector<Times> steps;
   double first_ns = 0, second_ns = 0;
-  for (const AccountedStep& accounted : recent_) {
-    const int64_t start_ns = accounted.step.start_ns;
-    if (!accounted.slow || start_ns < within.from_ns || start_ns >= within.to_ns) continue;
-    const Account& states = accounted.path.states;
+  const auto add = [&](int64_t start_ns, const Account& states) {
+    if (start_ns < within.from_ns || start_ns >= within.to_ns) return;
     const auto sum = [&](std::span<const State> of) {
       double ns = 0;
       for (const State state : of) ns += states[state];
@@ -298,7 +298,10 @@ std::optional<int64_t> Accounting::ChangeBetween(std::span<const State> first, s
     steps.push_back({start_ns, sum(first), sum(second)});
     first_ns += steps.back().first_ns;
     second_ns += steps.back().second_ns;
-  }
+  };
+  for (const EarlierSlow& part : earlier_) add(part.from_ns, part.sum.path.states);
+  for (const AccountedStep& accounted : recent_)
+    if (accounted.slow) add(accounted.step.start_ns, accounted.path.states);
   if (first_ns <= 0 || second_ns <= 0) return std::nullopt;
   double share = 0, most = kIncidentTable.replaced.change;
   std::optional<int64_t> change_ns;

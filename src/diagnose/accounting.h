@@ -47,6 +47,8 @@ class Accounting {
   // The step added last is clean. Returns true if it shows the habit of waiting for requests, or ends it:
   // then steps added before aren't comparable with later ones.
   bool MarkClean();
+  // The same for a step that may turn out to be slow: it doesn't join the baseline.
+  bool MarkSuspect();
   // Accounts for the time since the last step's end, so far.
   PathAccount AccountUnfinished(int64_t from_ns, int64_t to_ns) { return AccountOf(from_ns, to_ns); }
 

@@ -71,6 +71,24 @@ TEST(ChainedFaultsTest, AnotherCauseAfterAShortPauseIsAnotherIncident) {
   }
 }
 
+// Their steps of two seconds are more than are remembered one by one.
+TEST(ChainedFaultsTest, ShortStepsAreSplitToo) {
+  for (const int64_t pause_ns : {int64_t{0}, 1500 * kMs}) {
+    Disturbed program;
+    constexpr World::Step kCalm{.cpu_ns = kMs, .gpu_ns = 2 * kMs};
+    World::Step contention = kCalm, disks = kCalm;
+    contention.behind_stranger_ns = disks.blocked_io_ns = 3 * kMs;
+    program.RunFor(kCalm, kSettle);
+    program.RunFor(contention, 6 * kNanosPerSecond);
+    const int64_t second_ns = program.RunFor(kCalm, pause_ns);
+    program.RunFor(disks, 6 * kNanosPerSecond);
+    const auto reports = program.Reports(kCalm);
+    ASSERT_THAT(Causes(reports), ElementsAre("cpu_contention", "block_io")) << FormatText(program.diagnosis);
+    EXPECT_NEAR(static_cast<double>(reports[1].incident.start_ns - second_ns) / kMs, 0, 150);
+    for (const Report& report : reports) EXPECT_NEAR(report.incident.slowdown, 2, 0.1);
+  }
+}
+
 TEST(ChainedFaultsTest, ACauseThatTakesTheOthersPlaceBeginsAnotherIncident) {
   Disturbed program;
   program.RunFor({}, kSettle);

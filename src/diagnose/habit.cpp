@@ -31,15 +31,20 @@ bool Habit::Learn(const StepTime& clean) {
   waiting_ += Waits(clean) ? 1 : 0;
   recent_.push_back(clean);
   if (recent_.size() > kStepTable.habit.steps) recent_.pop_front();
-  total_ns_ += clean.total_ns;
-  outside_ns_ += clean.outside_ns;
-  if (IsLong(clean.outside_ns, clean)) outside_waits_.push_back(clean.outside_ns);
-  if (outside_waits_.size() > kStepTable.habit.outside_waits) outside_waits_.pop_front();
+  AddOutside(clean);
+  return Update(IsShown());
+}
+
+bool Habit::LearnSuspect(const StepTime& suspect) {
+  AddOutside(suspect);
+  return Update(false);
+}
+
+bool Habit::Update(bool shown) {
   const bool rare = static_cast<double>(waiting_) < kStepTable.habit.max_rare * static_cast<double>(steps_);
-  const bool shown = (!rare && IsShown()) || WaitsWhenEmpty();
   const bool given_up = rare && steps_ >= kStepTable.habit.steps_until_rare &&
                         outside_ns_ < kStepTable.habit.outside_share / 2 * total_ns_;
-  const bool changes = waits_ ? given_up : shown;
+  const bool changes = waits_ ? given_up : (shown && !rare) || WaitsWhenEmpty();
   waits_ ^= changes;
   return changes;
 }
@@ -55,6 +60,13 @@ bool Habit::IsShown() const {
   std::vector<double> idle;
   for (const StepTime& step : recent_) idle.push_back(step.idle_ns);
   return AreIrregular(std::move(idle));
+}
+
+void Habit::AddOutside(const StepTime& step) {
+  total_ns_ += step.total_ns;
+  outside_ns_ += step.outside_ns;
+  if (IsLong(step.outside_ns, step)) outside_waits_.push_back(step.outside_ns);
+  if (outside_waits_.size() > kStepTable.habit.outside_waits) outside_waits_.pop_front();
 }
 
 bool Habit::WaitsWhenEmpty() const {

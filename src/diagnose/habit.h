@@ -21,13 +21,18 @@ struct StepTime {
 // irregularly, and for processes outside the program. Not thread-safe.
 class Habit {
  public:
-  // Returns true if this step changes waits(): steps before it aren't comparable with later ones.
+  // These return true if this step changes waits(): steps before it aren't comparable with later ones.
   bool Learn(const StepTime& clean);
+  // A step that isn't part of an incident, but may turn out to be. Of a server that is seldom without
+  // requests most of those that wait are suspected.
+  bool LearnSuspect(const StepTime& suspect);
 
   bool waits() const { return waits_; }
 
  private:
+  bool Update(bool shown);
   bool IsShown() const;
+  void AddOutside(const StepTime& step);
   bool WaitsWhenEmpty() const;
 
   std::deque<StepTime> recent_;

@@ -73,11 +73,23 @@ TEST_F(HabitTest, AServerThatRarelyWaitsForOtherProcessesShowsIt) {
   };
   EXPECT_EQ(learn(2000, [] { return 20.0 * kMs; }), 0) << "regular waits, of a pipeline of processes";
   habit = {};
-  EXPECT_EQ(learn(700, [&] { return RandomWait(); }), 0) << "too few waits";
-  EXPECT_EQ(learn(1300, [&] { return RandomWait(); }), 1);
+  EXPECT_EQ(learn(400, [&] { return RandomWait(); }), 0) << "too few waits";
+  EXPECT_EQ(learn(1600, [&] { return RandomWait(); }), 1);
   EXPECT_TRUE(habit.waits());
   EXPECT_EQ(learn(5000, [] { return 0.0; }), 0) << "a busy minute";
   EXPECT_EQ(learn(50'000, [] { return 0.0; }), 1) << "something else";
+}
+
+// Its longest steps are those that wait, which are suspected to be slow.
+TEST_F(HabitTest, SuspectedStepsShowItToo) {
+  int changes = 0;
+  for (int i = 0; i < 1000; ++i) {
+    const double outside_ns = i % 50 == 0 ? RandomWait() : 0;
+    const StepTime step{.total_ns = 3 * kMs + outside_ns, .idle_ns = outside_ns, .outside_ns = outside_ns};
+    changes += (outside_ns > 0 ? habit.LearnSuspect(step) : habit.Learn(step)) ? 1 : 0;
+  }
+  EXPECT_EQ(changes, 1);
+  EXPECT_TRUE(habit.waits());
 }
 
 }  // namespace

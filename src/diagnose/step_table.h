@@ -75,7 +75,7 @@ struct StepTable {
         0.1, "of all steps",
         "the habit is given up if fewer waited; of all, so that a busy hour doesn't end it"};
     Tuned<int64_t> steps_until_rare{200, "steps", "after this many"};
-    Tuned<size_t> outside_waits{16, "waits",
+    Tuned<size_t> outside_waits{10, "waits",
                                 "for other processes, of a server that waits only when it has no request"};
     Tuned<double> outside_share{0.02, "of the time", "in such waits; half of it keeps the habit"};
   } habit;

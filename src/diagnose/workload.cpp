@@ -152,6 +152,7 @@ void Diagnosis::Workload::AddStep(const StepSpan& span) {
       if (accounting_.MarkClean()) Restart();
       break;
     case Detector::Verdict::kSuspect:
+      if (accounting_.MarkSuspect()) Restart();
       break;
     case Detector::Verdict::kSlow:
       if (!was_open) BeginIncident();
