@@ -162,7 +162,8 @@ const AccountedStep& Accounting::Add(const StepSpan& span, bool slow) {
   last_time_ = {.total_ns = path.states.total(),
                 .idle_ns = path.idle.total(),
                 .asleep_ns = path.launch_thread_asleep,
-                .outside_ns = outside_ns};
+                .outside_ns = outside_ns,
+                .packets_ns = path.packets};
   if (habit_.waits()) {
     const auto idle_ns = static_cast<int64_t>(accounted.path.RemoveIdle());
     accounted.step.start_ns = std::min(span.start_ns + idle_ns, span.end_ns - 1);

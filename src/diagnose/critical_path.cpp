@@ -162,7 +162,8 @@ class Accountant {
     if (time.network > 0)
       for (const auto& [who, ns] : time.sent_by) {
         const double share = ns * network / time.network;
-        who.IsZero() ? AddNetworkWait(share, begin_ns, end_ns) : AddWait(who, share, begin_ns, end_ns);
+        who.IsZero() ? AddNetworkWait(program_.process, share, begin_ns, end_ns)
+                     : AddWait(who, share, begin_ns, end_ns);
       }
     states[State::kUnexplained] += open;
   }
@@ -251,7 +252,7 @@ class Accountant {
     states[State::kSleeping] += factor * time.sleeping;
     account_.idle[State::kSleeping] += factor * time.sleeping;
     AddWaitOf(who, factor * time.waiting, begin_ns, end_ns, depth);
-    AddNetworkWait(factor * time.network, begin_ns, end_ns);
+    AddNetworkWait(who, factor * time.network, begin_ns, end_ns);
   }
 
   // A wait that a process outside the program ended; zero id: an unknown one.
@@ -300,9 +301,9 @@ class Accountant {
     return waits;
   }
 
-  // Adds `ns` of waiting for a packet of unknown origin; as far as packets of the job were queued at a
-  // network device meanwhile, to the network queue.
-  void AddNetworkWait(double ns, int64_t begin_ns, int64_t end_ns) {
+  // Adds `ns` for which a process of the program waited for a packet of unknown origin; as far as packets of
+  // the job were queued at a network device meanwhile, to the network queue.
+  void AddNetworkWait(const Id128& who, double ns, int64_t begin_ns, int64_t end_ns) {
     if (ns <= 0) return;
     const auto queued_of = [&](const Id128& process) {
       return host_.SumOf(model::Metric::kNetworkQueued, process, begin_ns, end_ns).value_or(0);
@@ -313,6 +314,7 @@ class Accountant {
     account_.states[State::kNetworkQueue] += std::min(queued, ns);
     account_.states[State::kNetwork] += ns - std::min(queued, ns);
     account_.idle[State::kNetwork] += ns - std::min(queued, ns);
+    if (who == program_.process) account_.packets += ns - std::min(queued, ns);
   }
 
   // Splits `ns` of waiting for another rank by what that one did meanwhile; where it waited for a third rank,
@@ -325,7 +327,7 @@ class Accountant {
     for (const auto* waits : {&time.waiting_for, &time.sent_by})
       if (const auto mine = waits->find(program_.process); mine != waits->end()) known -= mine->second;
     if (known <= 0) {
-      AddNetworkWait(ns, begin_ns, end_ns);
+      AddNetworkWait(who, ns, begin_ns, end_ns);
       return;
     }
     const double factor = ns / known;
@@ -339,7 +341,7 @@ class Accountant {
             factor * waited >= kIncidentTable.chain.min_ns)
           AddRankWait(other, factor * waited, begin_ns, end_ns, depth + 1);
         else if (is_network)
-          AddNetworkWait(factor * waited, begin_ns, end_ns);
+          AddNetworkWait(who, factor * waited, begin_ns, end_ns);
         else
           continue;
         own -= waited;
@@ -430,6 +432,7 @@ void PathAccount::Add(const PathAccount& other, double factor) {
     loaders.ns[i] += factor * other.loaders.ns[i];
   }
   launch_thread_asleep += factor * other.launch_thread_asleep;
+  packets += factor * other.packets;
   own_threads += factor * other.own_threads;
   for (const auto& [who, rank] : other.ranks) {
     for (size_t i = 0; i < kStates; ++i) ranks[who].states.ns[i] += factor * rank.states.ns[i];
@@ -451,7 +454,7 @@ double PathAccount::RemoveIdle() {
   idle = {};
   waited_outside.clear();  // all of these are idle time
   slept.clear();
-  launch_thread_asleep = 0;
+  launch_thread_asleep = packets = 0;
   return taken;
 }
 

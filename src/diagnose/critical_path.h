@@ -50,6 +50,7 @@ struct PathAccount {
   // waited for asked for, and waits that an unknown process ended.
   Account idle;
   double launch_thread_asleep = 0;  // of the idle time: sleeps that the launch thread asked for
+  double packets = 0;  // of the idle time: the process itself waited for packets of unknown origin
   std::map<Id128, double> behind;
   double own_threads = 0;  // of State::kLoader: other threads of the launch thread's process
   // State::kStopped by the process that was stopped, and by who let it continue (zero id: unknown).

@@ -118,6 +118,38 @@ TEST_F(CriticalPathTest, AWaitForAThreadOfTheSameProcessIsSplitByWhatThatThreadD
   }
 }
 
+// A thread of the process that reads from a socket, and one of a loader.
+TEST_F(CriticalPathTest, OnlyTheProcessesOwnWaitsForPacketsMayBeForRequests) {
+  for (const bool own : {true, false}) {
+    host = {};
+    AddRanks(1);
+    const Id128 reader = own ? Rank(0) : Id128{9, 9};
+    program.family = {Rank(0), reader};
+    host.Ingest(model::Signal{.start_ns = kBegin,
+                              .bucket_ns = kBucket,
+                              .metric = "thread.waiting",
+                              .process = Rank(0),
+                              .tid = Tid(0),
+                              .other = reader,
+                              .values = {static_cast<int64_t>(10 * kMs)}});
+    host.Ingest(model::Signal{.start_ns = kBegin,
+                              .bucket_ns = kBucket,
+                              .metric = "thread.network",
+                              .process = reader,
+                              .tid = 555,
+                              .values = {static_cast<int64_t>(9 * kMs)}});
+    host.Ingest(model::Signal{.start_ns = kBegin,
+                              .bucket_ns = kBucket,
+                              .metric = "thread.running",
+                              .process = reader,
+                              .tid = 555,
+                              .values = {static_cast<int64_t>(1 * kMs)}});
+    const PathAccount account = Account();
+    EXPECT_NEAR(account.idle[State::kNetwork], 9 * kMs, 1);
+    EXPECT_NEAR(account.packets, own ? 9 * kMs : 0, 1);
+  }
+}
+
 TEST_F(CriticalPathTest, SleepsWhileTheGpuWorksAreWaitsForItAndOthersAreIdle) {
   AddRanks(1);
   AddSignal(0, "thread.running", 1 * kMs);

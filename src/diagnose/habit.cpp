@@ -31,19 +31,18 @@ bool Habit::Learn(const StepTime& clean) {
   waiting_ += Waits(clean) ? 1 : 0;
   recent_.push_back(clean);
   if (recent_.size() > kStepTable.habit.steps) recent_.pop_front();
-  AddOutside(clean);
+  AddRequest(clean);
   return Update(IsShown());
 }
 
 bool Habit::LearnSuspect(const StepTime& suspect) {
-  AddOutside(suspect);
+  AddRequest(suspect);
   return Update(false);
 }
 
 bool Habit::Update(bool shown) {
   const bool rare = static_cast<double>(waiting_) < kStepTable.habit.max_rare * static_cast<double>(steps_);
-  const bool given_up = rare && steps_ >= kStepTable.habit.steps_until_rare &&
-                        outside_ns_ < kStepTable.habit.outside_share / 2 * total_ns_;
+  const bool given_up = rare && steps_ >= kStepTable.habit.steps_until_rare && !HasRequests(0.5);
   const bool changes = waits_ ? given_up : (shown && !rare) || WaitsWhenEmpty();
   waits_ ^= changes;
   return changes;
@@ -62,17 +61,24 @@ bool Habit::IsShown() const {
   return AreIrregular(std::move(idle));
 }
 
-void Habit::AddOutside(const StepTime& step) {
+void Habit::AddRequest(const StepTime& step) {
+  const double request_ns = step.outside_ns + step.packets_ns;
   total_ns_ += step.total_ns;
   outside_ns_ += step.outside_ns;
-  if (IsLong(step.outside_ns, step)) outside_waits_.push_back(step.outside_ns);
-  if (outside_waits_.size() > kStepTable.habit.outside_waits) outside_waits_.pop_front();
+  packets_ns_ += step.packets_ns;
+  if (IsLong(request_ns, step)) requests_.push_back(request_ns);
+  if (requests_.size() > kStepTable.habit.requests) requests_.pop_front();
+}
+
+// Whether waits for requests take this part of the time that shows them.
+bool Habit::HasRequests(double part) const {
+  return outside_ns_ >= part * kStepTable.habit.outside_share * total_ns_ ||
+         outside_ns_ + packets_ns_ >= part * kStepTable.habit.packets_share * total_ns_;
 }
 
 bool Habit::WaitsWhenEmpty() const {
-  return outside_waits_.size() == kStepTable.habit.outside_waits &&
-         outside_ns_ >= kStepTable.habit.outside_share * total_ns_ &&
-         AreIrregular({outside_waits_.begin(), outside_waits_.end()});
+  return requests_.size() == kStepTable.habit.requests && HasRequests(1) &&
+         AreIrregular({requests_.begin(), requests_.end()});
 }
 
 }  // namespace gpusonde::diagnose

@@ -9,16 +9,18 @@ namespace gpusonde::diagnose {
 // A step's time, ns.
 struct StepTime {
   double total_ns = 0;
-  double idle_ns = 0;     // of the total: waiting for external events
-  double asleep_ns = 0;   // of the idle time: in a sleep that the launch thread asked for
-  double outside_ns = 0;  // of the idle time: waiting for known processes outside the program
+  double idle_ns = 0;    // of the total: waiting for external events
+  double asleep_ns = 0;  // of the idle time: in a sleep that the launch thread asked for
+  // Of the idle time: what may have been waits for requests, for known processes outside the program, or of
+  // the process itself for packets of unknown origin.
+  double outside_ns = 0, packets_ns = 0;
 };
 
 // Learns from clean steps whether the program habitually waits for external events between them, as a server
 // waits for requests. The length of such waits says nothing about the program's speed, so they are excluded
 // from its steps. Decided by how many steps wait, so that no single step decides; given up if waits turn out
 // to be rare. A server that works on many requests at a time waits only when it has none: few steps wait, but
-// irregularly, and for processes outside the program. Not thread-safe.
+// irregularly, and for processes outside the program or for packets. Not thread-safe.
 class Habit {
  public:
   // These return true if this step changes waits(): steps before it aren't comparable with later ones.
@@ -32,14 +34,15 @@ class Habit {
  private:
   bool Update(bool shown);
   bool IsShown() const;
-  void AddOutside(const StepTime& step);
+  void AddRequest(const StepTime& step);
+  bool HasRequests(double part) const;
   bool WaitsWhenEmpty() const;
 
   std::deque<StepTime> recent_;
-  int64_t steps_ = 0;                 // all
-  int64_t waiting_ = 0;               // those that waited
-  std::deque<double> outside_waits_;  // the newest that were long, ns
-  double total_ns_ = 0, outside_ns_ = 0;
+  int64_t steps_ = 0;            // all
+  int64_t waiting_ = 0;          // those that waited
+  std::deque<double> requests_;  // the newest long waits that may have been for requests, ns
+  double total_ns_ = 0, outside_ns_ = 0, packets_ns_ = 0;
   bool waits_ = false;
 };
 

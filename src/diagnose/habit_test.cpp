@@ -80,6 +80,21 @@ TEST_F(HabitTest, AServerThatRarelyWaitsForOtherProcessesShowsIt) {
   EXPECT_EQ(learn(50'000, [] { return 0.0; }), 1) << "something else";
 }
 
+TEST_F(HabitTest, RareWaitsForPacketsShowItIfTheyTakeATenthOfTheTime) {
+  const auto learn = [&](int every) {
+    habit = {};
+    int changes = 0;
+    for (int i = 0; i < 2000; ++i) {
+      const double packets_ns = i % every == 0 ? RandomWait() : 0;
+      changes +=
+          habit.Learn({.total_ns = 10 * kMs + packets_ns, .idle_ns = packets_ns, .packets_ns = packets_ns});
+    }
+    return changes;
+  };
+  EXPECT_EQ(learn(80), 0) << "a fortieth: batches that come from a distant disk";
+  EXPECT_EQ(learn(8), 1);
+}
+
 // Its longest steps are those that wait, which are suspected to be slow.
 TEST_F(HabitTest, SuspectedStepsShowItToo) {
   int changes = 0;

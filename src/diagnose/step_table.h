@@ -75,9 +75,11 @@ struct StepTable {
         0.1, "of all steps",
         "the habit is given up if fewer waited; of all, so that a busy hour doesn't end it"};
     Tuned<int64_t> steps_until_rare{200, "steps", "after this many"};
-    Tuned<size_t> outside_waits{10, "waits",
-                                "for other processes, of a server that waits only when it has no request"};
-    Tuned<double> outside_share{0.02, "of the time", "in such waits; half of it keeps the habit"};
+    Tuned<size_t> requests{10, "waits", "long ones, of a server that waits only when it has no request"};
+    Tuned<double> outside_share{0.02, "of the time",
+                                "in waits for other processes; half of it keeps the habit"};
+    Tuned<double> packets_share{0.1, "of the time",
+                                "in those and waits for packets, which may also bring a trainer its data"};
   } habit;
 };
 inline constexpr StepTable kStepTable{};
