@@ -25,10 +25,10 @@
 #include <utility>
 #include <vector>
 
-#include "agent/http_client.h"
 #include "base/time.h"
 #include "base/token_file.h"
 #include "bench.h"
+#include "net/http_client.h"
 #include "serve_load.h"
 #include "spool/codec.h"
 #include "spool/upload.h"
@@ -118,7 +118,7 @@ class Feed {
  public:
   Feed(std::string_view url, const std::string& token_file, int hosts, double hours, int64_t live_s,
        int64_t limit_s)
-      : url_(Must(agent::HttpUrl::Parse(url))),
+      : url_(Must(net::HttpUrl::Parse(url))),
         token_("Bearer " + Must(ReadToken(token_file))),
         live_s_(live_s),
         first_s_(NowS() - static_cast<int64_t>(hours * 3600)),
@@ -192,12 +192,12 @@ class Feed {
     Variant& variant = variants_[static_cast<size_t>(host.number) % kVariants];
     std::string body;
     const auto [first, frames] = variant.Append(host.sent_s, to_s, body);
-    agent::HttpUrl url = url_;
+    net::HttpUrl url = url_;
     url.target = fmt::format("/api/v1/frames?host=node-{:03}&spool={:032x}&day={}&first={}", host.number,
                              host.number + 1, host.sent_s / kDayS, first);
     for (int tries = 0;; ++tries) {
       const int64_t begin_ns = MonotonicNow();
-      const auto reply = agent::HttpExchange(
+      const auto reply = net::HttpExchange(
           url, {.content = body, .type = "application/octet-stream", .authorization = token_}, 16 << 10,
           kTimeoutNs);
       const int64_t ns = MonotonicNow() - begin_ns;
@@ -242,7 +242,7 @@ class Feed {
     std::fflush(stdout);
   }
 
-  const agent::HttpUrl url_;
+  const net::HttpUrl url_;
   const std::string token_;
   const int64_t live_s_;
   const int64_t first_s_;

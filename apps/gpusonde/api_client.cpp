@@ -47,7 +47,7 @@ bool IsThisMachine(const std::string& host) {
 
 ApiServer ParseApiServer(const std::string& url_flag, const std::string& url, const std::string& host,
                          const ClientFlags& client) {
-  const auto parsed = agent::HttpUrl::Parse(url);
+  const auto parsed = net::HttpUrl::Parse(url);
   if (!parsed.has_value()) throw CLI::ValidationError(url_flag, parsed.error().message);
   if (parsed->target != "/")
     throw CLI::ValidationError(url_flag, fmt::format("'{}' must not have a path", url));
@@ -71,7 +71,7 @@ namespace {
 
 Result<std::string> Ask(const ApiServer& server, const std::string& target,
                         std::optional<std::string_view> text) {
-  agent::HttpUrl url = server.url;
+  net::HttpUrl url = server.url;
   const std::string address = fmt::format("{}:{}", url.host, url.port);
   url.target = "/api/v1/" + target;
   if (!server.host.empty())
@@ -81,13 +81,13 @@ Result<std::string> Ask(const ApiServer& server, const std::string& target,
     ASSIGN_OR_RETURN(const std::string token, ReadToken(server.client.token_file));
     authorization = "Bearer " + token;
   }
-  const agent::ClientTls tls{.ca = server.client.ca, .certificate = {}, .key = {}};
-  const Result<agent::HttpReply> reply =
+  const net::ClientTls tls{.ca = server.client.ca, .certificate = {}, .key = {}};
+  const Result<net::HttpReply> reply =
       text.has_value()
-          ? agent::HttpExchange(
+          ? net::HttpExchange(
                 url, {.content = *text, .type = "text/plain; charset=utf-8", .authorization = authorization},
                 server.max_reply_bytes, server.timeout_ns, tls)
-          : agent::HttpGet(url, authorization, server.max_reply_bytes, server.timeout_ns, tls);
+          : net::HttpGet(url, authorization, server.max_reply_bytes, server.timeout_ns, tls);
   if (!reply.has_value())
     return Fail(ErrorCode::kUnavailable,
                 fmt::format("can't reach gpusonde at {}: {}\nIs `gpusonde up` running? Start it with `sudo "

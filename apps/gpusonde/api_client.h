@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "agent/http_client.h"
 #include "base/result.h"
 #include "base/time.h"
+#include "net/http_client.h"
 
 namespace CLI {
 class App;
@@ -46,7 +46,7 @@ bool IsThisMachine(const std::string& host);
 
 // A running `gpusonde up`, `view` or `serve`, asked through its API (docs/api.md).
 struct ApiServer {
-  agent::HttpUrl url;
+  net::HttpUrl url;
   ClientFlags client;
   std::string host;      // of `serve`; empty: the only one
   std::string url_flag;  // the option that names the server, for messages

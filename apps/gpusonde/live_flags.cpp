@@ -67,7 +67,7 @@ void CheckLiveFlags(LiveFlags& flags) {
   if (flags.pod_labels.size() > pods::kMaxPodLabels)
     throw CLI::ValidationError("--pod-labels", fmt::format("takes at most {} labels", pods::kMaxPodLabels));
   if (flags.webhook.empty()) return;
-  const auto url = agent::HttpUrl::Parse(flags.webhook);
+  const auto url = net::HttpUrl::Parse(flags.webhook);
   if (!url.has_value()) throw CLI::ValidationError("--webhook", url.error().message);
   flags.webhook_url = *url;
 }

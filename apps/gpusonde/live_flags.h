@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "agent/http_client.h"
 #include "agent/live_agent.h"
 #include "base/result.h"
+#include "net/http_client.h"
 #include "otlp_flags.h"
 #include "sources/pods/pod_resources.h"
 
@@ -27,7 +27,7 @@ struct LiveFlags {
   double duration_s = 0;  // 0: until a stop signal
   bool no_diagnose = false;
   std::string webhook;  // empty: none
-  std::optional<agent::HttpUrl> webhook_url;
+  std::optional<net::HttpUrl> webhook_url;
   OtlpFlags otlp;
   std::string kubelet_socket{pods::kKubeletSocket};  // "none": kubelet is not asked
   std::string cri_socket;                            // "none": no runtime is asked; empty: one that is there

@@ -69,7 +69,7 @@ void AddOtlpFlags(CLI::App& command, OtlpFlags& flags, bool profiles) {
 
 void CheckOtlpFlags(OtlpFlags& flags) {
   if (flags.url.empty()) return;
-  const auto url = agent::HttpUrl::Parse(flags.url);
+  const auto url = net::HttpUrl::Parse(flags.url);
   if (!url.has_value()) throw CLI::ValidationError("--otlp", url.error().message);
   if (url->target.contains('?'))
     throw CLI::ValidationError("--otlp", fmt::format("'{}' must not have a query", flags.url));

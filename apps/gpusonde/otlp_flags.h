@@ -5,8 +5,8 @@
 #include <optional>
 #include <string>
 
-#include "agent/http_client.h"
 #include "exporters/prometheus/live_totals.h"
+#include "net/http_client.h"
 #include "otlp/late_rows.h"
 #include "otlp/push.h"
 #include "store/store.h"
@@ -20,7 +20,7 @@ namespace gpusonde::app {
 // Where and how often data goes out by OpenTelemetry's protocol.
 struct OtlpFlags {
   std::string url;  // empty: nowhere
-  std::optional<agent::HttpUrl> parsed;
+  std::optional<net::HttpUrl> parsed;
   std::string headers_file;
   std::string ca;
   bool insecure = false;

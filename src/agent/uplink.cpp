@@ -15,10 +15,10 @@
 #include <thread>
 #include <utility>
 
-#include "agent/backoff.h"
 #include "base/log.h"
 #include "base/printable.h"
 #include "base/token_file.h"
+#include "net/backoff.h"
 #include "spool/spool.h"
 #include "spool/upload.h"
 
@@ -97,7 +97,7 @@ struct Uplink::State {
   Loss loss;
 
   // Used by the thread only.
-  Backoff backoff{options.first_pause_ns, options.max_pause_ns};
+  net::Backoff backoff{options.first_pause_ns, options.max_pause_ns};
   bool one_at_a_time = false;  // to find the frame that the server refuses
   std::string last_trouble;
 };
@@ -184,10 +184,10 @@ Uplink::State::Outcome Uplink::State::Send(const Request& request) {
                                                request.body.size()));
   Result<std::string> token = ReadToken(options.token_file);
   if (!token.has_value()) return Note(Outcome::kFailed, token.error().message);
-  HttpUrl url = options.server;
+  net::HttpUrl url = options.server;
   url.target = fmt::format("/api/v1/frames?host={}&spool={}&day={}&first={}", options.host, spool.ToHex(),
                            request.day, request.first);
-  const Result<HttpReply> reply = HttpExchange(
+  const Result<net::HttpReply> reply = net::HttpExchange(
       url, {.content = request.body, .type = "application/octet-stream", .authorization = "Bearer " + *token},
       kMaxReplyBytes, options.timeout_ns, options.tls);
   if (!reply.has_value())

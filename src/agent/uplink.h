@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "agent/http_client.h"
 #include "agent/live_agent.h"
 #include "base/result.h"
 #include "base/time.h"
+#include "net/http_client.h"
 
 namespace gpusonde::agent {
 
@@ -24,9 +24,9 @@ namespace gpusonde::agent {
 class Uplink : public Sink {
  public:
   struct Options {
-    HttpUrl server;          // without path
+    net::HttpUrl server;     // without path
     std::string token_file;  // read before each request, so that a token can be replaced
-    ClientTls tls = {};
+    net::ClientTls tls = {};
     std::string host;  // a name that spool::CheckHostName accepts
     std::string spool_folder;
     int64_t first_pause_ns = kNanosPerSecond;

@@ -11,11 +11,11 @@
 #include <string>
 #include <thread>
 
-#include "agent/testing/http_receiver.h"
 #include "base/fd.h"
 #include "base/testing/temp_folder.h"
 #include "base/time.h"
 #include "model/tables/samples.h"
+#include "net/testing/http_receiver.h"
 #include "spool/spool.h"
 #include "spool/upload.h"
 
@@ -26,24 +26,24 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 // The number after `name=` in the request's address.
-int64_t NumberIn(const HttpReceiver::Request& request, std::string_view name) {
+int64_t NumberIn(const net::HttpReceiver::Request& request, std::string_view name) {
   const std::string target(request.target());
   const size_t at = target.find(std::string(name) + "=");
   return at == std::string::npos ? -1 : std::strtoll(target.c_str() + at + name.size() + 1, nullptr, 10);
 }
 
-int64_t FramesIn(const HttpReceiver::Request& request) {
+int64_t FramesIn(const net::HttpReceiver::Request& request) {
   return std::ssize(spool::DecodeUpload(request.body()).value());
 }
 
 // As `serve` answers that everything is stored.
-HttpReceiver::Answer Stored(const HttpReceiver::Request& request) {
+net::HttpReceiver::Answer Stored(const net::HttpReceiver::Request& request) {
   return {.status = 200,
           .body = fmt::format(R"({{"committed":{},"repeat_names":0,"pause_ms":0}})",
                               NumberIn(request, "first") + FramesIn(request) - 1)};
 }
 
-HttpReceiver::Answer Refusal(unsigned status) {
+net::HttpReceiver::Answer Refusal(unsigned status) {
   return {.status = status, .body = R"({"error":{"code":"corrupt","message":"not like this"}})"};
 }
 
@@ -96,7 +96,7 @@ class UplinkTest : public testing::Test {
 };
 
 TEST_F(UplinkTest, AsksWhatTheServerHasAndSendsTheRestWithTheToken) {
-  HttpReceiver server([](const HttpReceiver::Request& request) -> HttpReceiver::Answer {
+  net::HttpReceiver server([](const net::HttpReceiver::Request& request) -> net::HttpReceiver::Answer {
     if (request.body().empty())
       return {.status = 200, .body = R"({"committed":2,"repeat_names":0,"pause_ms":0})"};
     return Stored(request);
@@ -105,10 +105,10 @@ TEST_F(UplinkTest, AsksWhatTheServerHasAndSendsTheRestWithTheToken) {
   Uplink uplink(Options(server.port()));
   Begin(uplink);
   AwaitCommitted(uplink, 5);
-  const HttpReceiver::Request question = server.Next();
+  const net::HttpReceiver::Request question = server.Next();
   EXPECT_EQ(question.body(), "");
   EXPECT_EQ(question["Authorization"], "Bearer 0123456789abcdef");
-  const HttpReceiver::Request rest = server.Next();
+  const net::HttpReceiver::Request rest = server.Next();
   EXPECT_EQ(std::string(rest.target()),
             fmt::format("/api/v1/frames?host=node-1&spool={}&day=19999&first=3", spool_.id().ToHex()));
   EXPECT_EQ(FramesIn(rest), 3);
@@ -121,14 +121,14 @@ TEST_F(UplinkTest, FramesOfAnEarlierRunAreReadFromTheSpool) {
     Write(nowhere, 4);
     EXPECT_EQ(nowhere.CommittedThrough(spool_.id()).value(), 0);
   }
-  HttpReceiver server(Stored);
+  net::HttpReceiver server(Stored);
   Uplink uplink(Options(server.port()));
   Begin(uplink);
   AwaitCommitted(uplink, 4);
 }
 
 TEST_F(UplinkTest, ARequestHasFramesOfOneDay) {
-  HttpReceiver server(Stored);
+  net::HttpReceiver server(Stored);
   Uplink uplink(Options(server.port()));
   Fill(1);
   Begin(uplink);
@@ -137,7 +137,7 @@ TEST_F(UplinkTest, ARequestHasFramesOfOneDay) {
   AwaitCommitted(uplink, 5);
   std::map<int64_t, int64_t> frames;  // by day
   while (frames[20'001] < 2) {
-    const HttpReceiver::Request request = server.Next();
+    const net::HttpReceiver::Request request = server.Next();
     frames[NumberIn(request, "day")] += FramesIn(request);
   }
   EXPECT_THAT(frames, ElementsAre(std::pair(19'999, 1), std::pair(20'000, 2), std::pair(20'001, 2)));
@@ -145,7 +145,7 @@ TEST_F(UplinkTest, ARequestHasFramesOfOneDay) {
 
 TEST_F(UplinkTest, WhateverAServerAnswersNothingIsLostBeforeItSaysStored) {
   std::atomic<int> answers = 0;
-  HttpReceiver server([&](const HttpReceiver::Request& request) -> HttpReceiver::Answer {
+  net::HttpReceiver server([&](const net::HttpReceiver::Request& request) -> net::HttpReceiver::Answer {
     switch (answers++) {
       case 0:
         return Refusal(401);
@@ -171,7 +171,7 @@ TEST_F(UplinkTest, WhateverAServerAnswersNothingIsLostBeforeItSaysStored) {
 }
 
 TEST_F(UplinkTest, AFrameThatTheServerRefusesIsDroppedAloneAndCounted) {
-  HttpReceiver server([](const HttpReceiver::Request& request) {
+  net::HttpReceiver server([](const net::HttpReceiver::Request& request) {
     const int64_t first = NumberIn(request, "first");
     const bool has_the_third = first <= 3 && first + FramesIn(request) > 3;
     return has_the_third ? Refusal(400) : Stored(request);
@@ -187,7 +187,7 @@ TEST_F(UplinkTest, AFrameThatTheServerRefusesIsDroppedAloneAndCounted) {
 }
 
 TEST_F(UplinkTest, AServerThatKnowsNothingGetsTheNamesAgain) {
-  HttpReceiver server([](const HttpReceiver::Request& request) -> HttpReceiver::Answer {
+  net::HttpReceiver server([](const net::HttpReceiver::Request& request) -> net::HttpReceiver::Answer {
     return {.status = 200,
             .body = fmt::format(R"({{"committed":{},"repeat_names":{},"pause_ms":0}})", FramesIn(request),
                                 request.body().empty() ? 0 : 1)};
@@ -202,7 +202,7 @@ TEST_F(UplinkTest, AServerThatKnowsNothingGetsTheNamesAgain) {
 }
 
 TEST_F(UplinkTest, AServerCannotAcknowledgeMoreThanItWasSent) {
-  HttpReceiver server([](const HttpReceiver::Request&) -> HttpReceiver::Answer {
+  net::HttpReceiver server([](const net::HttpReceiver::Request&) -> net::HttpReceiver::Answer {
     return {.status = 200, .body = R"({"committed":1000000,"repeat_names":0,"pause_ms":0})"};
   });
   Uplink uplink(Options(server.port()));
@@ -212,7 +212,7 @@ TEST_F(UplinkTest, AServerCannotAcknowledgeMoreThanItWasSent) {
 }
 
 TEST_F(UplinkTest, ATokenIsReadAgainForEachRequest) {
-  HttpReceiver server([&](const HttpReceiver::Request& request) {
+  net::HttpReceiver server([&](const net::HttpReceiver::Request& request) {
     return request["Authorization"] == "Bearer a-token-that-is-newer" ? Stored(request) : Refusal(401);
   });
   Uplink uplink(Options(server.port()));
@@ -226,7 +226,7 @@ TEST_F(UplinkTest, ATokenIsReadAgainForEachRequest) {
 TEST_F(UplinkTest, FlushSendsAtOnceAndDoesNotWaitForADeadServer) {
   uint16_t port = 0;
   {
-    HttpReceiver server([](const HttpReceiver::Request& request) -> HttpReceiver::Answer {
+    net::HttpReceiver server([](const net::HttpReceiver::Request& request) -> net::HttpReceiver::Answer {
       const int64_t committed = NumberIn(request, "first") + FramesIn(request) - 1;
       return {.status = 200, .body = fmt::format(R"({{"committed":{},"pause_ms":60000}})", committed)};
     });

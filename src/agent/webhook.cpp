@@ -43,7 +43,7 @@ struct Webhook::State {
 bool Webhook::State::Deliver(const std::string& body) {
   int64_t pause_ns = options.pause_ns;
   for (int attempt = 1;; ++attempt, pause_ns *= 4) {
-    const Status posted = HttpPost(options.url, body, kTimeoutNs);
+    const Status posted = net::HttpPost(options.url, body, kTimeoutNs);
     if (posted.has_value()) return true;
     if (attempt == kAttempts || !Pause(pause_ns)) {
       LogWarn("could not post an incident to the webhook at {}:{}: {}", options.url.host, options.url.port,

@@ -5,8 +5,8 @@
 #include <memory>
 #include <string>
 
-#include "agent/http_client.h"
 #include "diagnose/diagnosis.h"
+#include "net/http_client.h"
 
 namespace gpusonde::agent {
 
@@ -22,7 +22,7 @@ class Webhook {
   };
 
   struct Options {
-    HttpUrl url;
+    net::HttpUrl url;
     std::string machine;  // its name in the body
     // The pause before the second attempt; each later pause is four times as long.
     int64_t pause_ns = 1'000'000'000;

@@ -34,13 +34,13 @@ std::string_view Trimmed(std::string_view text) {
 
 }  // namespace
 
-Result<std::vector<agent::HttpHeader>> ReadHeaders(const std::string& path) {
+Result<std::vector<net::HttpHeader>> ReadHeaders(const std::string& path) {
   ASSIGN_OR_RETURN(const Fd file, OpenRegular(path));
   ASSIGN_OR_RETURN(const std::string text, ReadRegular(file, kMaxFileBytes + 1));
   if (text.size() > kMaxFileBytes)
     return Fail(ErrorCode::kInvalidArgument,
                 fmt::format("{} has more than {} bytes of headers", path, kMaxFileBytes));
-  std::vector<agent::HttpHeader> headers;
+  std::vector<net::HttpHeader> headers;
   std::string_view rest = text;
   for (int number = 1; !rest.empty(); ++number) {
     const size_t end = std::min(rest.find('\n'), rest.size());

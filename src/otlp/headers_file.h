@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "agent/http_client.h"
 #include "base/result.h"
+#include "net/http_client.h"
 
 namespace gpusonde::otlp {
 
@@ -13,6 +13,6 @@ namespace gpusonde::otlp {
 // those that begin with # are skipped. Errors: kInvalidArgument, with the line's number and without its text,
 // which may be a secret, for anything else, for more than 32 headers or 16 KiB, and for a header that the
 // client sets itself; those of OpenRegular. Thread-safe.
-Result<std::vector<agent::HttpHeader>> ReadHeaders(const std::string& path);
+Result<std::vector<net::HttpHeader>> ReadHeaders(const std::string& path);
 
 }  // namespace gpusonde::otlp

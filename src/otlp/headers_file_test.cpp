@@ -15,7 +15,7 @@ namespace {
 
 class HeadersFile : public testing::Test {
  protected:
-  Result<std::vector<agent::HttpHeader>> Read(std::string_view content) {
+  Result<std::vector<net::HttpHeader>> Read(std::string_view content) {
     EXPECT_TRUE(WriteFileAtomically(folder_ / "headers", content).has_value());
     return ReadHeaders(folder_ / "headers");
   }

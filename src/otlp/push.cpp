@@ -12,10 +12,10 @@
 #include <thread>
 #include <utility>
 
-#include "agent/backoff.h"
 #include "base/log.h"
 #include "base/printable.h"
 #include "exporters/otlp/response.h"
+#include "net/backoff.h"
 #include "otlp/headers_file.h"
 #include "otlp/retry_after.h"
 
@@ -44,7 +44,7 @@ struct Push::State {
   void Render(Lock& lock, bool last);
   void Enqueue(Request request);
   void SendFirst(Lock& lock);
-  Result<agent::HttpReply> Post(const Request& request) const;
+  Result<net::HttpReply> Post(const Request& request) const;
   void Accept(const std::string& body);
   void Repeat(const std::string& trouble, int64_t asked_pause_ns);
   void DropFirst();
@@ -68,7 +68,7 @@ struct Push::State {
   Counts counts;
 
   // Used by the thread only.
-  agent::Backoff backoff{options.first_pause_ns, options.max_pause_ns};
+  net::Backoff backoff{options.first_pause_ns, options.max_pause_ns};
   std::string last_trouble;
 };
 
@@ -132,7 +132,7 @@ void Push::State::SendFirst(Lock& lock) {
   const Request& request = waiting.front();
   if (std::exchange(first_was_tried, true)) ++counts.retries;
   lock.unlock();
-  const Result<agent::HttpReply> reply = Post(request);
+  const Result<net::HttpReply> reply = Post(request);
   lock.lock();
   if (phase == Phase::kStopped) return;  // Finish has counted it
   const std::string where =
@@ -159,12 +159,12 @@ void Push::State::SendFirst(Lock& lock) {
   Changed();
 }
 
-Result<agent::HttpReply> Push::State::Post(const Request& request) const {
-  std::vector<agent::HttpHeader> headers;
+Result<net::HttpReply> Push::State::Post(const Request& request) const {
+  std::vector<net::HttpHeader> headers;
   if (!options.headers_file.empty()) {
     ASSIGN_OR_RETURN(headers, ReadHeaders(options.headers_file));
   }
-  return agent::HttpExchange(
+  return net::HttpExchange(
       options.url,
       {.content = request.body, .type = "application/x-protobuf", .encoding = "gzip", .headers = headers},
       kMaxReplyBytes, options.timeout_ns, options.tls);

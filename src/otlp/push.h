@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "agent/http_client.h"
 #include "base/result.h"
 #include "base/time.h"
 #include "exporters/prometheus/live_totals.h"
+#include "net/http_client.h"
 
 namespace gpusonde::otlp {
 
@@ -23,7 +23,7 @@ struct Request {
 
 // Sends one signal to a receiver of OTLP/HTTP (https://opentelemetry.io/docs/specs/otlp/#otlphttp) from a
 // thread of its own, which renders a request every interval. Requests wait in memory while the receiver
-// doesn't respond, or asks for later (429, 502, 503, 504); the pauses are those of agent::Backoff, or what
+// doesn't respond, or asks for later (429, 502, 503, 504); the pauses are those of net::Backoff, or what
 // Retry-After asks for and up to a quarter more. Other answers than 2xx drop the request, as the protocol
 // says. When too many wait, the oldest is dropped. Whatever isn't accepted is counted. Not thread-safe.
 class Push {
@@ -32,9 +32,9 @@ class Push {
 
   struct Options {
     std::string signal;             // for messages: "metrics"
-    agent::HttpUrl url;             // of the signal
+    net::HttpUrl url;               // of the signal
     std::string headers_file = {};  // headers_file.h; read before each request; empty: none
-    agent::ClientTls tls = {};
+    net::ClientTls tls = {};
     int64_t interval_ns = 60 * kNanosPerSecond;
     // What is new since the last call, oldest first; `last` before the end. The thread calls it; after an
     // error it is called again after the next interval.

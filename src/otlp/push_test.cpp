@@ -17,15 +17,15 @@
 #include <utility>
 #include <vector>
 
-#include "agent/testing/http_receiver.h"
 #include "base/fd.h"
 #include "base/testing/temp_folder.h"
+#include "net/testing/http_receiver.h"
 
 namespace gpusonde::otlp {
 namespace {
 
 namespace http = boost::beast::http;
-using agent::HttpReceiver;
+using net::HttpReceiver;
 
 constexpr auto kPatience = std::chrono::seconds(30);
 constexpr int64_t kNever = 3600 * kNanosPerSecond;

@@ -17,7 +17,7 @@ import tree
 
 ALLOWED = {
     "admission": {"server"},
-    "agent": {"diagnose", "sources", "spool"},
+    "agent": {"diagnose", "net", "sources", "spool"},
     "analyze": {"importers"},
     "base": set(),
     "compare": {"analyze"},
@@ -32,7 +32,8 @@ ALLOWED = {
     "inject": {"wire"},
     "mcp": {"analyze", "server"},
     "model": {"base"},
-    "otlp": {"agent", "exporters", "store/queries"},
+    "net": {"base"},
+    "otlp": {"exporters", "net", "store/queries"},
     "replay": {"diagnose", "store/sql"},  # no I/O but queries, no clock
     "serve": {"server", "spool", "store/live"},
     "server": {"compare", "exporters", "store/tracks", "usage"},

@@ -30,16 +30,16 @@ namespace {
 struct AgentFlags {
   LiveFlags live;
   std::string server;
-  agent::HttpUrl url;
+  net::HttpUrl url;
   std::string token_file;
-  agent::ClientTls tls;
+  net::ClientTls tls;
   std::string state = DefaultStateFolder();
   std::string host = proc::ReadHost().name;
   double spool_mb = 1000;
 };
 
-Result<agent::HttpUrl> ParseServer(const std::string& text) {
-  ASSIGN_OR_RETURN(agent::HttpUrl url, agent::HttpUrl::Parse(text));
+Result<net::HttpUrl> ParseServer(const std::string& text) {
+  ASSIGN_OR_RETURN(net::HttpUrl url, net::HttpUrl::Parse(text));
   if (url.target != "/")
     return Fail(ErrorCode::kInvalidArgument, fmt::format("'{}' must not have a path", text));
   if (!url.tls && !IsThisMachine(url.host))

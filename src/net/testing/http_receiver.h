@@ -21,7 +21,7 @@
 #include <utility>
 #include <vector>
 
-namespace gpusonde::agent {
+namespace gpusonde::net {
 
 // An HTTP server on loopback for tests of what an agent sends: serves one connection after the other, with
 // one request each, and keeps the requests. Without an answer it keeps the connection open.
@@ -100,4 +100,4 @@ class HttpReceiver {
   std::thread thread_;
 };
 
-}  // namespace gpusonde::agent
+}  // namespace gpusonde::net

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "agent/http_client.h"
+#include "net/http_client.h"
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
@@ -27,7 +27,7 @@
 
 #include "base/version.h"
 
-namespace gpusonde::agent {
+namespace gpusonde::net {
 namespace {
 
 namespace asio = boost::asio;
@@ -296,4 +296,4 @@ Result<HttpUrl> HttpUrl::Parse(std::string_view text) {
   return url;
 }
 
-}  // namespace gpusonde::agent
+}  // namespace gpusonde::net

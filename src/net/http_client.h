@@ -9,7 +9,7 @@
 
 #include "base/result.h"
 
-namespace gpusonde::agent {
+namespace gpusonde::net {
 
 // http[s]://HOST[:PORT][/PATH]; user names and fragments are refused.
 struct HttpUrl {
@@ -63,4 +63,4 @@ Result<HttpReply> HttpGet(const HttpUrl& url, std::string_view authorization, si
 // but 2xx is an error. Thread-safe.
 Status HttpPost(const HttpUrl& url, std::string_view body, int64_t timeout_ns);
 
-}  // namespace gpusonde::agent
+}  // namespace gpusonde::net

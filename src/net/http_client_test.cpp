@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "agent/http_client.h"
+#include "net/http_client.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@
 #include "base/testing/certificate.h"
 #include "base/time.h"
 
-namespace gpusonde::agent {
+namespace gpusonde::net {
 namespace {
 
 namespace asio = boost::asio;
@@ -260,4 +260,4 @@ TEST(HttpUrl, IsSplitIntoPartsAndNothingElseIsAccepted) {
 }
 
 }  // namespace
-}  // namespace gpusonde::agent
+}  // namespace gpusonde::net

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <random>
 
-namespace gpusonde::agent {
+namespace gpusonde::net {
 
 // Pauses after failures in a row: the longest possible one doubles from `first_ns` to `max_ns`, and each is
 // drawn at random from its upper half, so that a thousand agents don't return at the same moment. Not
@@ -29,4 +29,4 @@ class Backoff {
   std::mt19937_64 random_{std::random_device{}()};
 };
 
-}  // namespace gpusonde::agent
+}  // namespace gpusonde::net
