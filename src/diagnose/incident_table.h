@@ -78,6 +78,7 @@ struct IncidentTable {
         0.8, "",
         "confidence; of the benchmark's kept trials six more negatives had an incident with a "
         "less likely cause or none, small or short; only that made no right answer wrong"};
+    Tuned<int64_t> unexplained_ns{kNanosPerSecond, "ns", "without a cause, before that is news"};
     Tuned<double> large_slowdown{1.5, "ratio", "is reported at once, whatever the cause"};
     Tuned<double> notable_slowdown{1.1, "ratio", "with less and no likely cause it is mostly chance"};
     Tuned<int64_t> small_ns{

@@ -40,7 +40,10 @@ Report IncidentTracker::NewReport(int64_t onset_ns, int64_t now_ns) const {
 
 void IncidentTracker::Begin(int64_t onset_ns, int64_t now_ns, std::string anchor) {
   onset_ns_ = onset_ns;
+  unexplained_since_ns_ = now_ns;
   reports_.push_back(NewReport(onset_ns, now_ns));
+  // An earlier run has reported what it continues.
+  news_cause_ = reports_.back().is_notable ? reports_.back().incident.cause : "";
   reports_.back().anchor = std::move(anchor);
   if (reports_.size() > kIncidentTable.report.max) reports_.erase(reports_.begin());
 }
@@ -82,7 +85,19 @@ bool IncidentTracker::Explain(const Situation& situation, const model::Process* 
     report.incident.seen_ns = now_ns;
     if (report.incident.named_ns.has_value()) report.incident.named_ns = now_ns;
   }
-  return report.is_notable && (is_other || !was_notable || report.incident.end_ns.has_value());
+  if (is_other && !cause_before.empty()) unexplained_since_ns_ = now_ns;
+  return report.is_notable && IsNews(report, now_ns);
+}
+
+bool IncidentTracker::IsNews(const Report& report, int64_t now_ns) {
+  const model::Incident& incident = report.incident;
+  if (!incident.end_ns.has_value()) {
+    if (incident.cause == news_cause_) return false;
+    if (incident.cause == kAbstain && now_ns - unexplained_since_ns_ < kIncidentTable.report.unexplained_ns)
+      return false;
+  }
+  news_cause_ = incident.cause;
+  return true;
 }
 
 }  // namespace gpusonde::diagnose

@@ -32,9 +32,10 @@ class IncidentTracker {
   void MarkUpdated(int64_t time_ns) { updated_ns_ = time_ns; }
 
   // Ranks the causes of the newest incident and explains it. `end_ns` if it has ended; `process` may be null.
-  // Returns whether that is news: it has become notable, has another cause than before, or has ended. What
-  // was never notable is no news: no cause is likely, and it is less than 1.5 times slower and short, or less
-  // than a tenth slower for less than a minute. `seen_ns` of the incident is when it became notable.
+  // Returns whether that is news: it has become notable, has another cause than was news last, or has ended.
+  // What was never notable is no news: no cause is likely, and it is less than 1.5 times slower and short, or
+  // less than a tenth slower for less than a minute. That no cause is known is news after a second, as
+  // readings of a GPU come once a second. `seen_ns` of the incident is when it became notable.
   bool Explain(const Situation& situation, const model::Process* process, std::optional<int64_t> end_ns,
                int64_t now_ns);
 
@@ -45,10 +46,13 @@ class IncidentTracker {
 
  private:
   Report NewReport(int64_t onset_ns, int64_t now_ns) const;
+  bool IsNews(const Report& report, int64_t now_ns);
 
   Id128 process_;
   int64_t onset_ns_ = 0;
   int64_t updated_ns_ = 0;
+  std::string news_cause_;            // the newest incident's when it was news last; empty: it never was
+  int64_t unexplained_since_ns_ = 0;  // since it began, or lost its cause
   std::vector<Report> reports_;
   std::vector<model::Incident> earlier_;
 };

@@ -31,7 +31,7 @@ struct IncidentTrackerTest : testing::Test {
 
 TEST_F(IncidentTrackerTest, AnIncidentIsNewsWhenItsCauseChangesAndWhenItEnds) {
   tracker.Begin(kFirstSlow, kFirstSlow + 100 * kMs, "sync stream");
-  EXPECT_TRUE(tracker.Explain(Slow(State::kUnexplained), &process, std::nullopt, kFirstSlow + 100 * kMs));
+  EXPECT_FALSE(tracker.Explain(Slow(State::kUnexplained), &process, std::nullopt, kFirstSlow + 100 * kMs));
   EXPECT_EQ(incident().cause, kAbstain);
   EXPECT_EQ(incident().named_ns, std::nullopt);
   EXPECT_FALSE(tracker.Explain(Slow(State::kUnexplained), &process, std::nullopt, kFirstSlow + 200 * kMs));
@@ -47,6 +47,23 @@ TEST_F(IncidentTrackerTest, AnIncidentIsNewsWhenItsCauseChangesAndWhenItEnds) {
   EXPECT_EQ(incident().seen_ns, kFirstSlow + 100 * kMs);
   EXPECT_EQ(incident().named_ns, kFirstSlow + 300 * kMs);
   EXPECT_EQ(tracker.reports().size(), 1u);
+}
+
+TEST_F(IncidentTrackerTest, ThatNoCauseIsKnownIsNewsAfterASecond) {
+  const auto explain = [this](State state, int64_t after_ns) {
+    return tracker.Explain(Slow(state), &process, std::nullopt, kFirstSlow + after_ns);
+  };
+  tracker.Begin(kFirstSlow, kFirstSlow, "");
+  EXPECT_FALSE(explain(State::kUnexplained, 0));
+  EXPECT_FALSE(explain(State::kUnexplained, kNanosPerSecond - 1));
+  EXPECT_TRUE(explain(State::kUnexplained, kNanosPerSecond));
+  EXPECT_FALSE(explain(State::kUnexplained, 2 * kNanosPerSecond)) << "the same as before";
+  EXPECT_TRUE(explain(State::kThrottled, 3 * kNanosPerSecond));
+  EXPECT_FALSE(explain(State::kUnexplained, 4 * kNanosPerSecond));
+  EXPECT_FALSE(explain(State::kThrottled, 4 * kNanosPerSecond + 500 * kMs)) << "the same cause again";
+  EXPECT_FALSE(explain(State::kUnexplained, 5 * kNanosPerSecond));
+  EXPECT_TRUE(explain(State::kUnexplained, 6 * kNanosPerSecond)) << "the cause is gone";
+  EXPECT_EQ(incident().seen_ns, kFirstSlow);
 }
 
 TEST_F(IncidentTrackerTest, ALittleSlowerForNoReasonIsNoNewsUntilItLasts) {
@@ -81,7 +98,8 @@ TEST_F(IncidentTrackerTest, ALittleSlowerForNoReasonIsNoNewsUntilItLasts) {
   tracker.Begin(kFirstSlow, kFirstSlow, "");
   Situation hanging = Slow(State::kUnexplained);
   hanging.unfinished = true;
-  EXPECT_TRUE(explain(hanging, 0));
+  EXPECT_FALSE(explain(hanging, 0));
+  EXPECT_TRUE(explain(hanging, kNanosPerSecond));
 }
 
 // The detector finds a small slow-down when a second was slow, after which it may turn out to be chance.
@@ -102,7 +120,9 @@ TEST_F(IncidentTrackerTest, ASmallSlowdownWithoutALikelyCauseIsNewsOnceItHasLast
   EXPECT_EQ(incident().seen_ns, kFirstSlow + 3 * kNanosPerSecond) << "not reported before";
 
   tracker.Begin(kFirstSlow, kFirstSlow, "");
-  EXPECT_TRUE(explain(1.5, kNanosPerSecond / 2)) << "large";
+  EXPECT_FALSE(explain(1.5, kNanosPerSecond / 2));
+  EXPECT_EQ(incident().seen_ns, kFirstSlow + kNanosPerSecond / 2) << "large";
+  EXPECT_TRUE(explain(1.5, kNanosPerSecond));
 }
 
 TEST_F(IncidentTrackerTest, TheReportNamesTheProcessAndItsEvidenceBelongsToTheIncident) {
