@@ -10,8 +10,6 @@
 #include <stdexcept>
 #include <utility>
 
-#include "mcp/internal_frames.h"
-
 namespace gpusonde::mcp {
 namespace {
 
@@ -27,7 +25,8 @@ class Functions {
         files_(body.at("functions").at("file").get<std::vector<size_t>>()),
         lines_(body.at("functions").at("line").get<std::vector<int64_t>>()),
         binary_of_(body.at("functions").at("binary").get<std::vector<int64_t>>()),
-        kinds_(body.at("functions").at("kind").get<std::vector<std::string>>()) {}
+        kinds_(body.at("functions").at("kind").get<std::vector<std::string>>()),
+        internal_(body.at("functions").at("internal").get<std::vector<int>>()) {}
 
   size_t size() const { return names_.size(); }
   const std::string& Kind(size_t index) const { return kinds_.at(index); }
@@ -44,11 +43,8 @@ class Functions {
 
   // Functions that are left out. The kernel's are where every wait ends; what remains says what for.
   bool IsLeftOut(size_t index, bool off_cpu) const {
-    const std::string name = Text(names_.at(index));
-    if (off_cpu && Kind(index) == "kernel" && !name.starts_with('[')) return true;
-    const std::string binary = Binary(index);
-    const std::string file = Text(files_.at(index));
-    return IsInternal({.kind = Kind(index), .name = name, .binary = binary, .file = file});
+    if (off_cpu && Kind(index) == "kernel" && !Text(names_.at(index)).starts_with('[')) return true;
+    return internal_.at(index) != 0;
   }
 
  private:
@@ -65,6 +61,7 @@ class Functions {
   std::vector<int64_t> lines_;
   std::vector<int64_t> binary_of_;
   std::vector<std::string> kinds_;
+  std::vector<int> internal_;
 };
 
 // A call tree; node 0 is the root, and parents come before their children.

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "mcp/flame_graph.h"
-#include "mcp/internal_frames.h"
 #include "mcp/server.h"
 #include "mcp/source.h"
 #include "mcp/time_limit.h"
@@ -37,7 +36,8 @@ json RecursiveGraph() {
             {"binary", {-1, -1, 0}},
             {"kind", {"native", "python", "native"}},
             {"file", {0, 5, 0}},
-            {"line", {0, 41, 0}}}},
+            {"line", {0, 41, 0}},
+            {"internal", {0, 0, 0}}}},
           {"nodes",
            {{"function", {-1, 0, 1, 1, 2}},
             {"parent", {-1, 0, 1, 2, 3}},
@@ -61,36 +61,13 @@ TEST(McpFlameGraph, ARecursiveFunctionCountsOnce) {
 
 TEST(McpFlameGraph, FramesThatExplainNothingAreLeftOut) {
   json graph = RecursiveGraph();
-  graph["strings"][1] = "__libc_start_main";
-  graph["binaries"][0]["name"] = "libpython3.11.so.1.0";
+  graph["functions"]["internal"] = {1, 0, 1};
   const json paths = json::parse(*HottestPaths(graph.dump(), {.query = "", .bounds = "{}"}, 10));
   EXPECT_EQ(paths["functions_by_self"][0]["self_ns"], 900) << "with that of inflate";
   ASSERT_EQ(paths["functions_by_total"].size(), 1U);
   EXPECT_EQ(paths["functions_by_total"][0]["name"], "step (train.py:41)");
   EXPECT_THAT(paths["stacks"][0]["frames"], ElementsAre("step (train.py:41)", "step (train.py:41)"));
   EXPECT_EQ(paths["stacks"][0]["self_ns"], 600);
-}
-
-TEST(McpFlameGraph, InternalFunctionsAreThoseOfTheUi) {
-  for (const FrameFacts& function : std::vector<FrameFacts>{
-           {.kind = "native", .name = "_start", .binary = "train"},
-           {.kind = "native", .name = "f", .binary = "python3.11"},
-           {.kind = "native", .name = "f", .binary = "libcuda.so.1"},
-           {.kind = "native", .name = "runtime.asmcgocall.abi0", .binary = "server"},
-           {.kind = "native", .name = "main._Cfunc_launch.abi0", .binary = "server"},
-           {.kind = "python", .name = "_bootstrap", .file = "/usr/lib/python3.11/threading.py"},
-           {.kind = "python", .name = "Thread.run", .file = "/usr/lib/python3.11/threading.py"},
-           {.kind = "python", .name = "main", .file = "/usr/lib/python3.11/multiprocessing/popen_fork.py"}})
-    EXPECT_TRUE(IsInternal(function)) << function.name << function.binary << function.file;
-  for (const FrameFacts& function :
-       std::vector<FrameFacts>{{.kind = "native", .name = "start", .binary = "train"},
-                               {.kind = "native", .name = "f", .binary = "pythonic"},
-                               {.kind = "native", .name = "runtime.mallocgc", .binary = "server"},
-                               {.kind = "kernel", .name = "_start"},
-                               {.kind = "gpu", .name = "f", .binary = "libcuda.so.1"},
-                               {.kind = "python", .name = "join", .file = "/usr/lib/python3.11/threading.py"},
-                               {.kind = "python", .name = "main", .file = "/src/multiprocessing/pool.py"}})
-    EXPECT_FALSE(IsInternal(function)) << function.name << function.binary << function.file;
 }
 
 TEST(McpFlameGraph, WhatIsBeyondTheLimitIsCounted) {
@@ -110,6 +87,7 @@ TEST(McpFlameGraph, AnInconsistentResponseIsAnError) {
                                                  {"/nodes/self", {0, -1, 1, 0, 0}},
                                                  {"/functions/name", {1, 2, 77}},
                                                  {"/functions/binary", {-1, -1, 9}},
+                                                 {"/functions/internal", {0, 0}},
                                                  {"/strings", 4}}) {
     json graph = RecursiveGraph();
     graph[json::json_pointer(pointer)] = value;

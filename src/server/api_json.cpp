@@ -293,7 +293,8 @@ std::string FlameTreeJson(const FlameTree& tree) {
   json.Key("kind").BeginArray();
   for (const std::string_view kind : tree.functions.kind) json.Value(kind);
   json.EndArray();
-  json.Column("file", tree.functions.file).Column("line", tree.functions.line).EndObject();
+  json.Column("file", tree.functions.file).Column("line", tree.functions.line);
+  json.Column("internal", tree.functions.internal).EndObject();
   json.Key("nodes").BeginObject();
   json.Column("function", tree.nodes.function).Column("parent", tree.nodes.parent);
   json.Column("self", tree.nodes.self_ns).Column("total", tree.nodes.total_ns);

@@ -15,6 +15,7 @@
 #include "model/helper_threads.h"
 #include "server/call_trie.h"
 #include "server/frame_functions.h"
+#include "server/internal_functions.h"
 #include "server/total_variances.h"
 #include "server/tree_roots.h"
 
@@ -247,6 +248,7 @@ void WriteFunctions(const FrameFunctions& from, std::span<const TreeRoots::Funct
   const std::vector<int32_t> function_at = Renumber(is_used);
   const std::vector<int32_t> binary_at = Renumber(is_binary_used);
 
+  const std::vector<bool> is_internal = InternalFunctions(from, out.nodes.function, out.nodes.parent);
   StringTable strings(out.strings);
   for (size_t i = 0; i < is_used.size(); ++i) {
     if (!is_used[i]) continue;
@@ -258,6 +260,7 @@ void WriteFunctions(const FrameFunctions& from, std::span<const TreeRoots::Funct
                                            : roots[i - count].kind);
     out.functions.file.push_back(strings.Add(function.file));
     out.functions.line.push_back(function.line);
+    out.functions.internal.push_back(i < count && is_internal[i] ? 1 : 0);
   }
   for (size_t i = 0; i < is_binary_used.size(); ++i)
     if (is_binary_used[i]) out.binaries.push_back(from.binaries()[i]);

@@ -20,6 +20,8 @@ struct FlameTree {
     std::vector<std::string_view> kind;
     std::vector<int32_t> file;  // into strings; 0, the empty text, when unknown
     std::vector<int32_t> line;  // the function's first; 0 when unknown
+    // 1 for functions that explain nothing to a user (server/internal_functions.h), else 0.
+    std::vector<int32_t> internal;
   };
   // In pre-order: a node, then its children's subtrees, siblings by total falling, then by function name.
   // Node 0 is the root: no function, no parent (-1), the total of all.

@@ -334,6 +334,22 @@ TEST(FlameTree, RootsSeparateProcessesAndThreads) {
   EXPECT_THAT(Names(BuildFlameTree(ThreeThreads())), ElementsAre("", "step"));
 }
 
+TEST(FlameTree, FunctionsThatExplainNothingAreMarked) {
+  ProfileBuilder build;
+  const int32_t launch = build.Location({build.Function("cuLaunchKernel")}, build.Binary("libcuda.so.1"));
+  const int32_t unnamed = build.LocationOf("[libc.so.6+0x27]");
+  build.Sample({launch, build.LocationOf("main"), unnamed, build.LocationOf("_start")}, 5);
+  build.profile.threads = {{Id128{1, 2}, 7, 7, "train", "train", "./train", 1}};
+  build.profile.samples[0].thread = 0;
+  const FlameTree tree = BuildFlameTree(build.profile, {.roots = true});
+  EXPECT_THAT(Names(tree), ElementsAre("", "train (pid 7)", "main thread", "_start", "[libc.so.6+0x27]",
+                                       "main", "cuLaunchKernel"));
+  std::vector<int32_t> internal;
+  for (const int32_t function : tree.nodes.function)
+    internal.push_back(function < 0 ? -1 : tree.functions.internal[static_cast<size_t>(function)]);
+  EXPECT_THAT(internal, ElementsAre(-1, 0, 0, 1, 1, 0, 1));
+}
+
 TEST(FlameTree, ThreadsOfProfilersAreCountedAndNotShown) {
   const FlameTree tree = BuildFlameTree(ThreeThreads());
   EXPECT_EQ(tree.nodes.total_ns.front(), 90);

@@ -21,12 +21,13 @@ const SLICES = 450;
 const SLICE_US = LENGTH_US / SLICES;
 const PERIOD_NS = 1e9 / 19;
 
+// Name, path, kind, and whether its functions are internal.
 const BINARIES = {
-  py: ["python3.11", "/usr/bin/python3.11", "native"],
+  py: ["python3.11", "/usr/bin/python3.11", "native", 1],
   script: ["", "", "python"],
   torch: ["libtorch_cpu.so", "/opt/venv/lib/python3.11/site-packages/torch/lib/libtorch_cpu.so", "native"],
-  cuda: ["libcuda.so.1", "/usr/lib/x86_64-linux-gnu/libcuda.so.1", "native"],
-  rt: ["libcudart.so.12", "/opt/venv/lib/libcudart.so.12", "native"],
+  cuda: ["libcuda.so.1", "/usr/lib/x86_64-linux-gnu/libcuda.so.1", "native", 1],
+  rt: ["libcudart.so.12", "/opt/venv/lib/libcudart.so.12", "native", 1],
   z: ["libz.so.1.2.13", "/usr/lib/x86_64-linux-gnu/libz.so.1.2.13", "native"],
   jpeg: ["libjpeg.so.62.3.0", "/usr/lib/x86_64-linux-gnu/libjpeg.so.62.3.0", "native"],
   libc: ["libc.so.6", "/usr/lib/x86_64-linux-gnu/libc.so.6", "native"],
@@ -339,7 +340,7 @@ function mergeStacks(type, stacks) {
     root,
     samples,
     binaries: used.map((key, i) => ({ name: BINARIES[key][0], path: BINARIES[key][1], build_id: BINARIES[key][1] && `8f1c${i}d27e` })),
-    functions: frames.map((f) => ({ ...f, binary: used.indexOf(f.binary), kind: BINARIES[f.binary][2] })),
+    functions: frames.map((f) => ({ ...f, binary: used.indexOf(f.binary), kind: BINARIES[f.binary][2], internal: BINARIES[f.binary][3] ?? 0 })),
   });
 }
 
@@ -371,7 +372,7 @@ function columns({ type, root, samples, binaries, functions }) {
     type, unit: "ns", total: root.total, samples, strings, binaries,
     functions: {
       name: functions.map((f) => text(f.name)), binary: functions.map((f) => f.binary), kind: functions.map((f) => f.kind),
-      file: functions.map((f) => text(f.file)), line: functions.map((f) => f.line),
+      file: functions.map((f) => text(f.file)), line: functions.map((f) => f.line), internal: functions.map((f) => f.internal),
     },
     nodes,
     one_second_in: 1,
@@ -417,6 +418,7 @@ export function largeFlamegraph(count) {
     functions: {
       name: names.map((_, i) => i + 1), binary: names.map((_, i) => i % binaries.length),
       kind: names.map((_, i) => (i % 14 === 3 ? "kernel" : "native")), file: names.map(() => 0), line: names.map(() => 0),
+      internal: names.map(() => 0),
     },
     nodes,
     one_second_in: 1,
@@ -515,6 +517,7 @@ export function addRoots(json) {
     functions.kind.push(kind);
     functions.file.push(0);
     functions.line.push(0);
+    functions.internal.push(0);
     return functions.name.length - 1;
   };
   const roots = [add("python3 train.py --data /mnt/data (pid 411)", "process"), add("main thread", "thread")];

@@ -246,7 +246,8 @@ export interface FlamegraphJson {
   one_second_in: number;
   strings: string[];
   binaries: Binary[];
-  functions: { name: number[]; binary: number[]; kind: string[]; file: number[]; line: number[] };
+  // `internal` is 1 for functions that explain nothing to a user, else 0.
+  functions: { name: number[]; binary: number[]; kind: string[]; file: number[]; line: number[]; internal: number[] };
   // `interval` is absent for CPU time, unless only some seconds were read.
   nodes: { function: number[]; parent: number[]; self: number[]; total: number[]; interval?: number[] };
   omitted: { nodes: number; total: number };

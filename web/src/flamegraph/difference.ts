@@ -26,7 +26,7 @@ export function differenceTree({ strings, nodes }: StacksJson): Tree {
   for (let i = 1; i < count; i++) self[nodes.parent[i]!]! -= total[i]!;
   const name = nodes.name.map((index) => strings[index] ?? "");
   const functions: FunctionTable = {
-    count, name, shown: name, binary: new Int32Array(count).fill(-1), kind: name.map(() => ""), file: name.map(() => ""), line: new Int32Array(count), binaries: [],
+    count, name, shown: name, binary: new Int32Array(count).fill(-1), kind: name.map(() => ""), file: name.map(() => ""), line: new Int32Array(count), internal: new Uint8Array(count), binaries: [],
   };
   // The root has no function.
   const fn = Int32Array.from(name, (_, i) => (i === 0 ? -1 : i));

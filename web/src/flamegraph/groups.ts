@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { View } from "../state/view";
-import { internalFunctions } from "./internals";
 import { binaryOf, ROOT_KINDS, type FunctionTable, type Tree } from "./model";
 import { GREY, hueOf, KIND_SLOTS } from "./palette";
 
@@ -84,9 +83,9 @@ export function groupFunctions(tree: Tree, by: View["colour"]): Groups {
 }
 
 // 1 for each function whose frames the view folds into their callers; null when it folds none.
-export function hiddenFunctions({ groups, ofFunction }: Groups, tree: Tree, view: View): Uint8Array | null {
+export function hiddenFunctions({ groups, ofFunction }: Groups, functions: FunctionTable, view: View): Uint8Array | null {
   const hidden = groups.map(({ name, kind }) => !ROOT_KINDS.has(kind) && (view.only === null ? view.hide.includes(name) : name !== view.only));
-  const internal = view.fold ? internalFunctions(tree) : null;
+  const internal = view.fold ? functions.internal : null;
   if (!internal && !hidden.includes(true)) return null;
   const folded = Uint8Array.from(ofFunction, (group, f) => Number(hidden[group]! || internal?.[f] === 1));
   return folded.includes(1) ? folded : null;

@@ -37,6 +37,8 @@ export interface FunctionTable {
   kind: string[];
   file: string[];
   line: Int32Array;
+  // 1 for functions that explain nothing to a user (src/server/internal_functions.h).
+  internal: Uint8Array;
   binaries: Binary[];
 }
 
@@ -69,6 +71,7 @@ export function parseProfile(json: FlamegraphJson): Profile {
     kind: functions.kind,
     file: functions.file.map(text),
     line: Int32Array.from(functions.line),
+    internal: Uint8Array.from(functions.internal),
     binaries: json.binaries,
   };
   for (const [key, column] of Object.entries(functions)) {

@@ -26,7 +26,7 @@ export interface Derived {
 // search doesn't lay out a million frames again.
 export function usePicture(whole: Tree, view: View, isDark: boolean): Derived {
   const groups = useMemo(() => groupFunctions(whole, view.colour), [whole, view.colour]);
-  const hidden = useMemo(() => hiddenFunctions(groups, whole, view), [groups, view.fold, view.hide.join("\n"), view.only]);
+  const hidden = useMemo(() => hiddenFunctions(groups, whole.functions, view), [groups, view.fold, view.hide.join("\n"), view.only]);
   const tree = useMemo(() => (hidden ? foldFunctions(whole, hidden) : whole), [whole, hidden]);
   const drawn = useMemo(() => groupsIn(tree, groups), [tree, groups]);
   const layout = useMemo(() => layoutTree(tree), [tree]);

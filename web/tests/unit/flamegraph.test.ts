@@ -27,6 +27,7 @@ describe("model", () => {
     ["columns of different lengths", (j: ReturnType<typeof jsonOf>) => j.nodes.self.pop()],
     ["intervals for some nodes only", (j: ReturnType<typeof jsonOf>) => (j.nodes.interval = [1])],
     ["function columns of different lengths", (j: ReturnType<typeof jsonOf>) => j.functions.line.pop()],
+    ["a missing mark of internal functions", (j: ReturnType<typeof jsonOf>) => j.functions.internal.pop()],
   ])("%s is refused as malformed", (_, damage) => {
     const json = jsonOf("main;parse 1", "idle 2");
     damage(json);
@@ -132,7 +133,7 @@ describe("fold", () => {
   const tree = treeOf("app!main;py!eval;app!work;libc!read 30", "app!main;py!call;app!work 10", "py!eval 5");
 
   test("hidden frames give their time and their callees to their callers", () => {
-    const hidden = hiddenFunctions(groupFunctions(tree, "binary"), tree, { ...DEFAULT_VIEW, hide: ["py"] })!;
+    const hidden = hiddenFunctions(groupFunctions(tree, "binary"), tree.functions, { ...DEFAULT_VIEW, hide: ["py"] })!;
     const folded = foldFunctions(tree, hidden);
     expect(stacksOf(folded)).toEqual([" 5", "main;work 10", "main;work;read 30"]);
     expect(folded.total[ROOT]).toBe(tree.total[ROOT]);
@@ -140,22 +141,18 @@ describe("fold", () => {
   });
 
   test("keeping only one group hides all others", () => {
-    const hidden = hiddenFunctions(groupFunctions(tree, "binary"), tree, { ...DEFAULT_VIEW, only: "libc" })!;
+    const hidden = hiddenFunctions(groupFunctions(tree, "binary"), tree.functions, { ...DEFAULT_VIEW, only: "libc" })!;
     expect(stacksOf(foldFunctions(tree, hidden))).toEqual([" 15", "read 30"]);
   });
 
-  test("folding internals keeps Python and what the program calls", () => {
-    const tree = treeOf("python3.11!_start;libc.so.6!__libc_start_main;libc.so.6![libc.so.6+0x27];libpython3.11.so.1.0!eval;script!step;libcuda.so.1!cuLaunchKernel;libz.so.1!inflate;libc.so.6![libc.so.6+0x99] 30");
-    tree.functions.kind[tree.functions.name.indexOf("step")] = "python";
-    const view = { ...DEFAULT_VIEW, fold: true };
-    const hidden = hiddenFunctions(groupFunctions(tree, "binary"), tree, view)!;
-    expect(stacksOf(foldFunctions(tree, hidden))).toEqual(["step;inflate;[libc.so.6+0x99] 30"]);
-  });
-
-  test("folding internals keeps a Go program's functions and its memory management", () => {
-    const tree = treeOf("go!runtime.goexit.abi0;go!runtime.main;go!main.main;go!main._Cfunc_launch.abi0;go!runtime.cgocall;go!runtime.asmcgocall.abi0;libshim.so!launch 30", "go!main.main;go!runtime.mallocgc 5");
-    const hidden = hiddenFunctions(groupFunctions(tree, "binary"), tree, { ...DEFAULT_VIEW, fold: true })!;
-    expect(stacksOf(foldFunctions(tree, hidden))).toEqual(["main.main;launch 30", "main.main;runtime.mallocgc 5"]);
+  test("internal functions, as the server marks them, are folded with the view's fold only", () => {
+    const json = jsonOf("python3.11!_start;libpython3.11.so.1.0!eval;script!step;libcuda.so.1!cuLaunchKernel;libz.so.1!inflate 30");
+    json.functions.internal = [1, 1, 0, 1, 0];
+    const marked = parseProfile(json).tree;
+    const groups = groupFunctions(marked, "binary");
+    const hidden = hiddenFunctions(groups, marked.functions, { ...DEFAULT_VIEW, fold: true })!;
+    expect(stacksOf(foldFunctions(marked, hidden))).toEqual(["step;inflate 30"]);
+    expect(hiddenFunctions(groups, marked.functions, { ...DEFAULT_VIEW, fold: false })).toBeNull();
   });
 
   test("a single interval is kept; merged ones are unknown", () => {
@@ -172,7 +169,7 @@ describe("fold", () => {
   });
 
   test("hiding nothing changes nothing", () => {
-    expect(hiddenFunctions(groupFunctions(tree, "binary"), tree, DEFAULT_VIEW)).toBeNull();
+    expect(hiddenFunctions(groupFunctions(tree, "binary"), tree.functions, DEFAULT_VIEW)).toBeNull();
     const folded = foldFunctions(tree, new Uint8Array(tree.functions.count));
     expect(folded.total).toEqual(tree.total);
     expect(folded.function).toEqual(tree.function);
@@ -183,7 +180,7 @@ describe("fold", () => {
     // 7 ns under work were below min_total.
     for (let i = 0; i < json.nodes.total.length; i++) json.nodes.total[i]! += 7;
     const cut = parseProfile(json).tree;
-    const folded = foldFunctions(cut, hiddenFunctions(groupFunctions(cut, "binary"), cut, { ...DEFAULT_VIEW, hide: ["py"] })!);
+    const folded = foldFunctions(cut, hiddenFunctions(groupFunctions(cut, "binary"), cut.functions, { ...DEFAULT_VIEW, hide: ["py"] })!);
     expect(folded.total[find(folded, "work")]).toBe(37);
     expect(folded.total[ROOT]).toBe(47);
   });

@@ -52,6 +52,7 @@ export function jsonOf(...stacks: string[]): FlamegraphJson {
       kind: split.map(([binary]) => (binary === "kernel" ? "kernel" : "native")),
       file: split.map(() => 0),
       line: split.map(() => 0),
+      internal: split.map(() => 0),
     },
     nodes,
     omitted: { nodes: 0, total: 0 },
