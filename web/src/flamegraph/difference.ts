@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { ApiError } from "../api/client";
-import type { StacksJson } from "../api/types";
+import type { CompareJson, StacksJson } from "../api/types";
 import { threeDigits } from "../format";
 import { makeTree, type FunctionTable, type Tree } from "./model";
 import { packColour, type Theme } from "./palette";
@@ -12,6 +12,16 @@ const SHADES = 4;
 const LESS = { light: "#4f94d4", dark: "#2c6aa8" };
 const MORE = { light: "#e8871e", dark: "#b36410" };
 const EQUAL = { light: "#e4e6ea", dark: "#353a42" };
+
+// A comparison as it is shown: the answer, and its stacks as a tree.
+export interface Comparison {
+  json: CompareJson;
+  tree: Tree;
+}
+
+export function parseComparison(json: CompareJson): Comparison {
+  return { json, tree: differenceTree(json.stacks) };
+}
 
 // The tree of a difference. Every node is a function of its own, as its colour depends on its change.
 export function differenceTree({ strings, nodes }: StacksJson): Tree {

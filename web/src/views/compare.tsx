@@ -2,9 +2,9 @@
 import type { Ref } from "preact";
 import { useMemo } from "preact/hooks";
 import type { CompareJson, Process } from "../api/types";
-import { differenceFills, differenceTree, shadeOfChange } from "../flamegraph/difference";
+import { differenceFills, shadeOfChange, type Comparison } from "../flamegraph/difference";
 import { layoutTree } from "../flamegraph/layout";
-import { findPath, pathHash, ROOT, type Tree } from "../flamegraph/model";
+import { findPath, pathHash, ROOT } from "../flamegraph/model";
 import { DARK, LIGHT } from "../flamegraph/palette";
 import { matchText } from "../flamegraph/search";
 import { formatCount, formatDuration, formatRange, formatRangeUtc, threeDigits } from "../format";
@@ -15,16 +15,6 @@ import { FlameGraph } from "./flame-graph";
 import { FrameSearch } from "./frame-search";
 import { titleOf } from "./process-picker";
 import { Message } from "./states";
-
-// A comparison as it is shown: the answer, and its stacks as a tree.
-export interface Comparison {
-  json: CompareJson;
-  tree: Tree;
-}
-
-export function parseComparison(json: CompareJson): Comparison {
-  return { json, tree: differenceTree(json.stacks) };
-}
 
 interface SidesProps {
   view: View;

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { ComponentChildren } from "preact";
+import { formatCount } from "../format";
+import type { HostData } from "../state/use-host-data";
+import { formatView, type View } from "../state/view";
+import { TimeType } from "./time-type";
+
+// The links to the pages, and choices of what they show.
+export function PageNav({ data }: { data: HostData }) {
+  const { view, nav, available } = data;
+  const open = data.incidents.data?.incidents.length ?? 0;
+  const xids = data.strips.data?.marks.filter(({ kind }) => kind === "xid").length ?? 0;
+  const hasType = view.page === "profile" || view.page === "compare";
+  const hasGpus = (data.devices.data?.devices.length ?? 0) > 0;
+  return (
+    <div class="pages">
+      <nav aria-label="Pages">
+        <PageLink page="profile" data={data}>
+          Profile
+        </PageLink>
+        {view.source && view.page === "profile" && (
+          <a href={location.search} aria-current="page" title={view.source} onClick={(event) => event.preventDefault()}>
+            {view.source.slice(view.source.lastIndexOf("/") + 1)}
+          </a>
+        )}
+        <PageLink page="timeline" data={data}>
+          Timeline
+        </PageLink>
+        <PageLink page="compare" data={data}>
+          Compare
+        </PageLink>
+        <PageLink page="incidents" data={data}>
+          Incidents{open > 0 && <span class="alarm"> {formatCount(open)}</span>}
+        </PageLink>
+        <PageLink page="usage" data={data}>
+          Usage
+        </PageLink>
+      </nav>
+      {hasGpus && (
+        <button
+          type="button"
+          class="plain toggle"
+          aria-pressed={view.metrics}
+          title="Strips of the GPUs’ clocks, power, temperature, memory and PCIe (M)"
+          onClick={() => nav.step({ metrics: !view.metrics })}
+        >
+          GPU state{xids > 0 && <span class="alarm"> {xids === 1 ? "1 XID" : `${formatCount(xids)} XIDs`}</span>}
+        </button>
+      )}
+      {available && hasType && <TimeType view={view} nav={nav} hasGpus={hasGpus} />}
+    </div>
+  );
+}
+
+interface LinkProps {
+  page: View["page"];
+  data: HostData;
+  children: ComponentChildren;
+}
+
+// A link to a page that keeps the selection.
+function PageLink({ page, data: { view, nav, opensOn }, children }: LinkProps) {
+  const go = (event: MouseEvent) => {
+    if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+    event.preventDefault();
+    nav.step({ page, source: null });
+  };
+  return (
+    <a
+      href={formatView({ ...view, page, source: null }, opensOn) || "?"}
+      aria-current={view.page === page && !view.source ? "page" : undefined}
+      onClick={go}
+    >
+      {children}
+    </a>
+  );
+}
