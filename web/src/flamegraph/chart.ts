@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+import { AnimatedSpan } from "./animated-span";
 import { Painter, ROW_HEIGHT, rowAt, rowTop, type Viewport } from "./draw";
-import { nodeAt, spanOf, type Layout, type Span } from "./layout";
+import { nodeAt, spanOf, type Layout } from "./layout";
 import { findPath, pathHash, ROOT, type Tree } from "./model";
 import type { Theme } from "./palette";
 import { walk, type Step } from "./walk";
@@ -31,15 +32,11 @@ export interface ChartEvents {
   onFocus(pointed: Pointed | null): void;
 }
 
-// Long enough to follow where a frame went, short enough not to wait for.
-const ZOOM_MS = 160;
-
 // The canvas and its scrolling element. The canvas has the size of the visible part and sticks to the top; a spacer
 // of the graph's full height provides the scrollbar.
 export class Chart {
   #picture: Picture | null = null;
-  #span: Span = { from: 0, to: 1 };
-  #animation: { from: Span; to: Span; start: number } | null = null;
+  readonly #visible = new AnimatedSpan();
   #hovered: number | null = null;
   #focused: number | null = null;
   // The pointer's last position over the canvas.
@@ -91,15 +88,12 @@ export class Chart {
     if (before?.tree !== picture.tree) {
       // Nodes have new numbers: the focus follows its frame, and the pointer hits the frame now under it.
       const path = before && this.#focused !== null ? pathHash(before.tree, this.#focused) : null;
-      this.#animation = null;
-      this.#span = target;
+      this.#visible.jumpTo(target);
       this.#hovered = this.#focused = null;
       this.#setFocus(path === null ? null : findPath(picture.tree, path), true);
       this.#hover(this.#pointer);
     } else if (before.zoom !== picture.zoom) {
-      const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
-      this.#animation = still ? null : { from: this.#span, to: target, start: performance.now() };
-      if (still) this.#span = target;
+      this.#visible.glideTo(target);
       this.#reveal(picture.zoom);
     }
     this.#schedule();
@@ -113,23 +107,12 @@ export class Chart {
     this.#frame = 0;
     const picture = this.#picture;
     if (!picture || this.canvas.width === 0) return;
-    if (this.#animation) {
-      const { from, to, start } = this.#animation;
-      const t = Math.min(1, Math.max(0, (now - start) / ZOOM_MS));
-      const eased = 1 - (1 - t) ** 3;
-      this.#span = { from: from.from + (to.from - from.from) * eased, to: from.to + (to.to - from.to) * eased };
-      if (t === 1) {
-        this.#span = to;
-        this.#animation = null;
-      } else {
-        this.#schedule();
-      }
-    }
+    if (this.#visible.advance(now)) this.#schedule();
     const zoomed = spanOf(picture.layout, picture.zoom);
     this.#painter.draw(
       {
         ...picture,
-        span: this.#span,
+        span: this.#visible.now,
         zoomRow: picture.tree.depth[picture.zoom]!,
         zoomX: (zoomed.from + zoomed.to) / 2,
         hovered: this.#hovered,
@@ -169,7 +152,7 @@ export class Chart {
     const box = this.canvas.getBoundingClientRect();
     const row = rowAt(event.clientY - box.top, tree.rows, flame, viewport);
     if (row < tree.depth[zoom]!) return row < 0 ? null : ancestorAt(tree, zoom, row);
-    const { from, to } = this.#span;
+    const { from, to } = this.#visible.now;
     return nodeAt(layout, row, from + ((event.clientX - box.left) / viewport.width) * (to - from));
   }
 

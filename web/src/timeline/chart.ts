@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
+import { AnimatedSpan } from "../flamegraph/animated-span";
 import type { Theme } from "../flamegraph/palette";
 import type { Viewport } from "../flamegraph/draw";
 import type { Colours } from "./colours";
 import { TimelinePainter, type Place, type Scene } from "./draw";
-import { laneAt, rowAt, SLICE_HEIGHT, type Lane } from "./layout";
-import { busyOf, eventsOf, type Timeline } from "./model";
+import { Gestures } from "./gestures";
+import { hitAt, type Hit } from "./hit";
+import { laneAt, SLICE_HEIGHT, type Lane } from "./layout";
+import { eventsOf, type Timeline } from "./model";
 import { drawRuler, RULER_HEIGHT, TICK_SPACE, type SlowTime } from "./ruler";
-import { neighbour, sliceAt, statesAt } from "./slices";
+import { neighbour, sliceAt } from "./slices";
 import { fitted, panned, rangeOf, ticksOf, zoomed, type Span, type Ticks } from "./span";
 
 // A slice in the chart, by the lane's id so that it outlives an answer; ns since the origin.
@@ -34,13 +37,6 @@ export interface TimelinePicture {
   launch: Spot | null;
 }
 
-// A slice of the current answer.
-export interface Hit {
-  lane: number;
-  row: number;
-  slice: number;
-}
-
 export interface Pointed extends Hit {
   x: number;
   y: number;
@@ -64,55 +60,27 @@ export interface Elements {
   ruler: HTMLCanvasElement;
 }
 
-const ZOOM_MS = 160;
 const REST_MS = 200;
-// A pointer that moved less was a click.
-const DRAG_PX = 3;
 // A slice is hit if the pointer is so close to it.
 const NEAR_PX = 2;
 const NEAR_FINGER_PX = 10;
-// Fingers that are closer count as so far apart.
-const MIN_PINCH_PX = 20;
 const PAN_PART = 0.15;
 
-interface Drag {
-  x: number;
-  y: number;
-  span: Span;
-  scroll: number;
-  selects: boolean;
-  moved: boolean;
-}
-
-// Two fingers, as they were when the second touched.
-interface Pinch {
-  span: Span;
-  distance: number;
-  middle: number;
-}
-
-// The canvases and the scrolling element: painting, and pointer, touch, wheel and keys.
+// The canvases and the scrolling element: painting, pointing and keys. Gestures are in gestures.ts.
 export class TimelineChart {
   #picture: TimelinePicture | null = null;
-  #span: Span = { from: 0, to: 1 };
+  readonly #visible = new AnimatedSpan();
   // What the last frame showed.
   #drawn: { span: Span | null; width: number } = { span: null, width: 0 };
-  #animation: { from: Span; to: Span; start: number } | null = null;
   // The address's range that this chart shows or was the last to ask for.
   #address = "";
   #rest = 0;
-  #drag: Drag | null = null;
-  // Fingers by their pointers' ids, the last event of each.
-  readonly #fingers = new Map<number, PointerEvent>();
-  #pinch: Pinch | null = null;
-  // The last press of the pointer was a drag, so the click that follows is none.
-  #dragged = false;
-  #selected: Span | null = null;
   #hovered: Hit | null = null;
   #focused: number | null = null;
   #pointer: PointerEvent | null = null;
   #frame = 0;
   #ratio = 1;
+  readonly #gestures: Gestures;
   readonly #painter: TimelinePainter;
   readonly #ruler: CanvasRenderingContext2D;
   readonly #resizes: ResizeObserver;
@@ -134,16 +102,19 @@ export class TimelineChart {
     scroller.addEventListener("scroll", () => this.#schedule(), { ...options, passive: true });
     scroller.addEventListener("keydown", (event) => this.#key(event), options);
     scroller.addEventListener("focusout", () => this.#setFocus(null), options);
-    for (const surface of [canvas, ruler]) {
-      surface.addEventListener("wheel", (event) => this.#wheel(event), { ...options, passive: false });
-      surface.addEventListener("pointerdown", (event) => this.#down(event), options);
-      surface.addEventListener("pointermove", (event) => this.#move(event), options);
-      surface.addEventListener("pointerup", (event) => this.#up(event), options);
-      surface.addEventListener("pointercancel", (event) => this.#cancel(event), options);
-      // The browser scrolls with one finger; what two do is a pinch, even if they begin to move upwards.
-      surface.addEventListener("touchmove", (event) => event.touches.length > 1 && event.cancelable && event.preventDefault(), { ...options, passive: false });
-      surface.addEventListener("pointerleave", () => this.#hover(null), options);
-    }
+    this.#gestures = new Gestures(
+      elements,
+      {
+        place: () => this.#picture && { visible: this.#visible.now, bounds: this.#picture.bounds },
+        onPress: () => this.#moveTo(this.#visible.target),
+        onMove: (span) => this.#moveBy(span),
+        onRest: () => this.#settle(this.#visible.now, false),
+        onSelecting: () => this.#schedule(),
+        onSelect: (span) => this.#go(span),
+        onPoint: (event) => this.#hover(event),
+      },
+      this.#abort.signal,
+    );
     canvas.addEventListener("click", (event) => this.#click(event), options);
     canvas.addEventListener("dblclick", (event) => this.#doubleClick(event), options);
   }
@@ -185,7 +156,7 @@ export class TimelineChart {
 
   // Zooms around the middle.
   zoomBy(factor: number): void {
-    this.#go(zoomed(this.#target(), factor, 0.5, this.#picture!.bounds));
+    this.#go(zoomed(this.#visible.target, factor, 0.5, this.#picture!.bounds));
   }
 
   // One choice: moves there, and is one step in the history.
@@ -195,19 +166,13 @@ export class TimelineChart {
     this.#settle(to, true);
   }
 
-  #target(): Span {
-    return this.#animation?.to ?? this.#span;
-  }
-
   #glide(to: Span): void {
-    if (matchMedia("(prefers-reduced-motion: reduce)").matches) return this.#moveTo(to);
-    this.#animation = { from: this.#span, to, start: performance.now() };
+    this.#visible.glideTo(to);
     this.#schedule();
   }
 
   #moveTo(span: Span): void {
-    this.#animation = null;
-    this.#span = span;
+    this.#visible.jumpTo(span);
     this.#schedule();
   }
 
@@ -215,7 +180,7 @@ export class TimelineChart {
   #moveBy(span: Span): void {
     this.#moveTo(span);
     clearTimeout(this.#rest);
-    this.#rest = window.setTimeout(() => this.#settle(this.#span, false), REST_MS);
+    this.#rest = window.setTimeout(() => this.#settle(this.#visible.now, false), REST_MS);
   }
 
   #settle(span: Span, step: boolean): void {
@@ -240,23 +205,16 @@ export class TimelineChart {
     const picture = this.#picture;
     const { canvas } = this.elements;
     if (!picture || canvas.width === 0) return;
-    if (this.#animation) {
-      const { from, to, start } = this.#animation;
-      const t = Math.min(1, Math.max(0, (now - start) / ZOOM_MS));
-      const eased = 1 - (1 - t) ** 3;
-      this.#span = t === 1 ? to : { from: from.from + (to.from - from.from) * eased, to: from.to + (to.to - from.to) * eased };
-      if (t === 1) this.#animation = null;
-      else this.#schedule();
-    }
+    if (this.#visible.advance(now)) this.#schedule();
     const { width } = this.#viewport();
-    const span = this.#span;
+    const span = this.#visible.now;
     const ticks = ticksOf(span, width / TICK_SPACE, picture.originUs);
     if (span !== this.#drawn.span || width !== this.#drawn.width) {
       this.#drawn = { span, width };
       this.events.onSpan(span, ticks, width);
     }
     const offset = picture.timeline ? (picture.timeline.from_us - picture.originUs) * 1000 : 0;
-    const selected = this.#selected;
+    const { selected } = this.#gestures;
     const scene: Scene = {
       ...picture, offset, span, ticks, selected,
       hovered: this.#hovered && this.#placeOf(this.#hovered), picked: this.#placeAt(picture.picked), launch: this.#placeAt(picture.launch), focused: this.#focused,
@@ -310,14 +268,9 @@ export class TimelineChart {
     this.#draw(performance.now());
   }
 
-  // The part of the width, 0…1, at which a pointer is.
-  #partAt(event: MouseEvent): number {
-    const box = this.elements.canvas.getBoundingClientRect();
-    return (event.clientX - box.left) / Math.max(1, box.width);
-  }
-
   #timeAt(event: MouseEvent): number {
-    return this.#span.from + this.#partAt(event) * (this.#span.to - this.#span.from);
+    const { from, to } = this.#visible.now;
+    return from + this.#gestures.partAt(event) * (to - from);
   }
 
   #hitUnder(event: MouseEvent): Hit | null {
@@ -325,34 +278,17 @@ export class TimelineChart {
     if (!picture?.timeline || event.target === this.elements.ruler) return null;
     const box = this.elements.canvas.getBoundingClientRect();
     const y = event.clientY - box.top + this.elements.scroller.scrollTop;
-    const at = laneAt(picture.lanes, y);
-    const lane = picture.lanes[at];
-    const row = lane ? rowAt(lane, y) : null;
-    if (!lane || row === null) return null;
-    const { kind, slices } = this.#timelineOf(at);
-    const t = this.#timeAt(event) - this.#offset();
-    if (kind !== "states") {
-      const reach = (event as PointerEvent).pointerType === "touch" ? NEAR_FINGER_PX : NEAR_PX;
-      const near = (reach * (this.#span.to - this.#span.from)) / Math.max(1, box.width);
-      const slice = sliceAt(slices, row, t, near);
-      return slice === null ? null : { lane: at, row, slice };
-    }
-    const states = statesAt(slices, t);
-    if (!states) return null;
-    // The states of an interval lie above each other.
-    let height = (1 - (y - lane.top) / SLICE_HEIGHT) * (slices.end[states[0]]! - slices.start[states[0]]!);
-    for (let i = states[0]; i < states[1]; i++) {
-      height -= busyOf(slices, i);
-      if (height <= 0) return { lane: at, row, slice: i };
-    }
-    return null;
+    const { from, to } = this.#visible.now;
+    const reach = (event as PointerEvent).pointerType === "touch" ? NEAR_FINGER_PX : NEAR_PX;
+    const near = (reach * (to - from)) / Math.max(1, box.width);
+    return hitAt(picture.timeline, picture.lanes, y, this.#timeAt(event) - this.#offset(), near);
   }
 
   #hover(event: PointerEvent | null): void {
     this.#pointer = event;
-    const hit = event && this.#drag?.moved !== true ? this.#hitUnder(event) : null;
+    const hit = event && !this.#gestures.isDragging ? this.#hitUnder(event) : null;
     const { canvas, ruler } = this.elements;
-    canvas.style.cursor = this.#drag?.moved ? "grabbing" : hit ? "pointer" : "default";
+    canvas.style.cursor = this.#gestures.isDragging ? "grabbing" : hit ? "pointer" : "default";
     const t = event?.target === ruler ? this.#timeAt(event) : null;
     ruler.title = t === null ? "" : (this.#picture?.slow.find(({ from, to }) => from <= t && t <= to)?.text ?? "Drag to select a time");
     this.events.onHover(hit && { ...hit, x: event!.clientX, y: event!.clientY });
@@ -361,115 +297,8 @@ export class TimelineChart {
     this.#schedule();
   }
 
-  #wheel(event: WheelEvent): void {
-    if (!this.#picture || event.altKey) return;
-    const pixels = event.deltaMode === WheelEvent.DOM_DELTA_LINE ? 16 : 1;
-    const { bounds } = this.#picture;
-    const length = this.#span.to - this.#span.from;
-    if (event.ctrlKey || event.metaKey) {
-      // A notch of a wheel is 100 px or more, a pinch a few; neither shall more than halve or double the span.
-      const by = Math.max(-60, Math.min(60, event.deltaY * pixels));
-      event.preventDefault();
-      this.#moveBy(zoomed(this.#span, Math.exp(by * 0.008), this.#partAt(event), bounds));
-      return;
-    }
-    const across = event.shiftKey && event.deltaX === 0 ? event.deltaY : event.deltaX;
-    if (!event.shiftKey && Math.abs(event.deltaX) <= Math.abs(event.deltaY)) return; // scrolls
-    event.preventDefault();
-    this.#moveBy(panned(this.#span, (across * pixels * length) / Math.max(1, this.#viewport().width), bounds));
-  }
-
-  #down(event: PointerEvent): void {
-    if (event.button !== 0 || !this.#picture) return;
-    const surface = event.currentTarget as HTMLElement;
-    const selects = event.shiftKey || surface === this.elements.ruler;
-    this.#moveTo(this.#target());
-    if (event.pointerType === "touch") this.#fingers.set(event.pointerId, event);
-    if (this.#fingers.size > 1) {
-      this.#endDrag();
-      this.#hover(null);
-      this.#pinch = { span: this.#span, ...this.#spread() };
-      return;
-    }
-    this.#drag = { x: event.clientX, y: event.clientY, span: this.#span, scroll: this.elements.scroller.scrollTop, selects, moved: false };
-    surface.setPointerCapture(event.pointerId);
-  }
-
-  // How far apart the first two fingers are, px, and the part of the width in their middle.
-  #spread(): { distance: number; middle: number } {
-    const [a, b] = [...this.#fingers.values()] as [PointerEvent, PointerEvent];
-    return { distance: Math.max(MIN_PINCH_PX, Math.abs(a.clientX - b.clientX)), middle: (this.#partAt(a) + this.#partAt(b)) / 2 };
-  }
-
-  // The time that was between the fingers stays there.
-  #pinchBy({ span, distance, middle }: Pinch): void {
-    const { bounds } = this.#picture!;
-    const now = this.#spread();
-    const zoom = zoomed(span, distance / now.distance, middle, bounds);
-    this.#moveBy(panned(zoom, (middle - now.middle) * (zoom.to - zoom.from), bounds));
-  }
-
-  // True if it belonged to a pinch. The finger that remains after one does nothing.
-  #lift({ pointerId }: PointerEvent): boolean {
-    this.#fingers.delete(pointerId);
-    if (!this.#pinch) return false;
-    this.#dragged = true;
-    if (this.#fingers.size > 1) this.#pinch = { span: this.#span, ...this.#spread() };
-    if (this.#fingers.size === 0) {
-      this.#pinch = null;
-      this.#settle(this.#span, false);
-    }
-    return true;
-  }
-
-  #cancel(event: PointerEvent): void {
-    this.#lift(event);
-    this.#endDrag();
-  }
-
-  #move(event: PointerEvent): void {
-    if (this.#fingers.has(event.pointerId)) this.#fingers.set(event.pointerId, event);
-    if (this.#pinch) {
-      if (this.#fingers.size > 1) this.#pinchBy(this.#pinch);
-      return;
-    }
-    const drag = this.#drag;
-    if (drag && !drag.moved) drag.moved = Math.hypot(event.clientX - drag.x, event.clientY - drag.y) > DRAG_PX;
-    if (drag?.moved) {
-      const { width } = this.#viewport();
-      const perPixel = (drag.span.to - drag.span.from) / Math.max(1, width);
-      if (drag.selects) {
-        const left = this.elements.canvas.getBoundingClientRect().left;
-        const [a, b] = [drag.x, event.clientX].map((x) => drag.span.from + Math.max(0, Math.min(width, x - left)) * perPixel).sort((p, q) => p - q) as [number, number];
-        this.#selected = { from: a, to: b };
-        this.#schedule();
-      } else {
-        this.elements.scroller.scrollTop = drag.scroll - (event.clientY - drag.y);
-        this.#moveBy(panned(drag.span, -(event.clientX - drag.x) * perPixel, this.#picture!.bounds));
-      }
-    }
-    this.#hover(event);
-  }
-
-  #up(event: PointerEvent): void {
-    if (this.#lift(event)) return;
-    const selected = this.#selected;
-    const moved = this.#drag?.moved === true;
-    this.#endDrag();
-    if (selected) this.#go(selected);
-    else if (moved) this.#settle(this.#span, false);
-    this.#dragged = moved;
-    this.#hover(event);
-  }
-
-  #endDrag(): void {
-    this.#drag = null;
-    this.#selected = null;
-    this.#schedule();
-  }
-
   #click(event: MouseEvent): void {
-    const hit = event.detail > 1 || this.#dragged ? null : this.#hitUnder(event);
+    const hit = event.detail > 1 || this.#gestures.wasDrag ? null : this.#hitUnder(event);
     if (!hit) return;
     const { kind, slices } = this.#timelineOf(hit.lane);
     // A sum has no details: what it stands for is to be seen when zoomed in.
@@ -492,7 +321,7 @@ export class TimelineChart {
     if (!this.#picture || event.altKey || event.ctrlKey || event.metaKey || event.target !== this.elements.scroller) return;
     const { bounds } = this.#picture;
     const pan = (direction: number) => {
-      const span = this.#target();
+      const span = this.#visible.target;
       this.#moveBy(panned(span, direction * PAN_PART * (span.to - span.from), bounds));
     };
     const actions: Record<string, () => void> = {
@@ -533,7 +362,7 @@ export class TimelineChart {
     if (this.#focused === null || !timeline) return;
     const lane = lanes[this.#focused]!;
     const { slices } = this.#timelineOf(this.#focused);
-    const span = this.#target();
+    const span = this.#visible.target;
     const offset = this.#offset();
     const here = picked?.lane === lane.id ? picked : null;
     const row = here?.row ?? 0;

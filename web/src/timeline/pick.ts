@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Hit } from "./chart";
 import { describeSlice, type Description } from "./describe";
+import type { Hit } from "./hit";
 import { trackId } from "./layout";
 import { STATES, type Slices, type Timeline, type Track } from "./model";
 import { neighbour } from "./slices";

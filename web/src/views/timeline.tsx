@@ -7,9 +7,10 @@ import { formatClock, formatCount, formatDuration, formatRangeUtc } from "../for
 import { useTimeline } from "../state/use-timeline";
 import type { Navigation } from "../state/use-view";
 import { OTHER_PROFILE, type Range, type View } from "../state/view";
-import { TimelineChart, type Hit, type Pointed, type Spot, type TimelinePicture } from "../timeline/chart";
+import { TimelineChart, type Pointed, type Spot, type TimelinePicture } from "../timeline/chart";
 import { coloursOf, legendOf } from "../timeline/colours";
 import { describeLane } from "../timeline/describe";
+import type { Hit } from "../timeline/hit";
 import { layoutLanes, trackId, type Lane } from "../timeline/layout";
 import type { Names, Timeline } from "../timeline/model";
 import { findPicked, pickedOf, spanOfKey, whyNot, type Picked } from "../timeline/pick";

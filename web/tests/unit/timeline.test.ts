@@ -4,6 +4,7 @@ import type { TimelineJson, TrackJson } from "../../src/api/types";
 import { DARK, LIGHT } from "../../src/flamegraph/palette";
 import { coloursOf, kindNameOf, legendOf } from "../../src/timeline/colours";
 import { describeSlice } from "../../src/timeline/describe";
+import { hitAt } from "../../src/timeline/hit";
 import { laneAt, layoutLanes, rowAt } from "../../src/timeline/layout";
 import { parseTimeline } from "../../src/timeline/model";
 import { findPicked, isKey, pickedOf, whyNot } from "../../src/timeline/pick";
@@ -219,6 +220,23 @@ describe("the lanes", () => {
   test("closing hides what is below", () => {
     expect(layoutLanes(timeline, [`${P}.7`]).lanes.map(({ label }) => label)).toEqual(["GPU 0", "stream 7", "train.py", "steps", "main 7", "thread 8"]);
     expect(layoutLanes(timeline, [P, D]).lanes.map(({ label }) => label)).toEqual(["GPU 0", "train.py"]);
+  });
+
+  test("what is at a place: a slice of the row, or of an interval the state drawn there", () => {
+    const names = [{ name: "gemm", kind: "kernel" }, { name: "sleeping", kind: "state_sleeping" }, { name: "running", kind: "state_running" }];
+    const states: TrackJson = { kind: "states", process: P, tid: 1, rows: 1, slices: { start: [0, 0], length: [100, 100], name: [1, 2], busy: [60, 40] } };
+    const timeline = parseTimeline(answer([stream({ start: [0, 50], length: [20, 20], name: [0, 0], row: [0, 1] }, 2), states], names));
+    const { lanes } = layoutLanes(timeline, []);
+    const [onStream, onStates] = [1, 3].map((lane) => lanes[lane]!.top) as [number, number];
+    const at = (y: number, time: number, near = 0) => hitAt(timeline, lanes, y, time, near);
+    expect(at(onStream + 9, 10)).toEqual({ lane: 1, row: 0, slice: 0 });
+    expect(at(onStream + 27, 60)).toEqual({ lane: 1, row: 1, slice: 1 });
+    expect(at(onStream + 27, 10)).toBeNull();
+    expect([at(onStream + 9, 25, 4), at(onStream + 9, 25, 6)]).toEqual([null, { lane: 1, row: 0, slice: 0 }]);
+    expect(at(onStream - 5, 10)).toBeNull();
+    // Running, the first state, is the lower 40 %.
+    expect([at(onStates + 17, 50)?.slice, at(onStates + 12, 50)?.slice, at(onStates + 10, 50)?.slice, at(onStates + 1, 50)?.slice]).toEqual([0, 0, 1, 1]);
+    expect([at(onStates + 9, 150), at(onStates + 500, 50)]).toEqual([null, null]);
   });
 
   test("a place is in a lane and a row, or in none", () => {
