@@ -32,6 +32,8 @@ export interface Names {
   kind: string[];
 }
 
+export const NO_NAMES: Names = { name: [], shown: [], kind: [] };
+
 export interface Timeline extends Omit<TimelineJson, "names" | "tracks" | "gpu_users"> {
   names: Names;
   tracks: Track[];
