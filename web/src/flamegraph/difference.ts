@@ -3,7 +3,7 @@ import { ApiError } from "../api/client";
 import type { CompareJson, StacksJson } from "../api/types";
 import { threeDigits } from "../format";
 import { makeTree, type FunctionTable, type Tree } from "./model";
-import { packColour, type Theme } from "./palette";
+import { mixed, packColour, type Theme } from "./palette";
 
 // A change by this share has the strongest colour, as in the page of `gpusonde compare`.
 const STRONGEST = 0.4;
@@ -69,13 +69,4 @@ export function differenceFills(theme: Theme, isDark: boolean): Uint32Array {
   const mode = isDark ? "dark" : "light";
   const shades = Array.from({ length: 2 * SHADES + 1 }, (_, i) => mixed(EQUAL[mode], (i < SHADES ? LESS : MORE)[mode], Math.abs(i - SHADES) / SHADES));
   return Uint32Array.from([...shades, theme.faded], packColour);
-}
-
-// `share` of the second colour.
-function mixed(first: string, second: string, share: number): string {
-  const part = (at: number) => {
-    const [from, to] = [first, second].map((colour) => Number.parseInt(colour.slice(at, at + 2), 16)) as [number, number];
-    return Math.round(from + (to - from) * share).toString(16).padStart(2, "0");
-  };
-  return `#${part(1)}${part(3)}${part(5)}`;
 }

@@ -81,12 +81,14 @@ export function shadeOf(functionName: string): number {
 
 // Mixes with white (amount > 0) or black.
 function shaded(colour: string, amount: number): string {
-  const towards = amount > 0 ? 255 : 0;
-  const mix = (at: number) => {
-    const value = Number.parseInt(colour.slice(at, at + 2), 16);
-    return Math.round(value + (towards - value) * Math.abs(amount))
-      .toString(16)
-      .padStart(2, "0");
+  return mixed(colour, amount > 0 ? "#ffffff" : "#000000", Math.abs(amount));
+}
+
+// The first colour with a share (0…1) of the second, both "#rrggbb".
+export function mixed(first: string, second: string, share: number): string {
+  const part = (at: number) => {
+    const [from, to] = [first, second].map((colour) => Number.parseInt(colour.slice(at, at + 2), 16)) as [number, number];
+    return Math.round(from + (to - from) * share).toString(16).padStart(2, "0");
   };
-  return `#${mix(1)}${mix(3)}${mix(5)}`;
+  return `#${part(1)}${part(3)}${part(5)}`;
 }

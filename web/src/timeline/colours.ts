@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { hashText } from "../flamegraph/model";
-import { fillTable, GREY, packColour, SHADES, SLATE, type Theme } from "../flamegraph/palette";
+import { fillTable, GREY, mixed, packColour, SHADES, SLATE, type Theme } from "../flamegraph/palette";
 import { STATES, type Names } from "./model";
 
 // What a slice is, as the legend names it.
@@ -91,15 +91,4 @@ export function legendOf(names: Names, theme: Theme): { label: string; colours: 
   for (const [kind, { label, slots }] of Object.entries(KINDS)) if (present.has(kind) && !found.has(label)) found.set(label, slots.map((slot) => theme.fills[slot]!));
   for (const [kind, { label }] of Object.entries(STATE_KINDS)) if (present.has(kind)) found.set(label, [stateColour(kind, theme)]);
   return [...found].map(([label, colours]) => ({ label, colours }));
-}
-
-// `share` of a colour over a background.
-export function mixed(background: string, colour: string, share: number): string {
-  const mix = (at: number) => {
-    const [under, over] = [background, colour].map((text) => Number.parseInt(text.slice(at, at + 2), 16)) as [number, number];
-    return Math.round(under + (over - under) * share)
-      .toString(16)
-      .padStart(2, "0");
-  };
-  return `#${mix(1)}${mix(3)}${mix(5)}`;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { fitText, LABEL_FONT, type Viewport } from "../flamegraph/draw";
-import { packColour, type Theme } from "../flamegraph/palette";
-import { LEVELS, mixed, type Colours } from "./colours";
+import { mixed, packColour, type Theme } from "../flamegraph/palette";
+import { LEVELS, type Colours } from "./colours";
 import { laneAt, SLICE_HEIGHT, type Lane } from "./layout";
 import { busyOf, eventsOf, type Timeline, type Track } from "./model";
 import { endOfStates, firstEndingAfter } from "./slices";
