@@ -38,6 +38,9 @@ async function read({ id, url, etag }: ReadRequest): Promise<void> {
   try {
     const answer = await getJson<TimelineJson>(url, abort.signal, etag);
     if (answer === null) return reply({ answer: null });
+    // Lets in an abort that has come while the answer arrived, or another one was parsed.
+    await new Promise((resolve) => setTimeout(resolve));
+    if (abort.signal.aborted) return reply({});
     const data = parseTimeline(answer.json);
     reply({ answer: { data, etag: answer.etag } }, buffersOf(data));
   } catch (cause) {
