@@ -30,6 +30,8 @@ interface Props {
   ofHost: Record<string, string>;
   retries: number;
   onRetry: () => void;
+  // Failures that the page says above.
+  said: string[];
   isDark: boolean;
 }
 
@@ -79,7 +81,7 @@ export function TimelinePage(props: Props) {
     <main class="timeline">
       <TimelineSummary timeline={data} length={refs.length} onZoom={zoomBy} onNewest={overview.live ? toNewest : null} isDark={isDark} />
       <LeftOut timeline={data} view={view} />
-      {failed && data && (
+      {failed && data && !props.said.includes(error.message) && (
         <p class="lost" role="alert">
           {error.message} <span class="dim">What was read before is shown.</span>
         </p>

@@ -374,6 +374,25 @@ export const tests = [
     },
   },
   {
+    name: "timeline: a live page says once that the server is gone, and goes on when it is back",
+    scenario: "live",
+    query: "?page=timeline",
+    async run(page, server) {
+      await ready(page);
+      server.state.down = true;
+      await page.raw.waitForSelector(".live.gone");
+      const count = asked(server, "timeline").length;
+      await page.raw.getByRole("button", { name: "Zoom in" }).click();
+      await page.until(() => asked(server, "timeline").length > count, "request for the shorter time");
+      await page.settle();
+      assert.equal(await page.count(".timeline .progress"), 0, "reading the shorter time has failed");
+      assert.equal(await page.count(".lost"), 1);
+      assert.match(await page.text(".lost"), /gpusonde does not respond at 127\.0\.0\.1/);
+      server.state.down = false;
+      await page.raw.waitForSelector(".live.gone", { state: "detached" });
+    },
+  },
+  {
     name: "timeline: a time without anything, and tracks that were left out",
     scenario: "gpu",
     query: "?page=timeline",
