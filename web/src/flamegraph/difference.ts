@@ -2,6 +2,7 @@
 import { ApiError } from "../api/client";
 import type { CompareJson, StacksJson } from "../api/types";
 import { threeDigits } from "../format";
+import { printable } from "../printable";
 import { makeTree, type FunctionTable, type Tree } from "./model";
 import { mixed, packColour, type Theme } from "./palette";
 
@@ -41,7 +42,7 @@ export function differenceTree({ strings, nodes }: StacksJson): Tree {
   // The root has no function.
   const fn = Int32Array.from(name, (_, i) => (i === 0 ? -1 : i));
   const tree = makeTree(functions, "ns", fn, Int32Array.from(nodes.parent), self.map((time) => Math.max(0, time)), total, null);
-  return { ...tree, sides: { a, b }, labels: name.map((text, i) => `${text}  ${changeOf(a[i]!, b[i]!)}`) };
+  return { ...tree, sides: { a, b }, labels: name.map((text, i) => `${printable(text)}  ${changeOf(a[i]!, b[i]!)}`) };
 }
 
 // "+12.3 %", "only in B".

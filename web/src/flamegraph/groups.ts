@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { View } from "../state/view";
+import { printable } from "../printable";
 import { binaryOf, ROOT_KINDS, type FunctionTable, type Tree } from "./model";
 import { GREY, hueOf, KIND_SLOTS } from "./palette";
 
@@ -100,5 +101,6 @@ function describe(functions: FunctionTable, f: number, by: View["colour"]): [lab
   const binary = binaryOf(functions, f);
   const kind = kindOf(functions, f);
   if (by === "kind" || !binary) return KINDS[kind] ?? [kind, ""];
-  return [binary.name, binary.build_id ? `${binary.path}\nbuild id ${binary.build_id}` : binary.path];
+  const path = printable(binary.path);
+  return [printable(binary.name), binary.build_id ? `${path}\nbuild id ${binary.build_id}` : path];
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { ApiError } from "../api/client";
 import type { Binary, FlamegraphJson } from "../api/types";
+import { printable } from "../printable";
 import { shownNames } from "./names";
 
 // A call tree as columns. Nodes are in pre-order, so the subtree of node i is the range [i, end[i]) and loops over
@@ -129,8 +130,9 @@ export function makeTree(
   return { functions, unit, count, function: fn, parent, self, total, interval, end, depth, rows };
 }
 
+// The node's whole name, printable.
 export function nodeName(tree: Tree, node: number): string {
-  return node === ROOT ? ROOT_NAME : tree.functions.name[tree.function[node]!]!;
+  return node === ROOT ? ROOT_NAME : printable(tree.functions.name[tree.function[node]!]!);
 }
 
 // The node's name as its frame shows it.

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+import { printable } from "../printable";
+
 // Names of GPU kernels where there is little room. Titles and tooltips have the whole ones.
 
 const QUALIFIERS = /(?<!\w)(?:\(anonymous namespace\)::|<unnamed>::|\w+::(?!operator\b)(?=\w|\(anonymous namespace\)|<unnamed>))+/g;
@@ -24,7 +26,8 @@ function withoutParameters(name: string): string {
   return name;
 }
 
-// What to show for each function: kernels' names are condensed where no other kernel's would look the same.
+// What to show for each function: kernels' names are condensed where no other kernel's would look the same, and all are
+// printable.
 export function shownNames(names: string[], kinds: string[]): string[] {
   const condensed = names.map((name, f) => (kinds[f] === "gpu" ? condensedName(name) : name));
   const owners = new Map<string, string | null>();
@@ -33,7 +36,7 @@ export function shownNames(names: string[], kinds: string[]): string[] {
     const owner = owners.get(condensed[f]!);
     owners.set(condensed[f]!, owner === undefined || owner === name ? name : null);
   });
-  return condensed.map((text, f) => (owners.get(text) === null ? names[f]! : text));
+  return condensed.map((text, f) => printable(owners.get(text) === null ? names[f]! : text));
 }
 
 const HEAD = 11;

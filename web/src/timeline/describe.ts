@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { formatCount, formatDuration, formatShare } from "../format";
+import { printable } from "../printable";
 import { kindOf, STATE_KINDS } from "./colours";
 import { threadLabel, type Lane } from "./layout";
 import { busyOf, eventsOf, type Timeline, type Track } from "./model";
@@ -32,21 +33,21 @@ export function describeSlice(timeline: Timeline, track: Track, slice: number): 
   const where = placeOf(timeline, track);
   const length = slices.end[slice]! - slices.start[slice]!;
   if (track.kind === "states") {
-    const stateOf = (i: number) => STATE_KINDS[names.kind[slices.name[i]!]!]?.label ?? names.name[slices.name[i]!]!;
+    const stateOf = (i: number) => STATE_KINDS[names.kind[slices.name[i]!]!]?.label ?? printable(names.name[slices.name[i]!]!);
     let first = slice;
     while (first > 0 && slices.start[first - 1] === slices.start[slice]) first--;
     const parts = Array.from({ length: endOfStates(slices, first) - first }, (_, i) => ({ label: stateOf(first + i), ns: busyOf(slices, first + i) }));
     return { title: stateOf(slice), what: where, length, parts, most: "" };
   }
   const events = eventsOf(slices, slice);
-  if (events === 1) return { title: name, what: `${kindOf(name, kind).one} · ${where}`, length, parts: [], most: "" };
+  if (events === 1) return { title: printable(name), what: `${kindOf(name, kind).one} · ${where}`, length, parts: [], most: "" };
   const title = `${formatCount(events)} ${MANY[track.kind]} in ${formatDuration(length)}, ${formatShare(busyOf(slices, slice), length)} of it busy`;
-  return { title, what: where, length, parts: [], most: name };
+  return { title, what: where, length, parts: [], most: printable(name) };
 }
 
 // "GPU 0, stream 7, train.py", or "loader-0 431, train.py".
 export function placeOf({ devices, processes }: Pick<Timeline, "devices" | "processes">, track: Pick<Track, "device" | "stream" | "process" | "tid" | "thread">): string {
-  const process = processes.find((one) => one.process === track.process)?.name;
+  const process = printable(processes.find((one) => one.process === track.process)?.name ?? "");
   const device = devices.find((one) => one.device === track.device)?.label;
   return [device, track.stream !== undefined && `stream ${track.stream}`, track.tid !== undefined && threadLabel(track), process].filter(Boolean).join(", ");
 }

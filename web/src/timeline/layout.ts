@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import { printable } from "../printable";
 import type { Timeline, Track } from "./model";
 
 // A line of the timeline: a group's heading, or a track. A thread's heading is its first track.
@@ -40,7 +41,7 @@ export function trackId({ kind, process, device, stream, tid }: Pick<Track, "kin
 
 // Traces of PyTorch repeat the id in the name.
 export function threadLabel({ thread, tid = 0 }: Pick<Track, "thread" | "tid">): string {
-  return thread?.includes(String(tid)) ? thread : `${thread || "thread"} ${tid}`;
+  return printable(thread?.includes(String(tid)) ? thread : `${thread || "thread"} ${tid}`);
 }
 
 // Lanes from the top, and their height together, px. `closed` holds keys.
@@ -57,7 +58,7 @@ export function layoutLanes(timeline: Timeline, closed: readonly string[]): { la
   const heading = (key: string, label: string, detail: string, { simulated = false, note = "" }) =>
     add({ key, heading: true, track: null, label, detail, note, depth: 0, closed: isClosed.has(key), simulated, rows: 0 });
   const names = new Map(timeline.processes.map((one) => [one.process, one]));
-  const nameOf = (process: string) => names.get(process)?.name || "process";
+  const nameOf = (process: string) => printable(names.get(process)?.name || "process");
   let group = "";
   let thread = "";
   tracks.forEach((track, i) => {
@@ -66,7 +67,7 @@ export function layoutLanes(timeline: Timeline, closed: readonly string[]): { la
       if (group !== `device ${key}`) {
         group = `device ${key}`;
         const device = timeline.devices.find((one) => one.device === key);
-        heading(key, device?.label ?? "GPU", device?.name ?? "", { simulated: device?.simulated });
+        heading(key, device?.label ?? "GPU", printable(device?.name ?? ""), { simulated: device?.simulated });
       }
       if (isClosed.has(key)) return;
       const label = track.stream === undefined ? "no work" : `stream ${track.stream}`;
@@ -77,7 +78,7 @@ export function layoutLanes(timeline: Timeline, closed: readonly string[]): { la
       group = `process ${track.process}`;
       thread = "";
       const owner = names.get(track.process);
-      heading(track.process, nameOf(track.process), `pid ${owner?.pid ?? "unknown"}`, { note: owner?.command });
+      heading(track.process, nameOf(track.process), `pid ${owner?.pid ?? "unknown"}`, { note: printable(owner?.command ?? "") });
     }
     if (isClosed.has(track.process)) return;
     const detail = DETAILS[track.kind];

@@ -2,6 +2,7 @@
 import type { CompareJson, ComparedLine } from "../api/types";
 import { changeOf, signedShare } from "../flamegraph/difference";
 import { formatCount, formatDuration, threeDigits } from "../format";
+import { printable } from "../printable";
 
 const CHANGES: Record<ComparedLine["change"], string> = {
   none: "",
@@ -64,8 +65,8 @@ function Lines({ what, lines, search, onSearch }: LinesProps) {
         {shown.map((line) => (
           <tr key={line.name} onClick={() => onSearch(line.name === search ? "" : line.name)}>
             <td class="name">
-              <button type="button" aria-pressed={line.name === search} title={`${line.name}\n${threeDigits(line.count_a)} times in A, ${threeDigits(line.count_b)} in B`}>
-                {line.name}
+              <button type="button" aria-pressed={line.name === search} title={`${printable(line.name)}\n${threeDigits(line.count_a)} times in A, ${threeDigits(line.count_b)} in B`}>
+                {printable(line.name)}
               </button>
             </td>
             <td>

@@ -3,6 +3,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { DeviceUse, HostUse, Overview, Process } from "../api/types";
 import { formatDuration, formatRange, formatRangeUtc, formatShare } from "../format";
+import { printable } from "../printable";
 import type { ThemeChoice } from "../state/theme";
 import type { Navigation } from "../state/use-view";
 import { lastOf, LIVE_SECONDS, type Range, type View } from "../state/view";
@@ -116,7 +117,7 @@ function StackChoices({ processes, view, nav }: { processes: Process[]; view: Vi
           <option value="">All threads</option>
           {process?.threads.map((t) => (
             <option key={t.tid} value={t.tid}>
-              {t.name} {t.tid} · {formatDuration(t.cpu_ns)}
+              {printable(t.name)} {t.tid} · {formatDuration(t.cpu_ns)}
             </option>
           ))}
           {view.tid !== null && !process?.threads.some(({ tid }) => tid === view.tid) && <option value={view.tid}>{view.tid}</option>}

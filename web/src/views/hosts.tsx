@@ -3,6 +3,7 @@ import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import type { HostIncident, HostUse } from "../api/types";
 import { formatClock, formatCount, formatDuration, formatRangeUtc, formatShare } from "../format";
+import { printable } from "../printable";
 import { isInTrouble, orderHosts, type HostOrder } from "../state/host-order";
 import { hostLink, type ChooseHost } from "../state/use-host";
 import type { View } from "../state/view";
@@ -200,7 +201,7 @@ function IncidentsOfAll({ incidents, onOpen }: { incidents: HostIncident[]; onOp
                 </a>
               </th>
               <td class="program">
-                {incident.name} ({incident.pid})
+                {printable(incident.name)} ({incident.pid})
               </td>
               <td class="figure">{incident.slowdown.toFixed(1)}×</td>
               <td>{incident.sentence}</td>

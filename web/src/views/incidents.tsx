@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Account, Incident, Incidents, IncidentStrip, Overview, Program, Warning } from "../api/types";
 import { formatClock, formatCount, formatDuration, formatRange, formatShare, threeDigits } from "../format";
+import { printable } from "../printable";
 import { DEFAULT_VIEW } from "../state/view";
 import type { Navigation } from "../state/use-view";
 import { Message } from "./states";
@@ -90,11 +91,11 @@ function Programs({ programs }: { programs: Program[] }) {
   return (
     <>
       {shown.map((program) => (
-        <article class={disturbances(program).length > 0 ? "incident" : "incident calm"} key={program.process} aria-label={`Usual steps of ${program.name}`}>
+        <article class={disturbances(program).length > 0 ? "incident" : "incident calm"} key={program.process} aria-label={`Usual steps of ${printable(program.name)}`}>
           <header>
             <span class="dim">Usual steps</span>
             <span>
-              {program.name} <span class="dim">{program.pid}</span>
+              {printable(program.name)} <span class="dim">{program.pid}</span>
             </span>
             <span class="dim figure">{formatCount(program.steps)} steps</span>
           </header>
@@ -142,7 +143,7 @@ function IncidentCard({ incident, overview, nav }: { incident: Incident; overvie
         <span class={state === "Ongoing" ? "alarm" : "dim"}>{state}</span>
         <span class="figure">{formatRange(incident.from_us, to)}</span>
         <span>
-          {incident.name} <span class="dim">{incident.pid}</span>
+          {printable(incident.name)} <span class="dim">{incident.pid}</span>
         </span>
         <span class="spring" />
         <button type="button" class="plain" onClick={flame} title="The profile of all programs at that time">

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { ComponentChildren } from "preact";
 import { formatCount } from "../format";
+import { printable } from "../printable";
 import type { HostData } from "../state/use-host-data";
 import { formatView, type View } from "../state/view";
 import { TimeType } from "./time-type";
@@ -19,8 +20,8 @@ export function PageNav({ data }: { data: HostData }) {
           Profile
         </PageLink>
         {view.source && view.page === "profile" && (
-          <a href={location.search} aria-current="page" title={view.source} onClick={(event) => event.preventDefault()}>
-            {view.source.slice(view.source.lastIndexOf("/") + 1)}
+          <a href={location.search} aria-current="page" title={printable(view.source)} onClick={(event) => event.preventDefault()}>
+            {printable(view.source.slice(view.source.lastIndexOf("/") + 1))}
           </a>
         )}
         <PageLink page="timeline" data={data}>

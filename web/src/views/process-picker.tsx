@@ -2,6 +2,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Process } from "../api/types";
 import { formatCount, formatDuration } from "../format";
+import { printable } from "../printable";
 import { MAX_PROCESSES } from "../state/view";
 
 interface Props {
@@ -113,7 +114,7 @@ export function ProcessPicker({ processes, chosen, onChoose }: Props) {
                 role="option"
                 aria-selected={i === active}
                 aria-checked={isChosen(entry, chosen)}
-                title={entry.process?.command}
+                title={entry.process && printable(entry.process.command)}
                 onMouseMove={() => i !== active && setActive(i)}
                 onClick={(event) => (event.shiftKey ? toggle(entry) : choose(entry))}
               >
@@ -144,9 +145,9 @@ function Row({ process: { name, pid, container, command, cpu_ns, gpus } }: { pro
   const gpu_ns = (gpus ?? []).reduce((sum, { busy_ns }) => sum + busy_ns, 0);
   return (
     <>
-      <span class="picker-name">{name}</span> {pid > 0 && <span class="figure dim">{pid}</span>}
-      {container !== "" && <span class="picker-container">{container}</span>}
-      <span class="picker-command dim">{command}</span>
+      <span class="picker-name">{printable(name)}</span> {pid > 0 && <span class="figure dim">{pid}</span>}
+      {container !== "" && <span class="picker-container">{printable(container)}</span>}
+      <span class="picker-command dim">{printable(command)}</span>
       <span class="figure">{gpu_ns > 0 && cpu_ns === 0 ? `${formatDuration(gpu_ns)} GPU` : `${formatDuration(cpu_ns)} CPU`}</span>
     </>
   );
@@ -159,14 +160,16 @@ export function titleOf(chosen: string[], processes: Process[]): string {
 }
 
 function describe(chosen: string[], processes: Process[]): string {
-  if (chosen.length === 1) return processes.find(({ id }) => id === chosen[0])?.command || titleOf(chosen, processes);
+  if (chosen.length === 1) {
+    return printable(processes.find(({ id }) => id === chosen[0])?.command ?? "") || titleOf(chosen, processes);
+  }
   const named = chosen.slice(0, 20).map((id) => nameOf(id, processes));
   return [...named, ...(chosen.length > 20 ? [`and ${formatCount(chosen.length - 20)} more`] : [])].join("\n");
 }
 
 function nameOf(id: string, processes: Process[]): string {
   const process = processes.find((p) => p.id === id);
-  return process ? `${process.name} ${process.pid}` : `${id.slice(0, 8)}… (not running then)`;
+  return process ? `${printable(process.name)} ${process.pid}` : `${id.slice(0, 8)}… (not running then)`;
 }
 
 // The chosen processes first, also those without a sample in this time, so that they can be taken away.

@@ -2,6 +2,7 @@
 import { useLayoutEffect, useMemo } from "preact/hooks";
 import type { Overview } from "../api/types";
 import { formatClock, formatShare, formatValue } from "../format";
+import { printable } from "../printable";
 import { hottestLine, TIMES, type Line, type SourceFile, type Time } from "../source/lines";
 import { useRowsInSight } from "../state/use-rows";
 import type { Navigation } from "../state/use-view";
@@ -41,7 +42,7 @@ export function SourcePage({ source, overview, view, nav }: { source: SourceFile
     <tr key={line.number} class={index === hottest ? "hottest" : ""} aria-rowindex={index + 2}>
       {cells(line)}
       <td class="number">{line.number || "?"}</td>
-      <td class="code">{line.number === 0 ? <span class="dim">unknown line of this file</span> : (line.code ?? "")}</td>
+      <td class="code">{line.number === 0 ? <span class="dim">unknown line of this file</span> : printable(line.code ?? "")}</td>
     </tr>
   );
   const gap = (rows: number) => rows > 0 && <tr aria-hidden="true" style={{ height: `${rows * ROW}px` }} />;
@@ -49,7 +50,7 @@ export function SourcePage({ source, overview, view, nav }: { source: SourceFile
   return (
     <main class="source">
       <div class="summary">
-        <strong class="source-file">{source.file}</strong>
+        <strong class="source-file">{printable(source.file)}</strong>
         {shown.length === 0 && <span class="dim">no line of this file has time in this selection</span>}
         <button type="button" class="plain" onClick={() => nav.step({ source: null })} title="Back to the profile (Esc)">
           Close

@@ -3,6 +3,7 @@ import type { ComponentChildren } from "preact";
 import { apiUrl } from "../api/client";
 import type { Work } from "../api/types";
 import { formatBytes, formatCount, formatDuration } from "../format";
+import { printable } from "../printable";
 import { useResource, type Asked } from "../state/use-resource";
 import { kindOf } from "../timeline/colours";
 import { threadLabel } from "../timeline/layout";
@@ -143,7 +144,7 @@ function Launch({ launch, graph }: { launch: Work["launch"]; graph: boolean }) {
   return (
     <div class="timeline-launch">
       <p>
-        Launched <strong>{wait}</strong> {launch.before_ns < 0 ? "after" : "before"} it started, by <strong>{launch.name}</strong> ({formatDuration(launch.duration_ns)}) on{" "}
+        Launched <strong>{wait}</strong> {launch.before_ns < 0 ? "after" : "before"} it started, by <strong>{printable(launch.name)}</strong> ({formatDuration(launch.duration_ns)}) on{" "}
         {threadLabel(launch)}.
       </p>
       {launch.stack.length === 0 ? (
@@ -151,7 +152,7 @@ function Launch({ launch, graph }: { launch: Work["launch"]; graph: boolean }) {
       ) : (
         <ol aria-label="Stack of the launch, outermost first">
           {launch.stack.map((frame, i) => (
-            <li key={i}>{frame}</li>
+            <li key={i}>{printable(frame)}</li>
           ))}
         </ol>
       )}

@@ -2,6 +2,7 @@
 import type { Ref } from "preact";
 import type { Match } from "../flamegraph/search";
 import { formatCount, formatShare } from "../format";
+import { printable } from "../printable";
 import type { Navigation } from "../state/use-view";
 import type { View } from "../state/view";
 import { Segments } from "./segments";
@@ -62,7 +63,7 @@ export function Toolbar({ view, nav, match, shown, zoomedName, file, search }: P
         )}
       </span>
       {view.pick !== null && (
-        <Chip text={view.pick} what="highlighted" onClear={() => nav.step({ pick: null })} />
+        <Chip text={printable(view.pick)} what="highlighted" onClear={() => nav.step({ pick: null })} />
       )}
       {file !== null && <SourceLink file={file} nav={nav} />}
       {zoomedName !== null && <Chip text={zoomedName} what="zoomed to" onClear={() => nav.step({ zoom: null })} />}

@@ -4,6 +4,7 @@ import type { Pointed } from "../flamegraph/chart";
 import { binaryOf, nodeName, ROOT, type Tree } from "../flamegraph/model";
 import { changeOf } from "../flamegraph/difference";
 import { formatInterval, formatShare, formatValue } from "../format";
+import { printable } from "../printable";
 
 interface Props {
   tree: Tree;
@@ -99,5 +100,5 @@ export function originOf(tree: Tree, node: number): string {
   const f = tree.function[node]!;
   const line = functions.line[f]!;
   const file = functions.file[f]! && functions.file[f]! + (line > 0 ? `:${line}` : "");
-  return [file, binaryOf(functions, f)?.name, functions.kind[f]].filter(Boolean).join(" · ");
+  return printable([file, binaryOf(functions, f)?.name, functions.kind[f]].filter(Boolean).join(" · "));
 }

@@ -4,6 +4,7 @@ import { binaryOf, type Tree } from "../flamegraph/model";
 import { narrowNames } from "../flamegraph/names";
 import { sortedFunctions, totalsByFunction } from "../flamegraph/table";
 import { formatCount, formatShare, formatValue } from "../format";
+import { printable } from "../printable";
 import { SourceLink } from "./source-link";
 import { isSourceFile } from "../source/lines";
 import { useRowsInSight } from "../state/use-rows";
@@ -45,7 +46,7 @@ export function TopTable({ tree, zoom, view, nav, matches }: Props) {
     return (
       <tr key={f} class={picked ? "picked" : ""} aria-rowindex={index + 2} onClick={() => nav.step({ pick: picked ? null : name[f]! })}>
         <td class="name" style={{ "--share": bars[f]! / longest }}>
-          <button type="button" aria-pressed={picked} title={`${name[f]}\n${binaryOf(tree.functions, f)?.name ?? ""}`}>
+          <button type="button" aria-pressed={picked} title={`${printable(name[f]!)}\n${printable(binaryOf(tree.functions, f)?.name ?? "")}`}>
             {narrow[f]}
           </button>
           {isSourceFile(file) && <SourceLink file={file} nav={nav} />}

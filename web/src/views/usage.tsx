@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { USAGE_BY, type Usage, type UsageBy, type UsageGroup, type UsageSums } from "../api/types";
 import { formatClock, formatCount, formatDuration, formatRange, formatRangeUtc, formatShare, threeDigits } from "../format";
+import { printable } from "../printable";
 import type { Navigation } from "../state/use-view";
 import { price as parsePrice, type View } from "../state/view";
 import { Message } from "./states";
@@ -169,8 +170,8 @@ function Row({ group, usage, price }: { group: UsageGroup; usage: Usage; price: 
   const width = (ns: number) => ({ width: `${(100 * ns) / largest}%` });
   return (
     <tr>
-      <th scope="row" title={group.name}>
-        {group.name || `(no ${titleOf(usage.by)})`}
+      <th scope="row" title={printable(group.name)}>
+        {printable(group.name) || `(no ${titleOf(usage.by)})`}
       </th>
       <td class="figure">{formatCount(group.devices)}</td>
       <td class="figure">{formatCount(group.processes)}</td>

@@ -412,7 +412,7 @@ export const tests = [
     scenario: "gpu",
     query: "?page=timeline",
     async run(page, server) {
-      const evil = `<img src=x onerror="window.hurt=1">${"n".repeat(3000)}`;
+      const evil = `<img src=x onerror="window.hurt=1">\u202e${"n".repeat(3000)}`;
       const process = "1".repeat(32);
       const slices = { start: [-5e9, 2e9, 3e9], length: [6e9, 0, 1e15], name: [0, 0, 0] };
       const answer = (tracks) => (selection) => ({ from_us: selection.from_us, to_us: selection.to_us, resolution_ns: 1, events: 3, names: [{ name: evil, kind: "evil" }], devices: [], processes: [{ process, pid: 1, name: evil }], gpu_users: [], tracks, omitted_tracks: 0 });
@@ -421,7 +421,8 @@ export const tests = [
       await ready(page);
       await page.raw.mouse.click(...(await at(page, 0.5, STREAM_7)));
       await page.settle();
-      assert.match(await page.text(".timeline-details h2"), /^<img src=x/);
+      assert.match(await page.text(".timeline-details h2"), /^<img src=x onerror="window\.hurt=1">\\u202en/);
+      assert.doesNotMatch(await page.raw.evaluate(() => document.documentElement.outerHTML), /\u202e/);
       assert.ok(await page.raw.evaluate(() => document.querySelector(".timeline-details").scrollWidth <= innerWidth), "long names are broken");
       assert.equal(await page.raw.evaluate(() => window.hurt), undefined);
       server.state.timeline = answer([{ kind: "ranges", process, tid: 1, thread: "t", rows: 1, slices: { ...slices, name: [9] } }]);
