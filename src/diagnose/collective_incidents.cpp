@@ -11,6 +11,7 @@
 #include "base/time.h"
 #include "diagnose/cause.h"
 #include "diagnose/causes/words.h"
+#include "diagnose/collective_hang.h"
 
 namespace gpusonde::diagnose {
 namespace {
@@ -109,11 +110,11 @@ Report* CollectiveIncidents::Find(const Id128& incident) {
 void CollectiveIncidents::Advance(int64_t now_ns, const RankContext& context, const Emit& emit) {
   if (now_ns - evaluated_ns_ < kNanosPerSecond) return;
   evaluated_ns_ = now_ns;
-  match_.Forget(now_ns, [&](const Id128& process) {
+  groups_.Forget(now_ns, [&](const Id128& process) {
     const model::Process* row = context.actors.Find(process);
     return row != nullptr && row->exited_ns.value_or(INT64_MAX) <= now_ns;
   });
-  for (const CollectiveHang& hang : match_.Hangs(now_ns, kHungNs)) {
+  for (const CollectiveHang& hang : FindHangs(groups_, now_ns, kHungNs)) {
     const std::vector<CollectiveRank>& suspects = !hang.missing.empty()      ? hang.missing
                                                   : !hang.gpu_behind.empty() ? hang.gpu_behind
                                                                              : hang.waiting;
@@ -127,7 +128,7 @@ void CollectiveIncidents::Advance(int64_t now_ns, const RankContext& context, co
             .from_ns = hang.since_ns},
            now_ns, context, emit);
   }
-  for (const CollectiveStraggler& late : match_.Stragglers(now_ns))
+  for (const CollectiveStraggler& late : stragglers_.Find(groups_, now_ns))
     Update({.key = "straggler " + late.communicator,
             .cause = CauseId::kStraggler,
             .confidence = kStragglerConfidence,

@@ -9,9 +9,10 @@
 #include <vector>
 
 #include "base/id128.h"
-#include "diagnose/collective_match.h"
+#include "diagnose/collective_groups.h"
 #include "diagnose/late_rank.h"
 #include "diagnose/report.h"
+#include "diagnose/straggler_detector.h"
 
 namespace gpusonde::diagnose {
 
@@ -23,8 +24,8 @@ class CollectiveIncidents {
   // An incident has begun or ended, or its cause on the host has become known.
   using Emit = std::function<void(const Report& report)>;
 
-  void Ingest(const model::Communicator& row) { match_.Ingest(row); }
-  void Ingest(const model::Collective& row) { match_.Ingest(row); }
+  void Ingest(const model::Communicator& row) { groups_.Ingest(row); }
+  void Ingest(const model::Collective& row) { groups_.Ingest(row); }
 
   // Evaluates at most once a second of `now_ns`; calls in between do nothing.
   void Advance(int64_t now_ns, const RankContext& context, const Emit& emit);
@@ -34,7 +35,7 @@ class CollectiveIncidents {
   // The last state of all incidents, in the order of their begin; the newest are kept.
   const std::vector<Report>& reports() const { return reports_; }
   // The ranks on this machine.
-  std::vector<Id128> Processes() const { return match_.Processes(); }
+  std::vector<Id128> Processes() const { return groups_.Processes(); }
 
  private:
   struct Found;
@@ -46,7 +47,8 @@ class CollectiveIncidents {
   void End(const Id128& incident, int64_t end_ns, const Emit& emit);
   Report* Find(const Id128& incident);
 
-  CollectiveMatch match_;
+  CollectiveGroups groups_;
+  StragglerDetector stragglers_;
   int64_t evaluated_ns_ = 0;
   std::map<std::string, Open> open_;  // by kind and communicator
   std::vector<Report> reports_;

@@ -6,8 +6,10 @@
 #include <vector>
 
 #include "base/time.h"
+#include "diagnose/collective_groups.h"
+#include "diagnose/collective_hang.h"
 #include "diagnose/collective_incidents.h"
-#include "diagnose/collective_match.h"
+#include "diagnose/straggler_detector.h"
 
 namespace gpusonde::diagnose {
 namespace {
@@ -55,20 +57,22 @@ std::vector<int32_t> Numbers(const std::vector<CollectiveRank>& ranks) {
   return numbers;
 }
 
-class Match : public ::testing::Test {
+class CollectiveHangs : public ::testing::Test {
  protected:
   void Join(int32_t ranks, int32_t here) {
-    for (int32_t rank = 0; rank < here; ++rank) match_.Ingest(Joined(rank, ranks));
+    for (int32_t rank = 0; rank < here; ++rank) groups_.Ingest(Joined(rank, ranks));
   }
-  std::vector<CollectiveHang> HangsAfter(int64_t ns) { return match_.Hangs(kStart + ns, 5 * kOneSecond); }
+  std::vector<CollectiveHang> HangsAfter(int64_t ns) {
+    return FindHangs(groups_, kStart + ns, 5 * kOneSecond);
+  }
 
-  CollectiveMatch match_;
+  CollectiveGroups groups_;
 };
 
-TEST_F(Match, NamesTheRankThatHasNotCalledOnceOthersHaveWaitedForFiveSeconds) {
+TEST_F(CollectiveHangs, NamesTheRankThatHasNotCalledOnceOthersHaveWaitedForFiveSeconds) {
   Join(4, 4);
-  for (int32_t rank = 0; rank < 4; ++rank) match_.Ingest(Called(rank, 41, kOneSecond, 2 * kOneSecond));
-  for (const int32_t rank : {0, 1, 3}) match_.Ingest(Called(rank, 42, 2 * kOneSecond, std::nullopt));
+  for (int32_t rank = 0; rank < 4; ++rank) groups_.Ingest(Called(rank, 41, kOneSecond, 2 * kOneSecond));
+  for (const int32_t rank : {0, 1, 3}) groups_.Ingest(Called(rank, 42, 2 * kOneSecond, std::nullopt));
   EXPECT_THAT(HangsAfter(6 * kOneSecond), IsEmpty());
   const std::vector<CollectiveHang> hangs = HangsAfter(8 * kOneSecond);
   ASSERT_THAT(hangs, SizeIs(1));
@@ -78,52 +82,52 @@ TEST_F(Match, NamesTheRankThatHasNotCalledOnceOthersHaveWaitedForFiveSeconds) {
   ASSERT_THAT(Numbers(hangs[0].missing), ElementsAre(2));
   EXPECT_EQ(hangs[0].missing[0].last_call, "AllReduce #41");
   EXPECT_EQ(hangs[0].elsewhere, 0);
-  match_.Ingest(Called(2, 42, 9 * kOneSecond, 9 * kOneSecond + 1));
-  for (const int32_t rank : {0, 1, 3}) match_.Ingest(Called(rank, 42, 2 * kOneSecond, 9 * kOneSecond + 1));
+  groups_.Ingest(Called(2, 42, 9 * kOneSecond, 9 * kOneSecond + 1));
+  for (const int32_t rank : {0, 1, 3}) groups_.Ingest(Called(rank, 42, 2 * kOneSecond, 9 * kOneSecond + 1));
   EXPECT_THAT(HangsAfter(10 * kOneSecond), IsEmpty());
 }
 
-TEST_F(Match, AStoppedRankIsMissingInTheNextCollectiveAlthoughItsOwnEndIsUnknown) {
+TEST_F(CollectiveHangs, AStoppedRankIsMissingInTheNextCollectiveAlthoughItsOwnEndIsUnknown) {
   Join(2, 2);
-  match_.Ingest(Called(0, 1, kOneSecond, kOneSecond + 2));
-  match_.Ingest(Called(1, 1, kOneSecond, std::nullopt));
-  match_.Ingest(Called(0, 2, 2 * kOneSecond, std::nullopt));
+  groups_.Ingest(Called(0, 1, kOneSecond, kOneSecond + 2));
+  groups_.Ingest(Called(1, 1, kOneSecond, std::nullopt));
+  groups_.Ingest(Called(0, 2, 2 * kOneSecond, std::nullopt));
   const std::vector<CollectiveHang> hangs = HangsAfter(8 * kOneSecond);
   ASSERT_THAT(hangs, SizeIs(1));
   EXPECT_EQ(hangs[0].sequence, 2);
   EXPECT_THAT(Numbers(hangs[0].missing), ElementsAre(1));
 }
 
-TEST_F(Match, AnEndThatARecordingTellsOfHasNotHappenedBefore) {
+TEST_F(CollectiveHangs, AnEndThatARecordingTellsOfHasNotHappenedBefore) {
   Join(2, 2);
-  match_.Ingest(Called(0, 1, kOneSecond, 20 * kOneSecond));
+  groups_.Ingest(Called(0, 1, kOneSecond, 20 * kOneSecond));
   EXPECT_THAT(HangsAfter(8 * kOneSecond), SizeIs(1));
-  match_.Ingest(Called(1, 1, 19 * kOneSecond, 20 * kOneSecond));
+  groups_.Ingest(Called(1, 1, 19 * kOneSecond, 20 * kOneSecond));
   EXPECT_THAT(HangsAfter(21 * kOneSecond), IsEmpty());
 }
 
-TEST_F(Match, ACallThatTheGpuHasNotBegunIsNotAMissingOne) {
+TEST_F(CollectiveHangs, ACallThatTheGpuHasNotBegunIsNotAMissingOne) {
   Join(2, 2);
-  match_.Ingest(Called(0, 1, kOneSecond, std::nullopt));
-  match_.Ingest(Called(1, 1, kOneSecond, std::nullopt, false));
+  groups_.Ingest(Called(0, 1, kOneSecond, std::nullopt));
+  groups_.Ingest(Called(1, 1, kOneSecond, std::nullopt, false));
   const std::vector<CollectiveHang> hangs = HangsAfter(8 * kOneSecond);
   ASSERT_THAT(hangs, SizeIs(1));
   EXPECT_THAT(hangs[0].missing, IsEmpty());
   EXPECT_THAT(Numbers(hangs[0].gpu_behind), ElementsAre(1));
 }
 
-TEST_F(Match, ProgramsThatAreAheadOfTheirGpuDontWait) {
+TEST_F(CollectiveHangs, ProgramsThatAreAheadOfTheirGpuDontWait) {
   Join(2, 2);
-  match_.Ingest(Called(0, 1, kOneSecond, 2 * kOneSecond));
-  match_.Ingest(Called(0, 2, 2 * kOneSecond, std::nullopt, false));
+  groups_.Ingest(Called(0, 1, kOneSecond, 2 * kOneSecond));
+  groups_.Ingest(Called(0, 2, 2 * kOneSecond, std::nullopt, false));
   EXPECT_THAT(HangsAfter(60 * kOneSecond), IsEmpty());
 }
 
-TEST_F(Match, ARankThatWaitsInAnotherCommunicatorIsNotBlamed) {
+TEST_F(CollectiveHangs, ARankThatWaitsInAnotherCommunicatorIsNotBlamed) {
   Join(2, 2);
-  for (const int32_t rank : {1, 2}) match_.Ingest(Joined(rank, 2, "c1"));
-  match_.Ingest(Called(0, 1, kOneSecond, std::nullopt));
-  match_.Ingest(Called(1, 7, kOneSecond, std::nullopt, true, "c1"));  // rank 1 waits for rank 2
+  for (const int32_t rank : {1, 2}) groups_.Ingest(Joined(rank, 2, "c1"));
+  groups_.Ingest(Called(0, 1, kOneSecond, std::nullopt));
+  groups_.Ingest(Called(1, 7, kOneSecond, std::nullopt, true, "c1"));  // rank 1 waits for rank 2
   const std::vector<CollectiveHang> hangs = HangsAfter(8 * kOneSecond);
   ASSERT_THAT(hangs, SizeIs(2));
   std::vector<int32_t> blamed;
@@ -132,30 +136,30 @@ TEST_F(Match, ARankThatWaitsInAnotherCommunicatorIsNotBlamed) {
   EXPECT_THAT(blamed, ElementsAre(2));
 }
 
-TEST_F(Match, RanksOfOtherHostsAreCountedNotNamed) {
+TEST_F(CollectiveHangs, RanksOfOtherHostsAreCountedNotNamed) {
   Join(8, 2);
-  for (const int32_t rank : {0, 1}) match_.Ingest(Called(rank, 1, kOneSecond, std::nullopt));
+  for (const int32_t rank : {0, 1}) groups_.Ingest(Called(rank, 1, kOneSecond, std::nullopt));
   const std::vector<CollectiveHang> hangs = HangsAfter(8 * kOneSecond);
   ASSERT_THAT(hangs, SizeIs(1));
   EXPECT_THAT(hangs[0].missing, IsEmpty());
   EXPECT_EQ(hangs[0].elsewhere, 6);
 }
 
-TEST_F(Match, ALostEndHangsNothing) {
+TEST_F(CollectiveHangs, ALostEndHangsNothing) {
   Join(2, 2);
   for (const int32_t rank : {0, 1}) {
-    match_.Ingest(Called(rank, 1, kOneSecond, rank == 0 ? std::nullopt : std::optional(2 * kOneSecond)));
-    match_.Ingest(Called(rank, 2, 3 * kOneSecond, 4 * kOneSecond));
+    groups_.Ingest(Called(rank, 1, kOneSecond, rank == 0 ? std::nullopt : std::optional(2 * kOneSecond)));
+    groups_.Ingest(Called(rank, 2, 3 * kOneSecond, 4 * kOneSecond));
   }
   EXPECT_THAT(HangsAfter(60 * kOneSecond), IsEmpty());
 }
 
-TEST_F(Match, ARankThatHasLeftIsNotMissing) {
+TEST_F(CollectiveHangs, ARankThatHasLeftIsNotMissing) {
   Join(2, 2);
   model::Communicator left = Joined(1, 2);
   left.left_ns = kStart + 2 * kOneSecond;
-  match_.Ingest(left);
-  match_.Ingest(Called(0, 1, kOneSecond, std::nullopt));
+  groups_.Ingest(left);
+  groups_.Ingest(Called(0, 1, kOneSecond, std::nullopt));
   const std::vector<CollectiveHang> hangs = HangsAfter(8 * kOneSecond);
   ASSERT_THAT(hangs, SizeIs(1));
   EXPECT_THAT(hangs[0].missing, IsEmpty());
@@ -183,17 +187,18 @@ class Rounds {
 };
 
 TEST(Stragglers, ARankThatBeginsToComeLastIsNamed) {
-  CollectiveMatch match;
-  for (int32_t rank = 0; rank < 4; ++rank) match.Ingest(Joined(rank, 4));
+  CollectiveGroups groups;
+  StragglerDetector detector;
+  for (int32_t rank = 0; rank < 4; ++rank) groups.Ingest(Joined(rank, 4));
   Rounds rounds(4);
   for (int second = 0; second < 10; ++second) {
-    rounds.Add(match, 10, second % 4, 2 * kNanosPerMilli);  // in turn: usual
-    EXPECT_THAT(match.Stragglers(rounds.now_ns()), IsEmpty());
+    rounds.Add(groups, 10, second % 4, 2 * kNanosPerMilli);  // in turn: usual
+    EXPECT_THAT(detector.Find(groups, rounds.now_ns()), IsEmpty());
   }
   std::vector<CollectiveStraggler> found;
   for (int second = 0; second < 6; ++second) {
-    rounds.Add(match, 10, 2, 60 * kNanosPerMilli);
-    found = match.Stragglers(rounds.now_ns());
+    rounds.Add(groups, 10, 2, 60 * kNanosPerMilli);
+    found = detector.Find(groups, rounds.now_ns());
   }
   ASSERT_THAT(found, SizeIs(1));
   EXPECT_EQ(found[0].rank.rank, 2);
@@ -202,25 +207,51 @@ TEST(Stragglers, ARankThatBeginsToComeLastIsNamed) {
   EXPECT_NEAR(found[0].share, 0.6, 0.05);
   EXPECT_LT(found[0].share_before, 0.05);
   for (int second = 0; second < 6; ++second) {
-    rounds.Add(match, 10, second % 4, 2 * kNanosPerMilli);
-    found = match.Stragglers(rounds.now_ns());
+    rounds.Add(groups, 10, second % 4, 2 * kNanosPerMilli);
+    found = detector.Find(groups, rounds.now_ns());
   }
   EXPECT_THAT(found, IsEmpty());
 }
 
 TEST(Stragglers, RanksThatComeLastInTurnAreNone) {
-  CollectiveMatch match;
-  for (int32_t rank = 0; rank < 4; ++rank) match.Ingest(Joined(rank, 4));
+  CollectiveGroups groups;
+  StragglerDetector detector;
+  for (int32_t rank = 0; rank < 4; ++rank) groups.Ingest(Joined(rank, 4));
   Rounds rounds(4);
   for (int second = 0; second < 5; ++second) {
-    rounds.Add(match, 10, 0, kNanosPerMilli);
-    EXPECT_THAT(match.Stragglers(rounds.now_ns()), IsEmpty());
+    rounds.Add(groups, 10, 0, kNanosPerMilli);
+    EXPECT_THAT(detector.Find(groups, rounds.now_ns()), IsEmpty());
   }
   for (int round = 0; round < 100; ++round) {
-    rounds.Add(match, 1, round % 4, 60 * kNanosPerMilli);
+    rounds.Add(groups, 1, round % 4, 60 * kNanosPerMilli);
     if (round % 10 == 9) {
-      EXPECT_THAT(match.Stragglers(rounds.now_ns()), IsEmpty());
+      EXPECT_THAT(detector.Find(groups, rounds.now_ns()), IsEmpty());
     }
+  }
+}
+
+TEST(Stragglers, WhatIsUsualIsForgottenWithTheCommunicator) {
+  for (const bool forgets : {false, true}) {
+    CollectiveGroups groups;
+    StragglerDetector detector;
+    Rounds rounds(2);
+    const auto stragglers = [&](int seconds, int64_t late_ns) {
+      size_t found = 0;
+      for (; seconds > 0; --seconds) {
+        rounds.Add(groups, 10, 1, late_ns);
+        found += detector.Find(groups, rounds.now_ns()).size();
+      }
+      return found;
+    };
+    for (const int32_t rank : {0, 1}) groups.Ingest(Joined(rank, 2));
+    EXPECT_EQ(stragglers(10, kNanosPerMilli), 0u);
+    if (forgets) {
+      groups.Forget(rounds.now_ns(), [](const Id128&) { return true; });
+      EXPECT_THAT(groups.Processes(), IsEmpty());
+      EXPECT_THAT(detector.Find(groups, rounds.now_ns()), IsEmpty());
+      for (const int32_t rank : {0, 1}) groups.Ingest(Joined(rank, 2));
+    }
+    EXPECT_EQ(stragglers(4, 60 * kNanosPerMilli) == 0, forgets);
   }
 }
 

@@ -9,7 +9,7 @@
 #include "base/id128.h"
 #include "diagnose/actors.h"
 #include "diagnose/cause_id.h"
-#include "diagnose/collective_match.h"
+#include "diagnose/collective_groups.h"
 #include "diagnose/host_timeline.h"
 #include "diagnose/situation_builder.h"
 
