@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "diagnose/time_by.h"
 #include "model/metric_catalogue.h"
 
 namespace gpusonde::diagnose {
@@ -46,18 +47,9 @@ static_assert(MetricOf(State::kWaiting) == model::Metric::kStepWaiting);
 static_assert(MetricOf(State::kRunQueueOwn) == model::Metric::kStepRunQueueOwn);
 
 // Time by state, ns; of a step, or a mean over steps.
-struct Account {
-  std::array<double, kStates> ns{};
-
-  double& operator[](State state) { return ns[static_cast<size_t>(state)]; }
-  double operator[](State state) const { return ns[static_cast<size_t>(state)]; }
-  double total() const {
-    double sum = 0;
-    for (const double part : ns) sum += part;
-    return sum;
-  }
+struct Account : TimeBy<State, kStates> {
   Account& operator+=(const Account& other) {
-    for (size_t i = 0; i < kStates; ++i) ns[i] += other.ns[i];
+    Add(other, 1);
     return *this;
   }
   Account& operator*=(double factor) {

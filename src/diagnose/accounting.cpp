@@ -115,8 +115,8 @@ GpuWork Accounting::GpuWorkIn(int64_t from_ns, int64_t to_ns) const {
 // thread of its process, these may be those that that one waited for.
 void Accounting::FindLoadersAndRanks(int64_t from_ns, int64_t to_ns) {
   const ThreadTime time = host_.Of(process_, program_.launch_thread, from_ns, to_ns);
-  for (const auto* waits : {&time.waiting_for, &time.sent_by})
-    for (const auto& [who, ns] : *waits) {
+  for (const ThreadState state : kWaitStates)
+    for (const auto& [who, ns] : time.By(state)) {
       if (ns <= 0) continue;
       if (who == process_)
         for (const auto& [other, waited] :

@@ -17,6 +17,10 @@ double LengthOf(std::span<const TimeRange> disjoint) {
   return sum;
 }
 
+void AddScaled(const std::map<Id128, double>& times, double factor, std::map<Id128, double>& sums) {
+  for (const auto& [who, ns] : times) sums[who] += factor * ns;
+}
+
 // A wait for the GPU in one bucket, by what the GPU did.
 struct GpuWait {
   double run = 0, copy = 0, queue = 0;
@@ -24,6 +28,8 @@ struct GpuWait {
 };
 
 class Accountant {
+  using enum ThreadState;
+
  public:
   Accountant(const Program& program, const HostTimeline& host, const GpuWork& gpu, int64_t from_ns,
              int64_t to_ns)
@@ -99,8 +105,8 @@ class Accountant {
     if (wait.queue > 0) {
       const ThreadTime time =
           host_.LongestStopped(program_.process, begin_ns, end_ns, program_.launch_thread);
-      const double stopped = std::min(wait.queue, time.stopped);
-      if (stopped > 0) AddStopped(program_.process, time, factor * stopped / time.stopped);
+      const double stopped = std::min(wait.queue, time[kStopped]);
+      if (stopped > 0) AddStopped(program_.process, time, factor * stopped / time[kStopped]);
       wait.queue -= stopped;
     }
     AddGpu(wait, factor);
@@ -118,12 +124,13 @@ class Accountant {
     const ThreadParts parts = SplitTime(time);
     Account& states = account_.states;
     // Interrupts, reclaim, stops and the run queue delay the path whatever else happens.
-    states[State::kInterrupted] += parts.interrupted;
-    states[State::kReclaim] += parts.reclaim;
+    states[State::kInterrupted] += parts[kInterrupted];
+    states[State::kReclaim] += parts[kReclaim];
     AddRunQueue(time, 1);
     AddStopped(program_.process, time, 1);
     // A wait for the GPU sleeps or spins. It counts where the thread had a CPU or wanted none.
-    double open = std::max(0.0, length - parts.interrupted - parts.run_queue - parts.reclaim - parts.stopped);
+    double open =
+        std::max(0.0, length - parts[kInterrupted] - parts[kRunQueue] - parts[kReclaim] - parts[kStopped]);
     const GpuWait wait = WaitIn(begin_ns, end_ns);
     const double gpu = std::min(wait.total(), open);
     if (wait.total() > 0) AddWaitForGpu(wait, gpu / wait.total(), begin_ns, end_ns);
@@ -138,30 +145,30 @@ class Accountant {
       open -= taken;
       return taken;
     };
-    double sleeping = assign(parts.sleeping);
+    double sleeping = assign(parts[kSleeping]);
     if (sleeping > 0) {  // while the GPU works: it polls
       const GpuWait busy = WorkBeside(wait, begin_ns, end_ns);
       const double polling = std::min(sleeping, busy.total());
       if (polling > 0) AddGpu(busy, polling / busy.total());
       sleeping -= polling;
     }
-    const double waiting = assign(parts.waiting);
-    const double network = assign(parts.network);
-    const double running = assign(parts.cpu);
-    const double blocked = assign(parts.blocked);
-    const double blocked_io = assign(parts.blocked_io);
+    const double waiting = assign(parts[kWaiting]);
+    const double network = assign(parts[kNetwork]);
+    const double running = assign(parts[kRunning]);
+    const double blocked = assign(parts[kBlocked]);
+    const double blocked_io = assign(parts[kBlockedIo]);
     states[State::kSleeping] += sleeping;
     account_.idle[State::kSleeping] += sleeping;
     account_.launch_thread_asleep += sleeping;
     states[State::kCpu] += running;
     states[State::kBlocked] += blocked;
     states[State::kBlockedIo] += blocked_io;
-    if (time.waiting > 0)
-      for (const auto& [who, ns] : time.waiting_for)
-        AddWait(who, ns * waiting / time.waiting, begin_ns, end_ns);
-    if (time.network > 0)
-      for (const auto& [who, ns] : time.sent_by) {
-        const double share = ns * network / time.network;
+    if (time[kWaiting] > 0)
+      for (const auto& [who, ns] : time.By(kWaiting))
+        AddWait(who, ns * waiting / time[kWaiting], begin_ns, end_ns);
+    if (time[kNetwork] > 0)
+      for (const auto& [who, ns] : time.By(kNetwork)) {
+        const double share = ns * network / time[kNetwork];
         who.IsZero() ? AddNetworkWait(program_.process, share, begin_ns, end_ns)
                      : AddWait(who, share, begin_ns, end_ns);
       }
@@ -170,18 +177,18 @@ class Accountant {
 
   // Adds what a thread did itself, but for the time in which it was runnable. `cpu`: the state for running.
   static void AddActive(const ThreadParts& parts, double factor, State cpu, Account& states) {
-    states[State::kInterrupted] += factor * parts.interrupted;
-    states[State::kReclaim] += factor * parts.reclaim;
-    states[cpu] += factor * parts.cpu;
-    states[State::kBlocked] += factor * parts.blocked;
-    states[State::kBlockedIo] += factor * parts.blocked_io;
+    states[State::kInterrupted] += factor * parts[kInterrupted];
+    states[State::kReclaim] += factor * parts[kReclaim];
+    states[cpu] += factor * parts[kRunning];
+    states[State::kBlocked] += factor * parts[kBlocked];
+    states[State::kBlockedIo] += factor * parts[kBlockedIo];
   }
 
   void AddStopped(const Id128& process, const ThreadTime& time, double factor) {
-    if (time.stopped <= 0) return;
-    account_.states[State::kStopped] += factor * time.stopped;
-    account_.halted[process] += factor * time.stopped;
-    for (const auto& [who, ns] : time.stopped_by) account_.stopped_by[who] += factor * ns;
+    if (time[kStopped] <= 0) return;
+    account_.states[State::kStopped] += factor * time[kStopped];
+    account_.halted[process] += factor * time[kStopped];
+    for (const auto& [who, ns] : time.By(kStopped)) account_.stopped_by[who] += factor * ns;
   }
 
   void AddRunQueue(const ThreadTime& time, double factor) {
@@ -190,22 +197,22 @@ class Accountant {
   void AddRunQueue(const ThreadTime& time, double factor, Account& states,
                    std::map<Id128, double>& behind) const {
     double own_ns = 0;
-    for (const auto& [who, ns] : time.behind)
+    for (const auto& [who, ns] : time.By(kRunQueue))
       if (program_.family.contains(who)) own_ns += ns;
     // The program's threads would not wait for each other if others hadn't taken the other CPUs.
-    const double displaced_ns = std::min(time.displaced, own_ns);
+    const double displaced_ns = std::min(time[kDisplaced], own_ns);
     const double kept = own_ns > 0 ? 1 - displaced_ns / own_ns : 1;
     const auto add = [&](State state, const Id128& who, double ns) {
       states[state] += factor * ns;
       behind[who] += factor * ns;
     };
-    for (const auto& [who, ns] : time.behind) {
+    for (const auto& [who, ns] : time.By(kRunQueue)) {
       const bool own = program_.family.contains(who);
       add(own ? State::kRunQueueOwn : State::kRunQueue, who, own ? kept * ns : ns);
     }
     if (displaced_ns <= 0) return;
-    for (const auto& [who, ns] : time.displaced_by)
-      add(State::kRunQueue, who, displaced_ns * ns / time.displaced);
+    for (const auto& [who, ns] : time.By(kDisplaced))
+      add(State::kRunQueue, who, displaced_ns * ns / time[kDisplaced]);
   }
 
   void AddLoaders() {
@@ -215,8 +222,8 @@ class Accountant {
       if (!thread.has_value()) continue;
       const ThreadTime time = host_.Of(loader, *thread, from_ns_, to_ns_);
       AddActive(SplitTime(time), 1, State::kLoader, states);
-      states[State::kNetwork] += time.network;
-      states[State::kStopped] += time.stopped;
+      states[State::kNetwork] += time[kNetwork];
+      states[State::kStopped] += time[kStopped];
       AddRunQueue(time, 1, states, account_.loaders_behind);
     }
   }
@@ -244,15 +251,15 @@ class Accountant {
     const double factor = ns / known;
     const ThreadParts parts = SplitTime(time);
     AddActive(parts, factor, State::kLoader, states);
-    if (who == program_.process) account_.own_threads += factor * parts.cpu;
-    if (parts.cpu > 0) account_.ran[who] += factor * parts.cpu;
-    if (time.sleeping > 0) account_.slept[who] += factor * time.sleeping;
+    if (who == program_.process) account_.own_threads += factor * parts[kRunning];
+    if (parts[kRunning] > 0) account_.ran[who] += factor * parts[kRunning];
+    if (time[kSleeping] > 0) account_.slept[who] += factor * time[kSleeping];
     AddRunQueue(time, factor);
     AddStopped(who, time, factor);
-    states[State::kSleeping] += factor * time.sleeping;
-    account_.idle[State::kSleeping] += factor * time.sleeping;
-    AddWaitOf(who, factor * time.waiting, begin_ns, end_ns, depth);
-    AddNetworkWait(who, factor * time.network, begin_ns, end_ns);
+    states[State::kSleeping] += factor * time[kSleeping];
+    account_.idle[State::kSleeping] += factor * time[kSleeping];
+    AddWaitOf(who, factor * time[kWaiting], begin_ns, end_ns, depth);
+    AddNetworkWait(who, factor * time[kNetwork], begin_ns, end_ns);
   }
 
   // A wait that a process outside the program ended; zero id: an unknown one.
@@ -324,19 +331,18 @@ class Accountant {
     const ThreadTime time = host_.Of(who, launch_thread->second, begin_ns, end_ns);
     // Two ranks can't wait for each other: this program didn't wait while the rank waited for it.
     double known = time.total();
-    for (const auto* waits : {&time.waiting_for, &time.sent_by})
-      if (const auto mine = waits->find(program_.process); mine != waits->end()) known -= mine->second;
+    for (const ThreadState state : kWaitStates) known -= time.By(state, program_.process);
     if (known <= 0) {
       AddNetworkWait(who, ns, begin_ns, end_ns);
       return;
     }
     const double factor = ns / known;
     double own = known;
-    for (const auto* waits : {&time.waiting_for, &time.sent_by})
-      for (const auto& [other, waited] : *waits) {
+    for (const ThreadState state : kWaitStates)
+      for (const auto& [other, waited] : time.By(state)) {
         if (other == program_.process || other == who) continue;
         const bool is_rank = program_.launch_threads.contains(other);
-        const bool is_network = waits == &time.sent_by && other.IsZero();
+        const bool is_network = state == kNetwork && other.IsZero();
         if (is_rank && depth < kIncidentTable.chain.max_length &&
             factor * waited >= kIncidentTable.chain.min_ns)
           AddRankWait(other, factor * waited, begin_ns, end_ns, depth + 1);
@@ -353,11 +359,11 @@ class Accountant {
 
   // Adds what the rank did by itself within `ns`.
   void AddRank(RankAccount& rank, const ThreadTime& time, double factor, double ns) const {
-    const double did = time.total() - time.waiting - time.network - time.sleeping - time.stopped;
+    const double did = time.total() - time[kWaiting] - time[kNetwork] - time[kSleeping] - time[kStopped];
     rank.idle += std::max(0.0, ns - factor * did);
     AddActive(SplitTime(time), factor, State::kCpu, rank.states);
-    rank.states[State::kSleeping] += factor * time.sleeping;
-    rank.states[State::kStopped] += factor * time.stopped;
+    rank.states[State::kSleeping] += factor * time[kSleeping];
+    rank.states[State::kStopped] += factor * time[kStopped];
     AddRunQueue(time, factor, rank.states, rank.behind);
   }
 
@@ -426,31 +432,30 @@ void AccountForLoaders(const Program& program, const HostTimeline& host, int64_t
 }
 
 void PathAccount::Add(const PathAccount& other, double factor) {
-  for (size_t i = 0; i < kStates; ++i) {
-    states.ns[i] += factor * other.states.ns[i];
-    idle.ns[i] += factor * other.idle.ns[i];
-    loaders.ns[i] += factor * other.loaders.ns[i];
-  }
+  states.Add(other.states, factor);
+  idle.Add(other.idle, factor);
+  loaders.Add(other.loaders, factor);
   launch_thread_asleep += factor * other.launch_thread_asleep;
   packets += factor * other.packets;
   own_threads += factor * other.own_threads;
   for (const auto& [who, rank] : other.ranks) {
-    for (size_t i = 0; i < kStates; ++i) ranks[who].states.ns[i] += factor * rank.states.ns[i];
-    ranks[who].idle += factor * rank.idle;
-    for (const auto& [whom, ns] : rank.behind) ranks[who].behind[whom] += factor * ns;
+    RankAccount& sum = ranks[who];
+    sum.states.Add(rank.states, factor);
+    sum.idle += factor * rank.idle;
+    AddScaled(rank.behind, factor, sum.behind);
   }
-  for (const auto& [who, ns] : other.behind) behind[who] += factor * ns;
-  for (const auto& [who, ns] : other.halted) halted[who] += factor * ns;
-  for (const auto& [who, ns] : other.stopped_by) stopped_by[who] += factor * ns;
-  for (const auto& [who, ns] : other.ran) ran[who] += factor * ns;
-  for (const auto& [who, ns] : other.slept) slept[who] += factor * ns;
-  for (const auto& [who, ns] : other.waited_outside) waited_outside[who] += factor * ns;
-  for (const auto& [who, ns] : other.loaders_behind) loaders_behind[who] += factor * ns;
+  AddScaled(other.behind, factor, behind);
+  AddScaled(other.halted, factor, halted);
+  AddScaled(other.stopped_by, factor, stopped_by);
+  AddScaled(other.ran, factor, ran);
+  AddScaled(other.slept, factor, slept);
+  AddScaled(other.waited_outside, factor, waited_outside);
+  AddScaled(other.loaders_behind, factor, loaders_behind);
 }
 
 double PathAccount::RemoveIdle() {
   const double taken = idle.total();
-  for (size_t i = 0; i < kStates; ++i) states.ns[i] -= idle.ns[i];
+  states.Add(idle, -1);
   idle = {};
   waited_outside.clear();  // all of these are idle time
   slept.clear();

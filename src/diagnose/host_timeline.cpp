@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "diagnose/host_timeline.h"
 
+#include <array>
 #include <cmath>
 
 namespace gpusonde::diagnose {
@@ -14,34 +15,9 @@ constexpr int kMaxBuckets = 6000;
 // One row holds one polling round; rows with more values are malformed.
 constexpr size_t kMaxValues = 100'000;
 
-double* PartOf(ThreadTime& time, Metric metric) {
-  switch (metric) {
-    case Metric::kThreadRunning:
-      return &time.running;
-    case Metric::kThreadRunQueue:
-      return &time.run_queue;
-    case Metric::kThreadBlockedIo:
-      return &time.blocked_io;
-    case Metric::kThreadBlocked:
-      return &time.blocked;
-    case Metric::kThreadWaiting:
-      return &time.waiting;
-    case Metric::kThreadSleeping:
-      return &time.sleeping;
-    case Metric::kThreadNetwork:
-      return &time.network;
-    case Metric::kThreadInterrupted:
-      return &time.interrupted;
-    case Metric::kThreadReclaim:
-      return &time.reclaim;
-    case Metric::kThreadDisplaced:
-      return &time.displaced;
-    case Metric::kThreadStopped:
-      return &time.stopped;
-    default:
-      return nullptr;
-  }
-}
+// A thread in these states is at work, or would be.
+constexpr std::array kActiveStates = {ThreadState::kRunning, ThreadState::kRunQueue, ThreadState::kBlockedIo,
+                                      ThreadState::kBlocked};
 
 double Overlap(int64_t start_ns, int64_t length_ns, int64_t from_ns, int64_t to_ns) {
   const int64_t overlap_ns = std::min(start_ns + length_ns, to_ns) - std::max(start_ns, from_ns);
@@ -50,35 +26,16 @@ double Overlap(int64_t start_ns, int64_t length_ns, int64_t from_ns, int64_t to_
 
 }  // namespace
 
-ThreadTime& ThreadTime::Add(const ThreadTime& other, double factor) {
-  running += factor * other.running;
-  run_queue += factor * other.run_queue;
-  blocked_io += factor * other.blocked_io;
-  blocked += factor * other.blocked;
-  waiting += factor * other.waiting;
-  sleeping += factor * other.sleeping;
-  network += factor * other.network;
-  interrupted += factor * other.interrupted;
-  reclaim += factor * other.reclaim;
-  displaced += factor * other.displaced;
-  stopped += factor * other.stopped;
-  for (const auto& [who, ns] : other.behind) behind[who] += factor * ns;
-  for (const auto& [who, ns] : other.waiting_for) waiting_for[who] += factor * ns;
-  for (const auto& [who, ns] : other.sent_by) sent_by[who] += factor * ns;
-  for (const auto& [who, ns] : other.displaced_by) displaced_by[who] += factor * ns;
-  for (const auto& [who, ns] : other.stopped_by) stopped_by[who] += factor * ns;
-  return *this;
-}
-
 void HostTimeline::Ingest(const model::Signal& signal) {
   const std::optional<Metric> metric = model::FindMetric(signal.metric);
   if (!metric.has_value() || signal.bucket_ns <= 0 || signal.values.size() > kMaxValues) return;
+  const std::optional<ThreadState> state = ThreadStateOf(*metric);
   int64_t start_ns = signal.start_ns;
   for (const int64_t value : signal.values) {
-    if (value > 0 && signal.tid.has_value() && signal.process.has_value()) {
-      AddToThread(threads_[*signal.process][*signal.tid], signal, *metric, start_ns,
+    if (value > 0 && state.has_value() && signal.tid.has_value() && signal.process.has_value()) {
+      AddToThread(threads_[*signal.process][*signal.tid], signal, *state, start_ns,
                   static_cast<double>(value));
-      if (*metric == Metric::kThreadStopped) ever_stopped_[*signal.process].insert(*signal.tid);
+      if (state == ThreadState::kStopped) ever_stopped_[*signal.process].insert(*signal.tid);
     } else if (!signal.tid.has_value()) {
       Sum& sum = sums_[{*metric, signal.process}][start_ns];
       sum.length_ns = signal.bucket_ns;
@@ -88,11 +45,8 @@ void HostTimeline::Ingest(const model::Signal& signal) {
   }
 }
 
-void HostTimeline::AddToThread(Buckets& buckets, const model::Signal& signal, Metric metric, int64_t start_ns,
-                               double value) {
-  ThreadTime sample;
-  double* part = PartOf(sample, metric);
-  if (part == nullptr) return;
+void HostTimeline::AddToThread(Buckets& buckets, const model::Signal& signal, ThreadState state,
+                               int64_t start_ns, double value) {
   const Id128 other = signal.other.value_or(Id128{});
   const auto bucket = static_cast<double>(signal.bucket_ns);
   for (int i = 0; value > 0 && i < kMaxBuckets; ++i, start_ns -= signal.bucket_ns) {
@@ -100,12 +54,7 @@ void HostTimeline::AddToThread(Buckets& buckets, const model::Signal& signal, Me
     value -= here;
     Cell& cell = buckets[start_ns];
     cell.length_ns = signal.bucket_ns;
-    *PartOf(cell.time, metric) += here;
-    if (metric == Metric::kThreadRunQueue) cell.time.behind[other] += here;
-    if (metric == Metric::kThreadWaiting) cell.time.waiting_for[other] += here;
-    if (metric == Metric::kThreadNetwork) cell.time.sent_by[other] += here;
-    if (metric == Metric::kThreadDisplaced) cell.time.displaced_by[other] += here;
-    if (metric == Metric::kThreadStopped) cell.time.stopped_by[other] += here;
+    cell.time.Add(state, here, other);
   }
 }
 
@@ -138,7 +87,8 @@ std::optional<int32_t> HostTimeline::BusiestThread(const Id128& process, int64_t
   for (const auto& [tid, buckets] : threads->second) {
     if (tid == except) continue;
     const ThreadTime time = Of(process, tid, from_ns, to_ns);
-    const double active = time.running + time.run_queue + time.blocked_io + time.blocked;
+    double active = 0;
+    for (const ThreadState state : kActiveStates) active += time[state];
     if (active <= most) continue;
     most = active;
     busiest = tid;
@@ -154,8 +104,8 @@ std::map<Id128, double> HostTimeline::WaitsOfOthers(const Id128& process, int64_
   for (const auto& [tid, buckets] : threads->second) {
     if (tid == except) continue;
     const ThreadTime time = Of(process, tid, from_ns, to_ns);
-    for (const auto* each : {&time.waiting_for, &time.sent_by})
-      for (const auto& [who, ns] : *each) waits[who] += ns;
+    for (const ThreadState state : kWaitStates)
+      for (const auto& [who, ns] : time.By(state)) waits[who] += ns;
   }
   return waits;
 }
@@ -168,7 +118,7 @@ ThreadTime HostTimeline::LongestStopped(const Id128& process, int64_t from_ns, i
   for (const int32_t tid : threads->second) {
     if (tid == except) continue;
     ThreadTime time = Of(process, tid, from_ns, to_ns);
-    if (time.stopped > longest.stopped) longest = std::move(time);
+    if (time[ThreadState::kStopped] > longest[ThreadState::kStopped]) longest = std::move(time);
   }
   return longest;
 }
@@ -189,7 +139,7 @@ double HostTimeline::RunningOf(const Id128& process, int64_t from_ns, int64_t to
   if (threads == threads_.end()) return ns;
   for (const auto& [tid, buckets] : threads->second)
     for (auto at = buckets.lower_bound(from_ns); at != buckets.end() && at->first < to_ns; ++at)
-      ns += at->second.time.running;
+      ns += at->second.time[ThreadState::kRunning];
   return ns;
 }
 

@@ -10,37 +10,12 @@
 #include <vector>
 
 #include "base/id128.h"
+#include "diagnose/thread_time.h"
 #include "model/metric_catalogue.h"
 #include "model/tables/metrics.h"
 #include "model/tables/signals.h"
 
 namespace gpusonde::diagnose {
-
-// Time by thread state, ns. The first eight states sum to at most the length of the interval.
-struct ThreadTime {
-  double running = 0;
-  double run_queue = 0;
-  double blocked_io = 0;
-  double blocked = 0;
-  double waiting = 0;
-  double sleeping = 0;
-  double network = 0;                   // waiting until a packet arrived
-  double stopped = 0;                   // by a signal, a tracer or a frozen cgroup
-  double interrupted = 0;               // part of running
-  double reclaim = 0;                   // part of running and blocked
-  double displaced = 0;                 // part of run_queue
-  std::map<Id128, double> behind;       // run_queue by who ran instead; zero id: nobody, or unknown
-  std::map<Id128, double> waiting_for;  // waiting by who woke the thread; zero id: unknown
-  std::map<Id128, double> sent_by;      // network by who sent the packet; zero id: unknown
-  // displaced by who ran on another CPU while the thread waited behind its own program; zero id: unknown
-  std::map<Id128, double> displaced_by;
-  std::map<Id128, double> stopped_by;  // stopped by who let the thread continue; zero id: unknown
-
-  double total() const {
-    return running + run_queue + blocked_io + blocked + waiting + sleeping + network + stopped;
-  }
-  ThreadTime& Add(const ThreadTime& other, double factor = 1);
-};
 
 // Retains the host signals of the last minutes, by thread and time bucket. Not thread-safe.
 class HostTimeline {
@@ -128,8 +103,8 @@ class HostTimeline {
   // for each bucket of a thread.
   template <class Visit>
   void ForEachShare(const Id128& process, int32_t tid, int64_t from_ns, int64_t to_ns, Visit visit) const;
-  void AddToThread(Buckets& buckets, const model::Signal& signal, model::Metric metric, int64_t start_ns,
-                   double value);
+  static void AddToThread(Buckets& buckets, const model::Signal& signal, ThreadState state, int64_t start_ns,
+                          double value);
 
   std::map<Id128, std::map<int32_t, Buckets>> threads_;
   std::map<Id128, std::set<int32_t>> ever_stopped_;  // threads

@@ -24,26 +24,31 @@ constexpr double kIdleShare = 0.001;
 constexpr int64_t kBeforeNs = 10 * kNanosPerSecond;
 
 struct Part {
-  double ThreadTime::* member;
+  ThreadState state;
   std::optional<CauseId> cause;
   std::string_view text;
 };
 constexpr std::array kParts = {
-    Part{&ThreadTime::running, CauseId::kMoreCpuWork, "ran on a CPU"},
-    Part{&ThreadTime::run_queue, CauseId::kCpuContention, "waited for a CPU"},
-    Part{&ThreadTime::blocked_io, CauseId::kBlockIo, "waited for disks"},
-    Part{&ThreadTime::blocked, std::nullopt, "was blocked in the kernel"},
-    Part{&ThreadTime::waiting, std::nullopt, "waited for another thread or process"},
-    Part{&ThreadTime::sleeping, std::nullopt, "slept"},
-    Part{&ThreadTime::network, std::nullopt, "waited for the network"},
+    Part{ThreadState::kRunning, CauseId::kMoreCpuWork, "ran on a CPU"},
+    Part{ThreadState::kRunQueue, CauseId::kCpuContention, "waited for a CPU"},
+    Part{ThreadState::kBlockedIo, CauseId::kBlockIo, "waited for disks"},
+    Part{ThreadState::kBlocked, std::nullopt, "was blocked in the kernel"},
+    Part{ThreadState::kWaiting, std::nullopt, "waited for another thread or process"},
+    Part{ThreadState::kSleeping, std::nullopt, "slept"},
+    Part{ThreadState::kNetwork, std::nullopt, "waited for the network"},
 };
 
 // "behind greedy (process 7)": who ran instead, or woke the thread.
-std::string Others(const std::map<Id128, double>& by_process, std::string_view preposition,
-                   const Actors& actors) {
-  const auto most = std::ranges::max_element(by_process, {}, [](const auto& entry) { return entry.second; });
-  if (most == by_process.end() || most->first.IsZero()) return "";
-  return fmt::format(" {} {}", preposition, NameActor(actors.ActorOf(most->first, {})));
+std::string Other(const ThreadTime& time, ThreadState state, std::string_view preposition,
+                  const Actors& actors) {
+  Id128 other;
+  double most_ns = 0;
+  for (const auto& [who, ns] : time.By(state)) {
+    if (ns <= most_ns) continue;
+    other = who;
+    most_ns = ns;
+  }
+  return other.IsZero() ? "" : fmt::format(" {} {}", preposition, NameActor(actors.ActorOf(other, {})));
 }
 
 RankHost ByThread(const CollectiveRank& rank, int64_t from_ns, int64_t to_ns, const RankContext& context) {
@@ -54,20 +59,20 @@ RankHost ByThread(const CollectiveRank& rank, int64_t from_ns, int64_t to_ns, co
   const Part* most = nullptr;
   double most_share = 0;
   for (const Part& part : kParts) {
-    const double rise = during.*part.member / length - before.*part.member / length_before;
+    const double rise = during[part.state] / length - before[part.state] / length_before;
     if (rise <= most_share) continue;
     most = &part;
     most_share = rise;
   }
   if (most == nullptr || most_share < kLateShare) return {};
-  const bool queued = most->member == &ThreadTime::run_queue;
-  const bool waited = most->member == &ThreadTime::waiting;
+  const bool queued = most->state == ThreadState::kRunQueue;
+  const bool waited = most->state == ThreadState::kWaiting;
   return {.cause = most->cause,
           .sentence =
               fmt::format("The thread that calls NCCL {} {} of the time ({} before){}.", most->text,
-                          Percent(during.*most->member, length), Percent(before.*most->member, length_before),
-                          queued   ? Others(during.behind, "behind", context.actors)
-                          : waited ? Others(during.waiting_for, "until", context.actors)
+                          Percent(during[most->state], length), Percent(before[most->state], length_before),
+                          queued   ? Other(during, most->state, "behind", context.actors)
+                          : waited ? Other(during, most->state, "until", context.actors)
                                    : "")};
 }
 

@@ -6,19 +6,18 @@
 namespace gpusonde::diagnose {
 
 ThreadParts SplitTime(const ThreadTime& time) {
-  ThreadParts parts{.interrupted = std::min(time.interrupted, time.running),
-                    .run_queue = time.run_queue,
-                    .waiting = time.waiting,
-                    .sleeping = time.sleeping,
-                    .network = time.network,
-                    .stopped = time.stopped};
-  const double ran = time.running - parts.interrupted;
-  parts.reclaim = std::min(time.reclaim, ran + time.blocked + time.blocked_io);
-  const double running = std::min(parts.reclaim, ran);
-  const double blocked = std::min(parts.reclaim - running, time.blocked);
-  parts.cpu = ran - running;
-  parts.blocked = time.blocked - blocked;
-  parts.blocked_io = std::max(0.0, time.blocked_io - (parts.reclaim - running - blocked));
+  using enum ThreadState;
+  ThreadParts parts;
+  for (const ThreadState whole : {kRunQueue, kWaiting, kSleeping, kNetwork, kStopped})
+    parts[whole] = time[whole];
+  parts[kInterrupted] = std::min(time[kInterrupted], time[kRunning]);
+  const double ran = time[kRunning] - parts[kInterrupted];
+  parts[kReclaim] = std::min(time[kReclaim], ran + time[kBlocked] + time[kBlockedIo]);
+  const double running = std::min(parts[kReclaim], ran);  // of the reclaim
+  const double blocked = std::min(parts[kReclaim] - running, time[kBlocked]);
+  parts[kRunning] = ran - running;
+  parts[kBlocked] = time[kBlocked] - blocked;
+  parts[kBlockedIo] = std::max(0.0, time[kBlockedIo] - (parts[kReclaim] - running - blocked));
   return parts;
 }
 

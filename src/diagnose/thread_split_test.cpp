@@ -3,57 +3,59 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
+#include <initializer_list>
 #include <random>
+#include <utility>
 
 namespace gpusonde::diagnose {
 namespace {
+
+using enum ThreadState;
+
+ThreadTime TimeOf(std::initializer_list<std::pair<ThreadState, double>> states) {
+  ThreadTime time;
+  for (const auto& [state, ns] : states) time.Add(state, ns);
+  return time;
+}
 
 TEST(SplitTime, ThePartsSumToTheWholeAndNoneIsNegative) {
   std::mt19937 random(3);
   // Many zeros, and parts that are longer than what they are part of.
   const auto some = [&] { return random() % 3 == 0 ? 0.0 : static_cast<double>(random() % 10'000'000); };
   for (int i = 0; i < 10'000; ++i) {
-    const ThreadTime time{.running = some(),
-                          .run_queue = some(),
-                          .blocked_io = some(),
-                          .blocked = some(),
-                          .waiting = some(),
-                          .sleeping = some(),
-                          .network = some(),
-                          .stopped = some(),
-                          .interrupted = some(),
-                          .reclaim = some()};
+    ThreadTime time;
+    for (size_t state = 0; state < kThreadStates; ++state) time.Add(static_cast<ThreadState>(state), some());
     const ThreadParts parts = SplitTime(time);
     ASSERT_NEAR(parts.total(), time.total(), 1e-3) << i;
-    for (const double part : {parts.cpu, parts.interrupted, parts.reclaim, parts.blocked, parts.blocked_io,
-                              parts.run_queue, parts.waiting, parts.sleeping, parts.network, parts.stopped})
-      ASSERT_GE(part, 0) << i;
-    ASSERT_LE(parts.interrupted, time.interrupted) << i;
-    ASSERT_LE(parts.reclaim, time.reclaim) << i;
+    for (const double part : parts.ns) ASSERT_GE(part, 0) << i;
+    ASSERT_LE(parts[kInterrupted], time[kInterrupted]) << i;
+    ASSERT_LE(parts[kReclaim], time[kReclaim]) << i;
   }
 }
 
 TEST(SplitTime, InterruptsAndReclaimAreNotCpuTime) {
-  const ThreadParts parts = SplitTime({.running = 10, .interrupted = 2, .reclaim = 3});
-  EXPECT_EQ(parts.cpu, 5);
-  EXPECT_EQ(parts.interrupted, 2);
-  EXPECT_EQ(parts.reclaim, 3);
+  const ThreadParts parts = SplitTime(TimeOf({{kRunning, 10}, {kInterrupted, 2}, {kReclaim, 3}}));
+  EXPECT_EQ(parts[kRunning], 5);
+  EXPECT_EQ(parts[kInterrupted], 2);
+  EXPECT_EQ(parts[kReclaim], 3);
 }
 
 TEST(SplitTime, ReclaimBeyondRunningIsTakenOutOfBlockedAndThenOutOfIo) {
-  const ThreadTime time{.running = 10, .blocked_io = 20, .blocked = 5, .interrupted = 2, .reclaim = 15};
+  const ThreadTime time =
+      TimeOf({{kRunning, 10}, {kBlockedIo, 20}, {kBlocked, 5}, {kInterrupted, 2}, {kReclaim, 15}});
   const ThreadParts parts = SplitTime(time);
-  EXPECT_EQ(parts.reclaim, 15);
-  EXPECT_EQ(parts.cpu, 0);
-  EXPECT_EQ(parts.blocked, 0);
-  EXPECT_EQ(parts.blocked_io, 18);
+  EXPECT_EQ(parts[kReclaim], 15);
+  EXPECT_EQ(parts[kRunning], 0);
+  EXPECT_EQ(parts[kBlocked], 0);
+  EXPECT_EQ(parts[kBlockedIo], 18);
 }
 
 TEST(SplitTime, ReclaimIsCutToTheTimeThatItCanBePartOf) {
   const ThreadParts parts =
-      SplitTime({.running = 1, .blocked_io = 1, .blocked = 1, .sleeping = 50, .reclaim = 40});
-  EXPECT_EQ(parts.reclaim, 3);
-  EXPECT_EQ(parts.sleeping, 50);
+      SplitTime(TimeOf({{kRunning, 1}, {kBlockedIo, 1}, {kBlocked, 1}, {kSleeping, 50}, {kReclaim, 40}}));
+  EXPECT_EQ(parts[kReclaim], 3);
+  EXPECT_EQ(parts[kSleeping], 50);
 }
 
 }  // namespace

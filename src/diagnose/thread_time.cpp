@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "diagnose/thread_time.h"
+
+#include <algorithm>
+
+namespace gpusonde::diagnose {
+namespace {
+
+using model::Metric;
+
+struct StateInfo {
+  Metric metric;
+  bool has_other;  // another process is responsible for it
+};
+
+// By ThreadState.
+constexpr std::array<StateInfo, kThreadStates> kStateInfo = {{
+    {Metric::kThreadRunning, false},
+    {Metric::kThreadRunQueue, true},
+    {Metric::kThreadBlockedIo, false},
+    {Metric::kThreadBlocked, false},
+    {Metric::kThreadWaiting, true},
+    {Metric::kThreadSleeping, false},
+    {Metric::kThreadNetwork, true},
+    {Metric::kThreadStopped, true},
+    {Metric::kThreadInterrupted, false},
+    {Metric::kThreadReclaim, false},
+    {Metric::kThreadDisplaced, true},
+}};
+
+}  // namespace
+
+std::optional<ThreadState> ThreadStateOf(Metric metric) {
+  const auto found = std::ranges::find(kStateInfo, metric, &StateInfo::metric);
+  if (found == kStateInfo.end()) return std::nullopt;
+  return static_cast<ThreadState>(found - kStateInfo.begin());
+}
+
+double ThreadTime::total() const {
+  double sum = 0;
+  for (size_t i = 0; i < kExclusiveThreadStates; ++i) sum += states_.ns[i];
+  return sum;
+}
+
+double ThreadTime::By(ThreadState state, const Id128& other) const {
+  const auto found = by_other_.find({state, other});
+  return found == by_other_.end() ? 0 : found->second;
+}
+
+void ThreadTime::Add(ThreadState state, double ns, const Id128& other) {
+  states_[state] += ns;
+  if (kStateInfo[static_cast<size_t>(state)].has_other) by_other_[{state, other}] += ns;
+}
+
+void ThreadTime::Add(const ThreadTime& other, double factor) {
+  states_.Add(other.states_, factor);
+  for (const auto& [key, ns] : other.by_other_) by_other_[key] += factor * ns;
+}
+
+}  // namespace gpusonde::diagnose
