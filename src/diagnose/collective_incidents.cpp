@@ -20,7 +20,7 @@ constexpr size_t kMaxReports = 256;
 // A straggler that isn't found for this long has recovered: one second without is chance.
 constexpr int64_t kCalmNs = 3 * kNanosPerSecond;
 // Ranks that a sentence names.
-constexpr size_t kMaxNamed = 4;
+constexpr size_t kMaxNamedRanks = 4;
 // Chosen: the ranks' own words leave no doubt about who hangs; a straggler is judged by times.
 constexpr double kHangConfidence = 0.99, kStragglerConfidence = 0.9;
 
@@ -32,9 +32,9 @@ std::string NameGroup(const std::string& name, const std::string& communicator, 
 
 std::string NameRanks(const std::vector<CollectiveRank>& ranks, const Actors& actors) {
   std::string text;
-  for (size_t i = 0; i < std::min(ranks.size(), kMaxNamed); ++i)
+  for (size_t i = 0; i < std::min(ranks.size(), kMaxNamedRanks); ++i)
     text += fmt::format("{}{}", i == 0 ? "" : ", ", NameRank(ranks[i], actors));
-  if (ranks.size() > kMaxNamed) text += fmt::format(" and {} more", ranks.size() - kMaxNamed);
+  if (ranks.size() > kMaxNamedRanks) text += fmt::format(" and {} more", ranks.size() - kMaxNamedRanks);
   return text;
 }
 
