@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "diagnose/recent_steps.h"
+
+#include <algorithm>
+
+#include "diagnose/detector_table.h"
+
+namespace gpusonde::diagnose {
+
+void RecentSteps::Add(const TimedStep& step, double usual_ns) {
+  const ComparedTime time{.ns = step.length_ns(), .usual_ns = usual_ns};
+  ComparedTime so_far = steps_.empty() ? ComparedTime{} : newest().so_far;
+  so_far += time;
+  steps_.push_back({.start_ns = step.start_ns,
+                    .end_ns = step.end_ns,
+                    .time = time,
+                    .ratio = time.ns / usual_ns,
+                    .so_far = so_far});
+  while (steps_.size() > kDetector.mean.min_recent &&
+         steps_.front().end_ns < step.end_ns - 2 * kDetector.calm.ns)
+    steps_.pop_front();
+}
+
+RecentSteps::Range RecentSteps::Since(int64_t time_ns) const {
+  return {std::ranges::lower_bound(steps_, time_ns, {}, &RecentStep::start_ns), steps_.end()};
+}
+
+RecentSteps::Range RecentSteps::Within(int64_t window_ns) const {
+  if (steps_.empty()) return {steps_.end(), steps_.end()};
+  return {std::ranges::upper_bound(steps_, newest().end_ns - window_ns, {}, &RecentStep::end_ns),
+          steps_.end()};
+}
+
+RecentSteps::Range RecentSteps::SinceLikeliestOnset(int64_t window_ns, double max_ratio) const {
+  ComparedTime sum;
+  for (const RecentStep& step : Within(window_ns) | std::views::reverse) sum += step.Capped(max_ratio);
+  const double reference = (1 + std::max(sum.slowdown(), kDetector.min.slowdown.value)) / 2;
+  auto onset = steps_.end();
+  double excess_ns = 0, most_ns = 0;
+  for (auto step = steps_.end(); step != steps_.begin();) {
+    --step;
+    excess_ns += (std::min(step->ratio, max_ratio) - reference) * step->time.usual_ns;
+    if (excess_ns <= most_ns) continue;
+    most_ns = excess_ns;
+    onset = step;
+  }
+  return {onset, steps_.end()};
+}
+
+ComparedTime SumOf(const RecentSteps::Range& steps) {
+  ComparedTime sum;
+  for (const RecentStep& step : steps) sum += step.time;
+  return sum;
+}
+
+ComparedTime SumWithoutLongest(const RecentSteps::Range& steps) {
+  ComparedTime sum = SumOf(steps);
+  sum -= std::ranges::max_element(steps, {}, &RecentStep::ratio)->time;
+  return sum;
+}
+
+ComparedTime QuickSumOf(const RecentSteps::Range& steps) {
+  ComparedTime before = steps.front().so_far;
+  before -= steps.front().time;
+  ComparedTime sum = steps.back().so_far;
+  sum -= before;
+  return sum;
+}
+
+}  // namespace gpusonde::diagnose
