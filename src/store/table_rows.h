@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -16,6 +15,7 @@
 #include "base/id128.h"
 #include "base/result.h"
 #include "model/table.h"
+#include "store/each_row.h"
 #include "store/store.h"
 
 namespace gpusonde::store {
@@ -48,26 +48,24 @@ void ReadValue(const Rows& rows, size_t column, T& value) {
 
 }  // namespace internal
 
-// Reads rows of a declared table into its struct, one after another, and passes each to `take`, a function of
-// Row& that returns a Status. `rest` is SQL that follows FROM TABLE ("WHERE start_ns >= ? ORDER BY
-// start_ns"), with its parameters; `schema` is a prefix of the table's name: "raw." before kernels omits
-// those in packs. Errors: those of Store::Query and of `take`.
-template <class Table, class Take>
+// Reads rows of a declared table into its struct, one after another, and passes each to `visit`, a function
+// of Row& that returns nothing or a Status. `rest` is SQL that follows FROM TABLE ("WHERE start_ns >= ? ORDER
+// BY start_ns"), with its parameters; `schema` is a prefix of the table's name: "raw." before kernels omits
+// those in packs. Errors: those of Store::Query and of `visit`.
+template <class Table, class Visit>
 Status ForEachRow(Store& store, const Table& table, std::string_view rest,
-                  std::span<const Parameter> parameters, const Take& take, std::string_view schema = "") {
+                  std::span<const Parameter> parameters, const Visit& visit, std::string_view schema = "") {
   std::string columns;
   for (const model::ColumnInfo& column : table.info().columns)
     columns += fmt::format("{}\"{}\"", columns.empty() ? "" : ", ", column.name);
-  ASSIGN_OR_RETURN(
-      const std::unique_ptr<Rows> rows,
-      store.Query(fmt::format("SELECT {} FROM {}{} {}", columns, schema, table.name(), rest), parameters));
-  while (true) {
-    ASSIGN_OR_RETURN(const bool more, rows->Next());
-    if (!more) return {};
-    typename Table::Row row;
-    table.ForEachValue(row, [&](size_t column, auto& value) { internal::ReadValue(*rows, column, value); });
-    TRY(take(row));
-  }
+  return ForEachRow(
+      store.Query(fmt::format("SELECT {} FROM {}{} {}", columns, schema, table.name(), rest), parameters),
+      [&](const Rows& read) {
+        typename Table::Row row;
+        table.ForEachValue(row,
+                           [&](size_t column, auto& value) { internal::ReadValue(read, column, value); });
+        return visit(row);
+      });
 }
 
 // All of these rows at once.
@@ -78,11 +76,7 @@ Result<std::vector<typename Table::Row>> ReadTable(Store& store, const Table& ta
                                                    std::string_view schema = "") {
   std::vector<typename Table::Row> read;
   TRY(ForEachRow(
-      store, table, rest, parameters,
-      [&](typename Table::Row& row) -> Status {
-        read.push_back(std::move(row));
-        return {};
-      },
+      store, table, rest, parameters, [&](typename Table::Row& row) { read.push_back(std::move(row)); },
       schema));
   return read;
 }

@@ -3,13 +3,12 @@
 
 #include <algorithm>
 #include <limits>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 
 #include "base/time_range.h"
-#include "store/sql/each_row.h"
+#include "store/each_row.h"
 #include "store/sql/gpu_sql.h"
 #include "store/sql/process_sql.h"
 #include "store/sql/sql_part.h"
@@ -118,14 +117,14 @@ void ReadSpan(const Rows& rows, model::ThreadSpan& span) {
 Status ReadSlice(Store& store, const model::Selection& selection, const TimeRange& slice, int64_t end_ns,
                  model::TimelineSink& sink, TimelineCounts& counts) {
   model::GpuWork work;
-  TRY(ForEachRowOf(store, TimelineWork(selection, slice), [&](const Rows& rows) {
-    ReadWork(rows, work);
+  TRY(ForEachRow(store, TimelineWork(selection, slice), [&](const Rows& row) {
+    ReadWork(row, work);
     ++counts.gpu_work;
     return sink.Add(work);
   }));
   model::ThreadSpan span;
-  return ForEachRowOf(store, TimelineSpans(selection, slice, end_ns), [&](const Rows& rows) {
-    ReadSpan(rows, span);
+  return ForEachRow(store, TimelineSpans(selection, slice, end_ns), [&](const Rows& row) {
+    ReadSpan(row, span);
     ++(span.kind == model::ThreadSpan::Kind::kCall ? counts.calls : counts.ranges);
     return sink.Add(span);
   });

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <string_view>
 
-#include "store/sql/each_row.h"
+#include "store/each_row.h"
 #include "store/sql/process_sql.h"
 
 namespace gpusonde::store {
@@ -35,9 +35,8 @@ Status CapturedNodes::Read() {
   const SqlPart sql{
       fmt::format(kCapturedSql, fmt::arg("tables", tables_), fmt::arg("selected", selected.text)),
       std::move(selected.parameters)};
-  return ForEachRowOf(ask_, sql, [this](const Rows& rows) -> Status {
-    stacks_[{rows.Id(0), rows.Int64(1)}].emplace_back(rows.Int64(2), rows.Id(3));
-    return {};
+  return ForEachRow(ask_, sql, [this](const Rows& row) {
+    stacks_[{row.Id(0), row.Int64(1)}].emplace_back(row.Int64(2), row.Id(3));
   });
 }
 

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include "store/duckdb/schema.h"
-#include "store/sql/each_row.h"
+#include "store/each_row.h"
 #include "store/sql/time_range.h"
 
 namespace gpusonde::store {
@@ -27,17 +27,17 @@ Status ForEachPack(const Ask& ask, const model::Selection& selection, const Time
                   query.launches ? ", correlations, graph_nodes" : "", query.tables, duckdb::kSoundPack),
       {}};
   sql += PacksIn(selection, range, query.which);
-  return ForEachRowOf(ask, sql, [&](const Rows& rows) {
-    return on_pack({.process = rows.Id(0),
-                    .device = rows.Id(1),
-                    .session = rows.Int64(2),
-                    .stream = rows.Int64(3),
-                    .name = std::string(rows.Text(4)),
-                    .second_ns = BoundTime(rows.Int64(5)),
-                    .offsets_ns = rows.Int64List(6),
-                    .durations_ns = rows.Int64List(7),
-                    .correlations = query.launches ? rows.Int64List(8) : std::vector<int64_t>(),
-                    .graph_nodes = query.launches ? rows.Int64List(9) : std::vector<int64_t>()});
+  return ForEachRow(ask, sql, [&](const Rows& row) {
+    return on_pack({.process = row.Id(0),
+                    .device = row.Id(1),
+                    .session = row.Int64(2),
+                    .stream = row.Int64(3),
+                    .name = std::string(row.Text(4)),
+                    .second_ns = BoundTime(row.Int64(5)),
+                    .offsets_ns = row.Int64List(6),
+                    .durations_ns = row.Int64List(7),
+                    .correlations = query.launches ? row.Int64List(8) : std::vector<int64_t>(),
+                    .graph_nodes = query.launches ? row.Int64List(9) : std::vector<int64_t>()});
   });
 }
 

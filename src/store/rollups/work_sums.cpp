@@ -11,10 +11,10 @@
 #include <utility>
 
 #include "base/time.h"
+#include "store/each_row.h"
 #include "store/rollups/captured_nodes.h"
 #include "store/rollups/packs.h"
 #include "store/rollups/work_summer.h"
-#include "store/sql/each_row.h"
 #include "store/sql/gpu_sql.h"
 #include "store/sql/process_sql.h"
 
@@ -125,12 +125,12 @@ class Summing {
       if (in_part > 0) parts.push_back(IdsIn(part));
       in_part = 0;
     };
-    TRY(ForEachRowOf(ask_, counts, [&](const store::Rows& rows) -> Status {
-      if (rows.IsNull(0)) {
+    TRY(ForEachRow(ask_, counts, [&](const store::Rows& row) -> Status {
+      if (row.IsNull(0)) {
         parts.push_back({" AND correlation IS NULL", {}});
         return {};
       }
-      const int64_t from = rows.Int64(0) * kIdsPerPiece, count = rows.Int64(1);
+      const int64_t from = row.Int64(0) * kIdsPerPiece, count = row.Int64(1);
       const TimeRange piece{from, from < kMaxCounted ? from + kIdsPerPiece : kMaxCorrelation + 1};
       if (in_part + count > kRowsAtOnce) end_part();
       if (count > kRowsAtOnce) return AddPartsOfPiece(slice, piece, parts);
@@ -172,15 +172,14 @@ class Summing {
                 {reach.from_ns, reach.to_ns}};
     sql += AndOfProcesses(selection_);
     sql += also;
-    return ForEachRowOf(ask_, sql, [this](const store::Rows& rows) -> Status {
-      summer_.AddLaunch({.process = rows.Id(0),
-                         .session = rows.Int64(1),
-                         .correlation = rows.Int64(2),
-                         .start_ns = rows.Int64(3),
-                         .tid = static_cast<int32_t>(rows.Int64(4)),
-                         .stack = rows.Id(5),
-                         .probability = rows.Float64(6)});
-      return {};
+    return ForEachRow(ask_, sql, [this](const store::Rows& row) {
+      summer_.AddLaunch({.process = row.Id(0),
+                         .session = row.Int64(1),
+                         .correlation = row.Int64(2),
+                         .start_ns = row.Int64(3),
+                         .tid = static_cast<int32_t>(row.Int64(4)),
+                         .stack = row.Id(5),
+                         .probability = row.Float64(6)});
     });
   }
 
@@ -189,16 +188,16 @@ class Summing {
     SqlPart sql{
         "SELECT process, device, session, correlation, stream, start_ns, end_ns, name, graph_node FROM ", {}};
     sql += Work(slice, part);
-    const auto add = [this](const store::Rows& rows) -> Status {
+    const auto add = [this](const store::Rows& row) -> Status {
       WorkSummer::KindKey key{
-          .process = rows.Id(0), .device = rows.Id(1), .name = rows.Text(7), .stream = rows.Int64(4)};
-      const int64_t session = rows.Int64(2);
-      if (!rows.IsNull(8)) TRY(SetGraph(key, rows.Int64(8), session));
-      const int64_t start_ns = rows.Int64(5);
-      summer_.Add(summer_.KindOf(key), session, OptionalInt64(rows, 3), start_ns, rows.Int64(6) - start_ns);
+          .process = row.Id(0), .device = row.Id(1), .name = row.Text(7), .stream = row.Int64(4)};
+      const int64_t session = row.Int64(2);
+      if (!row.IsNull(8)) TRY(SetGraph(key, row.Int64(8), session));
+      const int64_t start_ns = row.Int64(5);
+      summer_.Add(summer_.KindOf(key), session, OptionalInt64(row, 3), start_ns, row.Int64(6) - start_ns);
       return {};
     };
-    TRY(ForEachRowOf(ask_, sql, add));
+    TRY(ForEachRow(ask_, sql, add));
     summer_.EndSlice();
     return {};
   }

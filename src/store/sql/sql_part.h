@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "store/each_row.h"
 #include "store/store.h"
 
 namespace gpusonde::store {
@@ -29,6 +30,16 @@ struct SqlPart {
 using Ask = std::function<Result<std::unique_ptr<Rows>>(const SqlPart& sql)>;
 inline Ask Asking(Store& store) {
   return [&store](const SqlPart& sql) { return store.Query(sql.text, sql.parameters); };
+}
+
+// Calls `visit` as in store/each_row.h at each row of a query's answer.
+template <class Visit>
+Status ForEachRow(const Ask& ask, const SqlPart& sql, const Visit& visit) {
+  return ForEachRow(ask(sql), visit);
+}
+template <class Visit>
+Status ForEachRow(Store& store, const SqlPart& sql, const Visit& visit) {
+  return ForEachRow(store.Query(sql.text, sql.parameters), visit);
 }
 
 }  // namespace gpusonde::store

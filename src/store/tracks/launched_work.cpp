@@ -11,9 +11,9 @@
 #include "base/demangle.h"
 #include "model/profile.h"
 #include "store/duckdb/schema.h"
+#include "store/each_row.h"
 #include "store/queries/profile_assembler.h"
 #include "store/rollups/work_sums.h"
-#include "store/sql/each_row.h"
 #include "store/sql/gpu_sql.h"
 #include "store/sql/sql_part.h"
 

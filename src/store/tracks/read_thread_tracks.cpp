@@ -4,16 +4,16 @@
 
 #include <algorithm>
 #include <map>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/time.h"
-#include "store/sql/each_row.h"
+#include "store/each_row.h"
 #include "store/sql/gpu_sql.h"
 #include "store/sql/process_sql.h"
+#include "store/sql/sql_part.h"
 #include "store/sql/time_range.h"
 #include "store/tracks/read_parts.h"
 
@@ -65,12 +65,11 @@ Status ReadSpans(Store& store, const model::Selection& selection, const SpanTabl
     sql.text += fmt::format(" AND {} >= start_ns", table.end);
     sql += AndOfThreads(selection);
     sql.text += " ORDER BY start_ns, end_ns DESC";
-    return ForEachRowOf(store, sql, [&](const Rows& rows) -> Status {
-      const TimeRange span{rows.Int64(2), rows.Int64(3)};
-      const int64_t tid = rows.Int64(1);
-      builder.Add({table.track, rows.Id(0), {}, tid}, span, nesting.RowOf(rows.Id(0), tid, span),
-                  builder.NameOf(static_cast<EventKind>(rows.Int64(4)), rows.Text(5)));
-      return {};
+    return ForEachRow(store, sql, [&](const Rows& row) {
+      const TimeRange span{row.Int64(2), row.Int64(3)};
+      const int64_t tid = row.Int64(1);
+      builder.Add({table.track, row.Id(0), {}, tid}, span, nesting.RowOf(row.Id(0), tid, span),
+                  builder.NameOf(static_cast<EventKind>(row.Int64(4)), row.Text(5)));
     });
   };
   TRY(read(
@@ -112,10 +111,9 @@ Status ReadSteps(Store& store, const model::Selection& selection, TrackBuilder& 
       "end_ns > ? AND end_ns >= start_ns",
       {range.to_ns, range.from_ns}};
   sql += AndOfProcesses(selection);
-  return ForEachRowOf(store, sql, [&](const Rows& rows) -> Status {
-    builder.Add({TrackKind::kSteps, rows.Id(0), {}, 0}, {rows.Int64(1), rows.Int64(2)}, 0,
-                builder.NameOf(EventKind::kStep, fmt::format("step {}", rows.Int64(3))));
-    return {};
+  return ForEachRow(store, sql, [&](const Rows& row) {
+    builder.Add({TrackKind::kSteps, row.Id(0), {}, 0}, {row.Int64(1), row.Int64(2)}, 0,
+                builder.NameOf(EventKind::kStep, fmt::format("step {}", row.Int64(3))));
   });
 }
 
@@ -130,16 +128,15 @@ Status ReadStates(Store& store, const model::Selection& selection, TrackBuilder&
                   fmt::join(kThreadStates, "', 'thread.")),
       {kMaxRowNs, std::max(range.from_ns, kMaxRowNs) - kMaxRowNs, range.to_ns}};
   sql += AndOfThreads(selection);
-  return ForEachRowOf(store, sql, [&](const Rows& rows) -> Status {
-    const std::string_view state = rows.Text(2).substr(std::string_view("thread.").size());
+  return ForEachRow(store, sql, [&](const Rows& row) {
+    const std::string_view state = row.Text(2).substr(std::string_view("thread.").size());
     const int32_t name = builder.NameOf(EventKind::kState, state);
-    const TrackKey key{TrackKind::kStates, rows.Id(0), {}, rows.Int64(1)};
-    TimeRange bucket{rows.Int64(3), rows.Int64(3) + rows.Int64(4)};
-    for (const int64_t time_ns : rows.Int64List(5)) {
+    const TrackKey key{TrackKind::kStates, row.Id(0), {}, row.Int64(1)};
+    TimeRange bucket{row.Int64(3), row.Int64(3) + row.Int64(4)};
+    for (const int64_t time_ns : row.Int64List(5)) {
       builder.AddState(key, bucket, name, time_ns);
-      bucket = {bucket.to_ns, bucket.to_ns + rows.Int64(4)};
+      bucket = {bucket.to_ns, bucket.to_ns + row.Int64(4)};
     }
-    return {};
   });
 }
 
