@@ -9,6 +9,7 @@
 
 #include "base/id128.h"
 #include "store/recordings/recording.h"
+#include "store/sql/sql_part.h"
 
 namespace gpusonde::importers {
 namespace {
@@ -33,22 +34,21 @@ std::optional<int64_t> TimeOf(const store::Rows& row) {
 }
 
 Status ReadCommunicators(store::Store& store, ReportedCollectives& reported) {
-  ASSIGN_OR_RETURN(const auto rows,
-                   store.Query("SELECT communicator, max(coalesce(ranks, 0))::BIGINT, max(name), "
-                               "sum(CASE WHEN dropped > 0 THEN dropped ELSE 0 END)::DOUBLE "
-                               "FROM communicators GROUP BY communicator ORDER BY communicator"));
-  while (true) {
-    ASSIGN_OR_RETURN(const bool more, rows->Next());
-    if (!more) return {};
-    const std::string_view communicator = rows->Text(0);
-    const std::string_view name = rows->Text(2);
+  const store::SqlPart sql{
+      "SELECT communicator, max(coalesce(ranks, 0))::BIGINT, max(name), "
+      "sum(CASE WHEN dropped > 0 THEN dropped ELSE 0 END)::DOUBLE "
+      "FROM communicators GROUP BY communicator ORDER BY communicator",
+      {}};
+  return store::ForEachRow(store, sql, [&](const store::Rows& row) {
+    const std::string_view communicator = row.Text(0);
+    const std::string_view name = row.Text(2);
     ReportedCollectives::Group& group = reported.groups[IdentityOf(communicator)];
-    group.ranks = std::max<int64_t>(0, rows->Int64(1));
+    group.ranks = std::max<int64_t>(0, row.Int64(1));
     group.label = name.empty() ? fmt::format("communicator {}", communicator)
                                : fmt::format("{}, communicator {}", name, communicator);
     group.label.resize(std::min(group.label.size(), ProcessGroup::kMaxLabelBytes));
-    reported.lost += static_cast<int64_t>(std::min(rows->Float64(3), 1e18));
-  }
+    reported.lost += static_cast<int64_t>(std::min(row.Float64(3), 1e18));
+  });
 }
 
 Status ReadEnded(store::Store& store, ReportedCollectives& reported) {
@@ -59,31 +59,29 @@ Status ReadEnded(store::Store& store, ReportedCollectives& reported) {
   const int64_t count = found ? counted->Int64(0) : 0;
   if (count == 0) return {};
   reported.beyond_bound = std::max<int64_t>(0, count - kMax);
-  ASSIGN_OR_RETURN(const auto rows,
-                   store.Query(fmt::format(
-                       "SELECT communicator, rank, operation, sequence, bytes, gpu_ns, begin_ns, end_ns "
-                       "FROM collectives WHERE end_ns IS NOT NULL "
-                       "ORDER BY called_ns, communicator, operation, sequence, rank LIMIT {}",
-                       kMax)));
-  while (true) {
-    ASSIGN_OR_RETURN(const bool more, rows->Next());
-    if (!more) return {};
-    ReportedCollective one{.group = IdentityOf(rows->Text(kCommunicator)),
-                           .operation = OperationOf(rows->Text(kOperation)),
-                           .sequence = rows->Int64(kSequence),
-                           .rank = rows->Int64(kRank)};
+  const store::SqlPart sql{
+      fmt::format("SELECT communicator, rank, operation, sequence, bytes, gpu_ns, begin_ns, end_ns "
+                  "FROM collectives WHERE end_ns IS NOT NULL "
+                  "ORDER BY called_ns, communicator, operation, sequence, rank LIMIT {}",
+                  kMax),
+      {}};
+  return store::ForEachRow(store, sql, [&](const store::Rows& row) {
+    ReportedCollective one{.group = IdentityOf(row.Text(kCommunicator)),
+                           .operation = OperationOf(row.Text(kOperation)),
+                           .sequence = row.Int64(kSequence),
+                           .rank = row.Int64(kRank)};
     const auto group = reported.groups.find(one.group);
-    const std::optional<int64_t> time_ns = TimeOf(*rows);
-    if (!rows->IsNull(kBytes))
-      one.bytes = WholeMessage(one.operation, rows->Int64(kBytes),
+    const std::optional<int64_t> time_ns = TimeOf(row);
+    if (!row.IsNull(kBytes))
+      one.bytes = WholeMessage(one.operation, row.Int64(kBytes),
                                group != reported.groups.end() ? group->second.ranks : 0);
     if (one.bytes == 0 || !time_ns.has_value()) {
       ++reported.invalid;
-      continue;
+      return;
     }
     one.time_ns = *time_ns;
     reported.ended.push_back(one);
-  }
+  });
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "server/api.h"
 #include "server/sql_rows.h"
 #include "server/url.h"
+#include "store/each_row.h"
 
 namespace gpusonde::mcp {
 namespace {
@@ -70,11 +71,9 @@ class Files final : public Source {
     columns.EndArray();
     std::vector<std::string> shown;
     int64_t count = 0;
-    for (;; ++count) {
-      ASSIGN_OR_RETURN(const bool more, rows->Next());
-      if (!more) break;
-      if (count < max_rows) shown.push_back("[" + server::RowValuesJson(*rows) + "]");
-    }
+    TRY(store::ForEachRow(*rows, [&](const store::Rows& row) {
+      if (count++ < max_rows) shown.push_back("[" + server::RowValuesJson(row) + "]");
+    }));
     return fmt::format(R"({{"columns":{},"rows":[{}],"omitted":{{"rows":{}}},"uncounted":"{}"}})",
                        columns.Take(), fmt::join(shown, ","), std::max<int64_t>(0, count - max_rows),
                        count == max_rows + kMaxCountedRows ? "rows" : "");

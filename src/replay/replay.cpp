@@ -13,6 +13,7 @@
 
 #include "base/time.h"
 #include "store/sql/gpu_sql.h"
+#include "store/sql/sql_part.h"
 #include "store/table_rows.h"
 
 namespace gpusonde::replay {
@@ -160,24 +161,19 @@ Result<TimeRange> ReadSpan(store::Store& store, int64_t since_ns) {
 }
 
 Result<std::map<Id128, int64_t>> ReadObservedUntil(store::Store& store, const TimeRange& range) {
-  const std::vector<store::Parameter> parameters = {range.to_ns, LostNs(), range.from_ns};
-  ASSIGN_OR_RETURN(
-      const auto rows,
-      store.Query(
-          "SELECT process, greatest(runs.end_ns - ?2, last_ns) FROM processes JOIN ("
-          "SELECT source, coalesce(ended_ns, lead(started_ns) OVER (PARTITION BY boot_id ORDER BY "
-          "started_ns), ?1) AS end_ns "
-          "FROM sources) AS runs USING (source) LEFT JOIN ("
-          "SELECT process, max(end_ns) AS last_ns FROM ("
-          "SELECT process, end_ns FROM raw.kernels UNION ALL SELECT process, end_ns FROM kernel_packs) "
-          "WHERE end_ns >= ?3 GROUP BY process) USING (process)",
-          parameters));
+  const store::SqlPart sql{
+      "SELECT process, greatest(runs.end_ns - ?2, last_ns) FROM processes JOIN ("
+      "SELECT source, coalesce(ended_ns, lead(started_ns) OVER (PARTITION BY boot_id ORDER BY "
+      "started_ns), ?1) AS end_ns "
+      "FROM sources) AS runs USING (source) LEFT JOIN ("
+      "SELECT process, max(end_ns) AS last_ns FROM ("
+      "SELECT process, end_ns FROM raw.kernels UNION ALL SELECT process, end_ns FROM kernel_packs) "
+      "WHERE end_ns >= ?3 GROUP BY process) USING (process)",
+      {range.to_ns, LostNs(), range.from_ns}};
   std::map<Id128, int64_t> observed;
-  for (;;) {
-    ASSIGN_OR_RETURN(const bool more, rows->Next());
-    if (!more) return observed;
-    observed.emplace(rows->Id(0), rows->Int64(1));
-  }
+  TRY(store::ForEachRow(store, sql,
+                        [&](const store::Rows& row) { observed.emplace(row.Id(0), row.Int64(1)); }));
+  return observed;
 }
 
 Status ReplayRows(store::Store& store, const TimeRange& range, diagnose::Diagnosis& diagnosis) {

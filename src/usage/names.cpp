@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
-#include <memory>
 
 #include "model/cgroup_owner.h"
+#include "store/sql/sql_part.h"
 
 namespace gpusonde::usage {
 namespace {
@@ -66,19 +66,17 @@ Result<HolderNamer> HolderNamer::Read(store::Store& store, std::vector<store::Gp
   HolderNamer namer;
   namer.devices_ = std::move(devices);
   ASSIGN_OR_RETURN(namer.containers_, store::ContainerNames::Read(store));
-  ASSIGN_OR_RETURN(const auto rows,
-                   store.Query("SELECT name, container, value FROM pod_labels ORDER BY name"));
-  while (true) {
-    ASSIGN_OR_RETURN(const bool more, rows->Next());
-    if (!more) return namer;
-    if (namer.labels_.size() < kMaxLabels) namer.labels_.emplace(rows->Text(0).substr(0, kMaxNameBytes));
-    if (rows->Text(2).empty()) continue;
-    Label& label = namer.by_label_[std::string(rows->Text(0))];
-    label.by_container[std::string(rows->Text(1))] = std::string(rows->Text(2));
-    if (const auto* container = namer.containers_.Find(rows->Text(1));
+  const store::SqlPart sql{"SELECT name, container, value FROM pod_labels ORDER BY name", {}};
+  TRY(store::ForEachRow(store, sql, [&](const store::Rows& row) {
+    if (namer.labels_.size() < kMaxLabels) namer.labels_.emplace(row.Text(0).substr(0, kMaxNameBytes));
+    if (row.Text(2).empty()) return;
+    Label& label = namer.by_label_[std::string(row.Text(0))];
+    label.by_container[std::string(row.Text(1))] = std::string(row.Text(2));
+    if (const auto* container = namer.containers_.Find(row.Text(1));
         container != nullptr && !container->pod.empty())
-      label.by_pod[{container->pod_namespace, container->pod}] = std::string(rows->Text(2));
-  }
+      label.by_pod[{container->pod_namespace, container->pod}] = std::string(row.Text(2));
+  }));
+  return namer;
 }
 
 std::string HolderNamer::Name(const SumBy& by, const store::HolderFacts& holder) const {

@@ -28,6 +28,7 @@
 #include "sources/proc/process.h"
 #include "spool/segment.h"
 #include "spool/spool.h"
+#include "store/each_row.h"
 #include "store/queries/profile_query.h"
 #include "store/queries/usual_steps.h"
 #include "store/recordings/recording.h"
@@ -82,15 +83,11 @@ int FailRecord(const Error& error) {
 
 // The incidents' sentences: those with a cause first, then the largest slowdown.
 Result<std::vector<std::string>> ReadIncidentSentences(store::Store& store) {
-  ASSIGN_OR_RETURN(
-      const std::unique_ptr<store::Rows> rows,
-      store.Query("SELECT sentence FROM incidents ORDER BY cause = 'abstain', slowdown DESC, start_ns"));
   std::vector<std::string> sentences;
-  while (true) {
-    ASSIGN_OR_RETURN(const bool more, rows->Next());
-    if (!more) return sentences;
-    sentences.emplace_back(rows->Text(0));
-  }
+  TRY(store::ForEachRow(
+      store.Query("SELECT sentence FROM incidents ORDER BY cause = 'abstain', slowdown DESC, start_ns"),
+      [&](const store::Rows& row) { sentences.emplace_back(row.Text(0)); }));
+  return sentences;
 }
 
 exporters::SummaryFacts::Steps StepFactsOf(const std::vector<store::UsualSteps>& all) {

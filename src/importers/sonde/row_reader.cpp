@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "base/demangle.h"
+#include "store/each_row.h"
 
 namespace gpusonde::importers::sonde {
 namespace {
@@ -28,19 +29,14 @@ Enum Named(std::string_view name, Enum last) {
 // Pids are reused, ids of processes are not: the index among all ids distinguishes them.
 Result<Numbers> ReadNumbers(store::Store& store) {
   Numbers numbers;
-  ASSIGN_OR_RETURN(const auto processes, store.Query("SELECT process, pid FROM processes ORDER BY process"));
   int64_t place = 0;
-  while (true) {
-    ASSIGN_OR_RETURN(const bool more, processes->Next());
-    if (!more) break;
-    numbers.processes[processes->Id(0)] = place++ << 24 | PidOf(processes->Int64(1));
-  }
-  ASSIGN_OR_RETURN(const auto devices, store.Query("SELECT device, ordinal FROM devices"));
-  while (true) {
-    ASSIGN_OR_RETURN(const bool more, devices->Next());
-    if (!more) return numbers;
-    numbers.devices[devices->Id(0)] = static_cast<int32_t>(devices->Int64(1));
-  }
+  TRY(store::ForEachRow(
+      store.Query("SELECT process, pid FROM processes ORDER BY process"),
+      [&](const store::Rows& row) { numbers.processes[row.Id(0)] = place++ << 24 | PidOf(row.Int64(1)); }));
+  TRY(store::ForEachRow(store.Query("SELECT device, ordinal FROM devices"), [&](const store::Rows& row) {
+    numbers.devices[row.Id(0)] = static_cast<int32_t>(row.Int64(1));
+  }));
+  return numbers;
 }
 
 Status RowReader::Read(const Shard& shard) {
@@ -54,13 +50,10 @@ Status RowReader::Read(const Shard& shard) {
 
 Status RowReader::ReadAll(TableKind kind, const std::string& sql,
                           std::span<const store::Parameter> parameters) {
-  ASSIGN_OR_RETURN(const auto rows, store_.Query(sql, parameters));
-  while (true) {
-    ASSIGN_OR_RETURN(const bool more, rows->Next());
-    if (!more) break;
-    Add(kind, *rows);
+  TRY(store::ForEachRow(store_.Query(sql, parameters), [&](const store::Rows& row) {
+    Add(kind, row);
     if (batch_.size() >= kRowsBatch) batch_.Flush(sink_);
-  }
+  }));
   batch_.Flush(sink_);
   return {};
 }

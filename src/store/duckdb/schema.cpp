@@ -14,6 +14,7 @@
 
 #include "base/version.h"
 #include "model/schema.h"
+#include "store/each_row.h"
 
 namespace gpusonde::store::duckdb {
 namespace {
@@ -72,15 +73,12 @@ using ColumnSet = std::set<std::pair<std::string, std::string>>;
 
 // Of every attached catalog, by its name.
 Result<std::map<std::string, ColumnSet, std::less<>>> ReadColumns(Connection& connection) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows,
-                   connection.Ask("SELECT database_name, table_name, column_name FROM duckdb_columns() "
-                                  "WHERE schema_name = 'main' AND NOT internal"));
   std::map<std::string, ColumnSet, std::less<>> columns;
-  while (true) {
-    ASSIGN_OR_RETURN(const bool more, rows->Next());
-    if (!more) return columns;
-    columns[std::string(rows->Text(0))].emplace(rows->Text(1), rows->Text(2));
-  }
+  TRY(ForEachRow(
+      connection.Ask("SELECT database_name, table_name, column_name FROM duckdb_columns() "
+                     "WHERE schema_name = 'main' AND NOT internal"),
+      [&](const Rows& row) { columns[std::string(row.Text(0))].emplace(row.Text(1), row.Text(2)); }));
+  return columns;
 }
 
 bool HasTable(const ColumnSet& columns, std::string_view table) {

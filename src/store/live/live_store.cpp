@@ -19,6 +19,7 @@
 #include "store/duckdb/appender.h"
 #include "store/duckdb/connection.h"
 #include "store/duckdb/schema.h"
+#include "store/each_row.h"
 #include "store/live/live_database.h"
 #include "store/recordings/attach.h"
 #include "store/rollups/gpu_windows.h"
@@ -239,13 +240,8 @@ Status LiveStore::RefreshViews() {
 }
 
 Status LiveStore::LoadCommitted() {
-  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows,
-                   writer().Ask("SELECT spool, max(sequence) FROM raw.batches GROUP BY spool"));
-  while (true) {
-    ASSIGN_OR_RETURN(const bool more, rows->Next());
-    if (!more) return {};
-    committed_[rows->Id(0)] = rows->Int64(1);
-  }
+  return ForEachRow(writer().Ask("SELECT spool, max(sequence) FROM raw.batches GROUP BY spool"),
+                    [&](const Rows& row) { committed_[row.Id(0)] = row.Int64(1); });
 }
 
 Status LiveStore::Commit(Day day, Id128 spool, int64_t first_sequence, std::span<const model::Batch> frames) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/queries/container_names.h"
+#include "store/sql/sql_part.h"
 
 #include <cstddef>
-#include <memory>
 
 namespace gpusonde::store {
 namespace {
@@ -12,15 +12,13 @@ constexpr size_t kShortIdLength = 12;  // as `docker ps` and `crictl ps` show id
 }  // namespace
 
 Result<ContainerNames> ContainerNames::Read(Store& store) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows,
-                   store.Query("SELECT container, name, pod, pod_namespace FROM containers"));
   ContainerNames names;
-  while (true) {
-    ASSIGN_OR_RETURN(const bool more, rows->Next());
-    if (!more) return names;
-    names.by_id_[std::string(rows->Text(0))] = {std::string(rows->Text(1)), std::string(rows->Text(2)),
-                                                std::string(rows->Text(3))};
-  }
+  const SqlPart sql{"SELECT container, name, pod, pod_namespace FROM containers", {}};
+  TRY(ForEachRow(store, sql, [&](const Rows& row) {
+    names.by_id_[std::string(row.Text(0))] = {std::string(row.Text(1)), std::string(row.Text(2)),
+                                              std::string(row.Text(3))};
+  }));
+  return names;
 }
 
 const ContainerName* ContainerNames::Find(std::string_view container) const {

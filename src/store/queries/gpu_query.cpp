@@ -14,11 +14,13 @@
 #include <utility>
 
 #include "base/saturated.h"
+#include "store/each_row.h"
 #include "store/queries/gpu_work.h"
 #include "store/rollups/gpu_windows.h"
 #include "store/rollups/pack_sums.h"
 #include "store/rollups/windows.h"
 #include "store/sql/gpu_sql.h"
+#include "store/sql/sql_part.h"
 #include "store/sql/time_range.h"
 
 namespace gpusonde::store {
@@ -71,15 +73,11 @@ Status ForEachBusyTime(Store& store, const model::Selection& selection, const Ti
           {piece.range.from_ns, piece.range.to_ns, piece.level->length_ns}};
       if (selection.device.has_value()) windows += {" AND device = ?", {*selection.device}};
       windows.text += " GROUP BY device, start_ns, end_ns";
-      ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, store.Query(windows.text, windows.parameters));
-      while (true) {
-        ASSIGN_OR_RETURN(const bool more, rows->Next());
-        if (!more) break;
+      TRY(ForEachRow(store, windows, [&](const Rows& row) {
         // Work that goes on past midnight is in the files of two days.
-        const double share =
-            static_cast<double>(rows->Int64(3)) / static_cast<double>(piece.level->length_ns);
-        on_time(rows->Id(0), TimeRange{rows->Int64(1), rows->Int64(2)}, std::min(share, 1.0));
-      }
+        const double share = static_cast<double>(row.Int64(3)) / static_cast<double>(piece.level->length_ns);
+        on_time(row.Id(0), TimeRange{row.Int64(1), row.Int64(2)}, std::min(share, 1.0));
+      }));
       continue;
     }
     ASSIGN_OR_RETURN(const std::vector<TimeRange> slices,
@@ -178,17 +176,16 @@ Status ReadStreamSums(Store& store, const model::Selection& selection, const Tim
 }  // namespace
 
 Result<std::vector<GpuDevice>> ReadDevices(Store& store) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows,
-                   store.Query("SELECT device, ordinal, uuid, name, simulated, parent FROM devices "
-                               "ORDER BY ordinal, uuid, device"));
+  const SqlPart sql{
+      "SELECT device, ordinal, uuid, name, simulated, parent FROM devices "
+      "ORDER BY ordinal, uuid, device",
+      {}};
   std::vector<GpuDevice> devices;
-  while (true) {
-    ASSIGN_OR_RETURN(const bool more, rows->Next());
-    if (!more) return devices;
-    devices.push_back({rows->Id(0), static_cast<int32_t>(rows->Int64(1)), std::string(rows->Text(2)),
-                       std::string(rows->Text(3)), rows->Int64(4) != 0,
-                       rows->IsNull(5) ? std::nullopt : std::optional(rows->Id(5))});
-  }
+  TRY(ForEachRow(store, sql, [&](const Rows& row) {
+    devices.push_back({row.Id(0), static_cast<int32_t>(row.Int64(1)), std::string(row.Text(2)),
+                       std::string(row.Text(3)), row.Int64(4) != 0, OptionalId(row, 5)});
+  }));
+  return devices;
 }
 
 Result<std::vector<GpuDevice>> ReadDevicesAnd(Store& store, std::vector<Id128> seen) {

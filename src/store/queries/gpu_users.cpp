@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <map>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -13,10 +12,12 @@
 #include "base/time.h"
 #include "model/cgroup_owner.h"
 #include "model/metric_catalogue.h"
+#include "store/each_row.h"
 #include "store/queries/container_names.h"
 #include "store/queries/gpu_query.h"
 #include "store/queries/gpu_work.h"
 #include "store/sql/gpu_sql.h"
+#include "store/sql/sql_part.h"
 #include "store/sql/time_range.h"
 
 namespace gpusonde::store {
@@ -36,19 +37,16 @@ Status ReadProcessMemory(Store& store, const TimeRange& range, std::map<Id128, G
   SqlPart memory{"SELECT process, device, arg_max(TRY_CAST(value AS BIGINT), time_ns) AS bytes FROM ", {}};
   memory += ProcessMemory(range);
   memory.text += " GROUP BY process, device";
-  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, store.Query(memory.text, memory.parameters));
-  while (true) {
-    ASSIGN_OR_RETURN(const bool more, rows->Next());
-    if (!more) return {};
-    const auto user = users.find(rows->Id(0));
-    if (user == users.end() || rows->IsNull(2)) continue;
+  return ForEachRow(store, memory, [&](const Rows& row) {
+    const auto user = users.find(row.Id(0));
+    if (user == users.end() || row.IsNull(2)) return;
     std::vector<DeviceShare>& shares = user->second.devices;
-    const auto at = std::ranges::lower_bound(shares, rows->Id(1), {}, &DeviceShare::device);
-    DeviceShare& share = at != shares.end() && at->device == rows->Id(1)
+    const auto at = std::ranges::lower_bound(shares, row.Id(1), {}, &DeviceShare::device);
+    DeviceShare& share = at != shares.end() && at->device == row.Id(1)
                              ? *at
-                             : *shares.insert(at, DeviceShare{.device = rows->Id(1)});
-    share.memory_bytes = std::max<int64_t>(rows->Int64(2), 0);
-  }
+                             : *shares.insert(at, DeviceShare{.device = row.Id(1)});
+    share.memory_bytes = std::max<int64_t>(row.Int64(2), 0);
+  });
 }
 
 Status ReadListening(Store& store, const TimeRange& range, std::map<Id128, GpuUser>& users) {
@@ -65,16 +63,13 @@ Status ReadListening(Store& store, const TimeRange& range, std::map<Id128, GpuUs
   }
   values += {") AND process IS NOT NULL AND time_ns >= ? AND time_ns < ? GROUP BY process, metric",
              {range.to_ns - kLastsNs, range.to_ns}};
-  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, store.Query(values.text, values.parameters));
-  while (true) {
-    ASSIGN_OR_RETURN(const bool more, rows->Next());
-    if (!more) return {};
-    const auto user = users.find(rows->Id(0));
-    const auto metric = names.find(rows->Text(1));
-    if (user == users.end() || metric == names.end()) continue;
+  return ForEachRow(store, values, [&](const Rows& row) {
+    const auto user = users.find(row.Id(0));
+    const auto metric = names.find(row.Text(1));
+    if (user == users.end() || metric == names.end()) return;
     if (!user->second.listening.has_value()) user->second.listening.emplace();
     ListeningUse& use = *user->second.listening;
-    const double value = rows->Float64(2);
+    const double value = row.Float64(2);
     switch (metric->second) {
       case Metric::kListeningBudget:
         use.budget = value;
@@ -91,7 +86,7 @@ Status ReadListening(Store& store, const TimeRange& range, std::map<Id128, GpuUs
       default:
         use.cost_high = value;
     }
-  }
+  });
 }
 
 // Adds how long each process was listened to.
@@ -145,21 +140,18 @@ Result<std::vector<GpuUser>> ReadGpuUsers(Store& store, const model::Selection& 
   named.text += ") UNION SELECT process FROM ";
   named += ProcessMemory(range);
   named.text += ") LEFT JOIN processes USING (process)";
-  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, store.Query(named.text, named.parameters));
   ASSIGN_OR_RETURN(const ContainerNames containers, ContainerNames::Read(store));
   std::map<Id128, GpuUser> users;
-  while (true) {
-    ASSIGN_OR_RETURN(const bool more, rows->Next());
-    if (!more) break;
-    users[rows->Id(0)] = {.process = rows->Id(0),
-                          .pid = static_cast<int32_t>(rows->Int64(1)),
-                          .name = std::string(rows->Text(2)),
-                          .command = std::string(rows->Text(3)),
-                          .container = containers.ContainerOf(model::OwnerOfCgroup(rows->Text(6))),
-                          .started_ns = rows->Int64(4),
-                          .exited_ns = rows->IsNull(5) ? std::nullopt : std::optional(rows->Int64(5)),
-                          .devices = {}};
-  }
+  TRY(ForEachRow(store, named, [&](const Rows& row) {
+    users[row.Id(0)] = {.process = row.Id(0),
+                        .pid = static_cast<int32_t>(row.Int64(1)),
+                        .name = std::string(row.Text(2)),
+                        .command = std::string(row.Text(3)),
+                        .container = containers.ContainerOf(model::OwnerOfCgroup(row.Text(6))),
+                        .started_ns = row.Int64(4),
+                        .exited_ns = OptionalInt64(row, 5),
+                        .devices = {}};
+  }));
   TRY(AddSessionTimes(store, selection, range, users));
   TRY(AddWork(store, selection, range, users));
   TRY(ReadProcessMemory(store, range, users));

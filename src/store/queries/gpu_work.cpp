@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <memory>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -45,13 +44,10 @@ Result<std::map<Id128, std::vector<TimeRange>>> ReadObservedTimesByProcess(Store
   SqlPart sessions{"SELECT process, start_ns, end_ns FROM ", {}};
   sessions += GpuSessions(selection, range);
   sessions.text += " AS sessions ORDER BY start_ns";
-  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, store.Query(sessions.text, sessions.parameters));
   std::map<Id128, std::vector<TimeRange>> by_process;
-  while (true) {
-    ASSIGN_OR_RETURN(const bool more, rows->Next());
-    if (!more) break;
-    AppendToUnion({rows->Int64(1), rows->Int64(2)}, by_process[rows->Id(0)]);
-  }
+  TRY(ForEachRow(store, sessions, [&](const Rows& row) {
+    AppendToUnion({row.Int64(1), row.Int64(2)}, by_process[row.Id(0)]);
+  }));
   for (auto& [process, times] : by_process) {
     times = Intersect(times, std::vector{range});
     if (!runs.empty()) times = Intersect(times, runs);
@@ -86,12 +82,9 @@ Status ForEachWorkSum(Store& store, const model::Selection& selection, const Tim
   }
   if (separator.empty()) return {};
   sums.text += ") GROUP BY process, device, stream";
-  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, store.Query(sums.text, sums.parameters));
-  while (true) {
-    ASSIGN_OR_RETURN(const bool more, rows->Next());
-    if (!more) return {};
-    on_sum({rows->Id(0), rows->Id(1), rows->Int64(2), rows->Int64(3), rows->Int64(4)});
-  }
+  return ForEachRow(store, sums, [&](const Rows& row) {
+    on_sum({row.Id(0), row.Id(1), row.Int64(2), row.Int64(3), row.Int64(4)});
+  });
 }
 
 Result<std::map<Id128, DeviceTimes>> ReadProcessTimes(Store& store, const model::Selection& selection,
@@ -102,13 +95,10 @@ Result<std::map<Id128, DeviceTimes>> ReadProcessTimes(Store& store, const model:
   }));
   SqlPart work{"SELECT process, device, start_ns, end_ns FROM ", {}};
   work += GpuWork(selection, slice, WorkIn::kRunsIn, Packs::kNone);
-  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, store.Query(work.text, work.parameters));
-  while (true) {
-    ASSIGN_OR_RETURN(const bool more, rows->Next());
-    if (!more) break;
-    const TimeRange time{std::max(rows->Int64(2), slice.from_ns), std::min(rows->Int64(3), slice.to_ns)};
-    if (time.from_ns < time.to_ns) by_process[rows->Id(0)][rows->Id(1)].push_back(time);
-  }
+  TRY(ForEachRow(store, work, [&](const Rows& row) {
+    const TimeRange time{std::max(row.Int64(2), slice.from_ns), std::min(row.Int64(3), slice.to_ns)};
+    if (time.from_ns < time.to_ns) by_process[row.Id(0)][row.Id(1)].push_back(time);
+  }));
   for (auto& [process, times] : by_process) MergeTimes(times);
   return by_process;
 }

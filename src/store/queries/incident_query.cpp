@@ -10,6 +10,7 @@
 
 #include "base/time.h"
 #include "store/sql/process_sql.h"
+#include "store/sql/sql_part.h"
 #include "store/sql/time_range.h"
 #include "store/table_rows.h"
 
@@ -46,9 +47,8 @@ Status AddEvidence(Store& store, std::vector<IncidentInfo>& incidents) {
     ids.push_back(info.incident.incident);
   }
   return ForEachRow(store, model::kEvidence, "WHERE incident IN (SELECT unnest(?::UUID[])) ORDER BY signal",
-                    Distinct(std::move(ids)), [&](model::Evidence& evidence) -> Status {
+                    Distinct(std::move(ids)), [&](model::Evidence& evidence) {
                       by_id.at(evidence.incident)->evidence.push_back(std::move(evidence));
-                      return {};
                     });
 }
 
@@ -56,19 +56,15 @@ Status AddProcesses(Store& store, std::vector<IncidentInfo>& incidents) {
   if (incidents.empty()) return {};
   std::vector<Id128> ids;
   for (const IncidentInfo& info : incidents) ids.push_back(info.incident.process);
-  ASSIGN_OR_RETURN(
-      const std::unique_ptr<Rows> rows,
-      store.Query("SELECT process, name, pid FROM processes WHERE process IN (SELECT unnest(?::UUID[]))",
-                  Distinct(std::move(ids))));
-  while (true) {
-    ASSIGN_OR_RETURN(const bool more, rows->Next());
-    if (!more) return {};
+  const SqlPart sql{"SELECT process, name, pid FROM processes WHERE process IN (SELECT unnest(?::UUID[]))",
+                    Distinct(std::move(ids))};
+  return ForEachRow(store, sql, [&](const Rows& row) {
     for (IncidentInfo& info : incidents) {
-      if (info.incident.process != rows->Id(0)) continue;
-      info.process_name = rows->Text(1);
-      info.pid = static_cast<int32_t>(rows->Int64(2));
+      if (info.incident.process != row.Id(0)) continue;
+      info.process_name = row.Text(1);
+      info.pid = static_cast<int32_t>(row.Int64(2));
     }
-  }
+  });
 }
 
 // `now_ns` is the end of the data.

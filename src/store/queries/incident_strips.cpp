@@ -8,7 +8,6 @@
 #include <cmath>
 #include <functional>
 #include <map>
-#include <memory>
 #include <ranges>
 #include <set>
 #include <tuple>
@@ -17,6 +16,7 @@
 #include "base/time.h"
 #include "model/metric_catalogue.h"
 #include "store/queries/metric_query.h"
+#include "store/sql/sql_part.h"
 
 namespace gpusonde::store {
 namespace {
@@ -97,20 +97,12 @@ void Set(Strip& strip, int64_t bucket, double value) {
 
 Status AddSteps(Store& store, const Id128& process, const Buckets& buckets,
                 std::vector<IncidentStrip>& strips) {
-  const std::vector<Parameter> parameters = {buckets.shown.from_ns, buckets.length_ns(), process,
-                                             buckets.shown.from_ns, buckets.shown.to_ns};
-  ASSIGN_OR_RETURN(
-      const std::unique_ptr<Rows> rows,
-      store.Query(
-          "SELECT floor((end_ns - ?) / ?)::BIGINT AS bucket, avg(end_ns - start_ns)::DOUBLE FROM steps "
-          "WHERE process = ? AND end_ns >= ? AND end_ns < ? GROUP BY bucket",
-          parameters));
+  const SqlPart sql{
+      "SELECT floor((end_ns - ?) / ?)::BIGINT AS bucket, avg(end_ns - start_ns)::DOUBLE FROM steps "
+      "WHERE process = ? AND end_ns >= ? AND end_ns < ? GROUP BY bucket",
+      {buckets.shown.from_ns, buckets.length_ns(), process, buckets.shown.from_ns, buckets.shown.to_ns}};
   IncidentStrip steps{.metric = "step", .strip = buckets.Empty()};
-  while (true) {
-    ASSIGN_OR_RETURN(const bool more, rows->Next());
-    if (!more) break;
-    Set(steps.strip, rows->Int64(0), rows->Float64(1));
-  }
+  TRY(ForEachRow(store, sql, [&](const Rows& row) { Set(steps.strip, row.Int64(0), row.Float64(1)); }));
   strips.push_back(std::move(steps));
   return {};
 }
@@ -132,22 +124,16 @@ void AddSignal(const Buckets& buckets, int64_t start_ns, int64_t bucket_ns, std:
 // Sums values here: DuckDB takes three times as long to unnest them.
 Status AddSignals(Store& store, const Id128& process, const Buckets& buckets,
                   std::vector<IncidentStrip>& strips) {
-  const std::vector<Parameter> parameters = {process, buckets.shown.from_ns - kNanosPerSecond,
-                                             buckets.shown.to_ns};
-  ASSIGN_OR_RETURN(
-      const std::unique_ptr<Rows> rows,
-      store.Query(fmt::format("SELECT metric, start_ns, bucket_ns, \"values\" FROM signals WHERE "
-                              "process = ? AND start_ns >= ? AND start_ns < ? AND metric IN ({})",
-                              ListNames(kSignals)),
-                  parameters));
+  const SqlPart sql{fmt::format("SELECT metric, start_ns, bucket_ns, \"values\" FROM signals WHERE "
+                                "process = ? AND start_ns >= ? AND start_ns < ? AND metric IN ({})",
+                                ListNames(kSignals)),
+                    {process, buckets.shown.from_ns - kNanosPerSecond, buckets.shown.to_ns}};
   std::map<std::string, Strip, std::less<>> by_metric;
-  while (true) {
-    ASSIGN_OR_RETURN(const bool more, rows->Next());
-    if (!more) break;
-    auto sums = by_metric.find(rows->Text(0));
-    if (sums == by_metric.end()) sums = by_metric.emplace(rows->Text(0), buckets.Empty()).first;
-    AddSignal(buckets, rows->Int64(1), rows->Int64(2), rows->Int64List(3), sums->second);
-  }
+  TRY(ForEachRow(store, sql, [&](const Rows& row) {
+    auto sums = by_metric.find(row.Text(0));
+    if (sums == by_metric.end()) sums = by_metric.emplace(row.Text(0), buckets.Empty()).first;
+    AddSignal(buckets, row.Int64(1), row.Int64(2), row.Int64List(3), sums->second);
+  }));
   std::vector<Changed> changed;
   for (auto& [metric, strip] : by_metric) {
     for (std::optional<double>& value : strip.values)
@@ -172,32 +158,25 @@ void Hold(Strip& strip, double length_ns) {
 // Of the GPUs on which NVML saw the process.
 Status AddStates(Store& store, const Id128& process, std::span<const GpuDevice> devices,
                  const Buckets& buckets, std::vector<IncidentStrip>& strips) {
-  const std::vector<Parameter> parameters = {buckets.shown.from_ns, buckets.length_ns(),
-                                             buckets.shown.from_ns, buckets.shown.to_ns, process};
-  ASSIGN_OR_RETURN(
-      const std::unique_ptr<Rows> rows,
-      store.Query(
-          fmt::format("SELECT device, process IS NULL, metric, floor((time_ns - ?) / ?)::BIGINT AS bucket, "
-                      "sum(value), count(*) FROM metrics WHERE time_ns >= ? AND time_ns < ? AND "
-                      "device IS NOT NULL AND (process = ? OR (process IS NULL AND metric IN ({}))) "
-                      "GROUP BY ALL",
-                      ListNames(kStates)),
-          parameters));
+  const SqlPart sql{
+      fmt::format("SELECT device, process IS NULL, metric, floor((time_ns - ?) / ?)::BIGINT AS bucket, "
+                  "sum(value), count(*) FROM metrics WHERE time_ns >= ? AND time_ns < ? AND "
+                  "device IS NOT NULL AND (process = ? OR (process IS NULL AND metric IN ({}))) "
+                  "GROUP BY ALL",
+                  ListNames(kStates)),
+      {buckets.shown.from_ns, buckets.length_ns(), buckets.shown.from_ns, buckets.shown.to_ns, process}};
   struct Mean {
     double sum = 0;
     int64_t count = 0;
   };
   std::set<Id128> of_process;
   std::map<Id128, std::map<std::pair<std::string, int64_t>, Mean>> by_device;  // by metric and bucket
-  while (true) {
-    ASSIGN_OR_RETURN(const bool more, rows->Next());
-    if (!more) break;
-    if (rows->Int64(1) == 0)
-      of_process.insert(rows->Id(0));
+  TRY(ForEachRow(store, sql, [&](const Rows& row) {
+    if (row.Int64(1) == 0)
+      of_process.insert(row.Id(0));
     else
-      by_device[rows->Id(0)][{std::string(rows->Text(2)), rows->Int64(3)}] = {rows->Float64(4),
-                                                                              rows->Int64(5)};
-  }
+      by_device[row.Id(0)][{std::string(row.Text(2)), row.Int64(3)}] = {row.Float64(4), row.Int64(5)};
+  }));
   std::map<std::tuple<std::string, int32_t, int64_t>, Mean> means;  // by metric, ordinal and bucket
   for (const GpuDevice& device : devices) {
     if (!of_process.contains(device.device)) continue;

@@ -13,6 +13,7 @@
 
 #include "base/time.h"
 #include "store/queries/selection_sql.h"
+#include "store/sql/sql_part.h"
 #include "store/sql/time_range.h"
 
 namespace gpusonde::store {
@@ -113,13 +114,11 @@ Result<std::map<std::pair<Id128, Metric>, double>> ReadMosts(Store& store, const
       {" GROUP BY device UNION ALL "
        "SELECT device, false, memory_bytes::DOUBLE FROM devices WHERE memory_bytes IS NOT NULL",
        {}};
-  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, store.Query(part.text, part.parameters));
   std::map<std::pair<Id128, Metric>, double> mosts;
-  while (true) {
-    ASSIGN_OR_RETURN(const bool more, rows->Next());
-    if (!more) return mosts;
-    mosts[{rows->Id(0), rows->Int64(1) != 0 ? Metric::kGpuPower : Metric::kGpuMemoryUsed}] = rows->Float64(2);
-  }
+  TRY(ForEachRow(store, part, [&](const Rows& row) {
+    mosts[{row.Id(0), row.Int64(1) != 0 ? Metric::kGpuPower : Metric::kGpuMemoryUsed}] = row.Float64(2);
+  }));
+  return mosts;
 }
 
 // Adds what `part` finds, rows of device, first and last time, code, and how many there are in all, as far as
@@ -186,16 +185,13 @@ Result<std::vector<MetricStrip>> ReadMetricStrips(Store& store, const model::Sel
   const auto count = static_cast<size_t>(buckets);
   const double bucket_ns = static_cast<double>(range.to_ns - range.from_ns) / buckets;
   const SqlPart means = BucketMeans(selection, range, bucket_ns);
-  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, store.Query(means.text, means.parameters));
   std::map<Id128, std::map<std::string, std::vector<std::optional<double>>>> read;
-  while (true) {
-    ASSIGN_OR_RETURN(const bool more, rows->Next());
-    if (!more) break;
-    auto& values = read[rows->Id(0)][std::string(rows->Text(1))];
+  TRY(ForEachRow(store, means, [&](const Rows& row) {
+    auto& values = read[row.Id(0)][std::string(row.Text(1))];
     values.resize(count);
-    const auto bucket = static_cast<size_t>(std::max<int64_t>(rows->Int64(2), 0));
-    values[std::min(bucket, count - 1)] = rows->Float64(3);
-  }
+    const auto bucket = static_cast<size_t>(std::max<int64_t>(row.Int64(2), 0));
+    values[std::min(bucket, count - 1)] = row.Float64(3);
+  }));
   std::vector<Id128> seen;
   for (const auto& [device, by_metric] : read) seen.push_back(device);
   ASSIGN_OR_RETURN(const std::vector<GpuDevice> devices, DevicesWith(store, seen));
@@ -224,13 +220,11 @@ Result<std::vector<MetricMean>> ReadMetricMeans(Store& store, const model::Selec
   SqlPart part{"SELECT device, metric, avg(value) FROM ", {}};
   part += Readings(selection, range, metrics);
   part += {" GROUP BY device, metric ORDER BY device, metric", {}};
-  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, store.Query(part.text, part.parameters));
-  while (true) {
-    ASSIGN_OR_RETURN(const bool more, rows->Next());
-    if (!more) return means;
-    if (const auto metric = model::FindMetric(rows->Text(1)); metric.has_value())
-      means.push_back({rows->Id(0), *metric, rows->Float64(2)});
-  }
+  TRY(ForEachRow(store, part, [&](const Rows& row) {
+    if (const auto metric = model::FindMetric(row.Text(1)); metric.has_value())
+      means.push_back({row.Id(0), *metric, row.Float64(2)});
+  }));
+  return means;
 }
 
 Result<DeviceMarks> ReadDeviceMarks(Store& store, const model::Selection& selection, int buckets) {

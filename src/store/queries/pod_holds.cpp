@@ -2,42 +2,38 @@
 #include "store/queries/pod_holds.h"
 
 #include <algorithm>
-#include <memory>
 #include <tuple>
 #include <utility>
 
 #include "model/cgroup_owner.h"
+#include "store/sql/sql_part.h"
 #include "store/sql/time_range.h"
 
 namespace gpusonde::store {
 
 Result<std::vector<PodHold>> ReadPodHolds(Store& store, const TimeRange& range,
                                           const std::map<std::string, std::vector<TimeRange>>& runs) {
-  const Parameter parameters[] = {range.to_ns, range.from_ns};
-  ASSIGN_OR_RETURN(
-      const std::unique_ptr<Rows> rows,
-      store.Query("SELECT pod_devices.device, host, pod_namespace, pod, container, start_ns, end_ns "
-                  "FROM pod_devices JOIN sources ON sources.source = pod_devices.source "
-                  "WHERE pod_devices.device IN (SELECT device FROM devices) AND start_ns < ? "
-                  "AND coalesce(end_ns > ?, true) ORDER BY start_ns",
-                  parameters));
+  const SqlPart sql{
+      "SELECT pod_devices.device, host, pod_namespace, pod, container, start_ns, end_ns "
+      "FROM pod_devices JOIN sources ON sources.source = pod_devices.source "
+      "WHERE pod_devices.device IN (SELECT device FROM devices) AND start_ns < ? "
+      "AND coalesce(end_ns > ?, true) ORDER BY start_ns",
+      {range.to_ns, range.from_ns}};
   std::map<std::tuple<Id128, std::string, HolderPod>, std::vector<TimeRange>> by_holder;
-  while (true) {
-    ASSIGN_OR_RETURN(const bool more, rows->Next());
-    if (!more) break;
-    std::string host(rows->Text(1));
+  TRY(ForEachRow(store, sql, [&](const Rows& row) {
+    std::string host(row.Text(1));
     const auto of_host = runs.find(host);
-    if (of_host == runs.end()) continue;
-    TimeRange lasted{BoundTime(rows->Int64(5)), BoundTime(rows->IsNull(6) ? rows->Int64(5) : rows->Int64(6))};
-    if (rows->IsNull(6)) {
+    if (of_host == runs.end()) return;
+    TimeRange lasted{BoundTime(row.Int64(5)), BoundTime(row.IsNull(6) ? row.Int64(5) : row.Int64(6))};
+    if (row.IsNull(6)) {
       const auto run = std::ranges::find_if(
           of_host->second, [&](const TimeRange& each) { return each.to_ns >= lasted.from_ns; });
       if (run != of_host->second.end()) lasted.to_ns = run->to_ns;
     }
-    if (lasted.from_ns >= lasted.to_ns) continue;
-    HolderPod pod{std::string(rows->Text(2)), std::string(rows->Text(3)), std::string(rows->Text(4))};
-    AppendToUnion(lasted, by_holder[{rows->Id(0), std::move(host), std::move(pod)}]);
-  }
+    if (lasted.from_ns >= lasted.to_ns) return;
+    HolderPod pod{std::string(row.Text(2)), std::string(row.Text(3)), std::string(row.Text(4))};
+    AppendToUnion(lasted, by_holder[{row.Id(0), std::move(host), std::move(pod)}]);
+  }));
   std::vector<PodHold> holds;
   for (auto& [holder, lasted] : by_holder) {
     const auto& [device, host, pod] = holder;

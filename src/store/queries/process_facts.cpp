@@ -2,11 +2,11 @@
 #include "store/queries/process_facts.h"
 
 #include <algorithm>
-#include <memory>
 #include <vector>
 
 #include "model/cgroup_owner.h"
 #include "store/queries/container_names.h"
+#include "store/sql/sql_part.h"
 
 namespace gpusonde::store {
 
@@ -17,26 +17,23 @@ Result<model::ProcessFactsById> ReadProcessFacts(Store& store, const model::Prof
   const auto repeated = std::ranges::unique(ids);
   ids.erase(repeated.begin(), repeated.end());
   ASSIGN_OR_RETURN(const ContainerNames containers, ContainerNames::Read(store));
-  const Parameter parameters[] = {std::move(ids)};
-  ASSIGN_OR_RETURN(
-      const std::unique_ptr<Rows> rows,
-      store.Query("SELECT process, executable, cgroup, host FROM processes LEFT JOIN sources "
-                  "ON sources.source = processes.source WHERE process IN (SELECT unnest(?::UUID[]))",
-                  parameters));
+  const SqlPart sql{
+      "SELECT process, executable, cgroup, host FROM processes LEFT JOIN sources "
+      "ON sources.source = processes.source WHERE process IN (SELECT unnest(?::UUID[]))",
+      {std::move(ids)}};
   model::ProcessFactsById facts;
-  while (true) {
-    ASSIGN_OR_RETURN(const bool more, rows->Next());
-    if (!more) return facts;
-    model::ProcessFacts& of = facts[rows->Id(0)];
-    of.executable = rows->Text(1);
-    of.container = model::OwnerOfCgroup(rows->Text(2)).container;
-    of.host = rows->Text(3);
+  TRY(ForEachRow(store, sql, [&](const Rows& row) {
+    model::ProcessFacts& of = facts[row.Id(0)];
+    of.executable = row.Text(1);
+    of.container = model::OwnerOfCgroup(row.Text(2)).container;
+    of.host = row.Text(3);
     const ContainerName* named = containers.Find(of.container);
-    if (named == nullptr) continue;
+    if (named == nullptr) return;
     of.container_name = named->name;
     of.pod = named->pod;
     of.pod_namespace = named->pod_namespace;
-  }
+  }));
+  return facts;
 }
 
 }  // namespace gpusonde::store

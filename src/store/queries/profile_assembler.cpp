@@ -31,15 +31,12 @@ Status ReadRows(Store& store, KeptRows<Row>& kept, std::vector<Id128> ids, std::
   const RowVersion version = kept.Find(ids, found);
   if (ids.empty()) return {};
   const Parameter parameters[] = {std::move(ids)};
-  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, store.Query(std::string(sql), parameters));
   typename KeptRows<Row>::Found read;
-  while (true) {
-    ASSIGN_OR_RETURN(const bool more, rows->Next());
-    if (!more) break;
-    std::shared_ptr<const Row>& known = read[rows->Id(0)];
-    if (std::shared_ptr<const Row> better = take(*rows, known.get()); better != nullptr)
+  TRY(ForEachRow(store.Query(std::string(sql), parameters), [&](const Rows& row) {
+    std::shared_ptr<const Row>& known = read[row.Id(0)];
+    if (std::shared_ptr<const Row> better = take(row, known.get()); better != nullptr)
       known = std::move(better);
-  }
+  }));
   kept.Keep(read, version);
   found.merge(read);
   return {};
@@ -102,17 +99,14 @@ int32_t IndexOf(Id128 id, const std::unordered_map<Id128, std::shared_ptr<const 
 Result<ProfileAssembler> ProfileAssembler::Read(Store& store, std::span<const SqlPart> used) {
   std::vector<Used> read;
   for (const SqlPart& part : used) {
-    ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows,
-                     store.Query(fmt::format("SELECT process, tid, stack, state, sum(count)::BIGINT, "
-                                             "sum(weight_ns)::BIGINT, sum(variance_ns2) FROM {} GROUP BY ALL",
-                                             part.text),
-                                 part.parameters));
-    while (true) {
-      ASSIGN_OR_RETURN(const bool more, rows->Next());
-      if (!more) break;
-      read.push_back({rows->Id(0), static_cast<int32_t>(rows->Int64(1)), rows->Id(2),
-                      std::string(rows->Text(3)), rows->Int64(4), rows->Int64(5), rows->Float64(6)});
-    }
+    const SqlPart sql{fmt::format("SELECT process, tid, stack, state, sum(count)::BIGINT, "
+                                  "sum(weight_ns)::BIGINT, sum(variance_ns2) FROM {} GROUP BY ALL",
+                                  part.text),
+                      part.parameters};
+    TRY(ForEachRow(store, sql, [&](const Rows& row) {
+      read.push_back({row.Id(0), static_cast<int32_t>(row.Int64(1)), row.Id(2), std::string(row.Text(3)),
+                      row.Int64(4), row.Int64(5), row.Float64(6)});
+    }));
   }
   return Read(store, std::move(read));
 }
@@ -146,29 +140,20 @@ void ProfileAssembler::SumUsed() {
 Status ProfileAssembler::ReadThreads(Store& store) {
   std::vector<Id128> ids;
   for (const Used& row : used_) ids.push_back(row.process);
-  const Parameter parameters[] = {Distinct(std::move(ids))};
-  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> processes,
-                   store.Query("SELECT process, pid, name, command, parent_pid FROM processes "
-                               "WHERE process IN (SELECT unnest(?::UUID[]))",
-                               parameters));
-  while (true) {
-    ASSIGN_OR_RETURN(const bool more, processes->Next());
-    if (!more) break;
-    processes_.try_emplace(
-        processes->Id(0),
-        Process{static_cast<int32_t>(processes->Int64(1)), std::string(processes->Text(2)),
-                std::string(processes->Text(3)), static_cast<int32_t>(processes->Int64(4))});
-  }
-  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> threads,
-                   store.Query("SELECT process, tid, name FROM threads "
-                               "WHERE process IN (SELECT unnest(?::UUID[]))",
-                               parameters));
-  while (true) {
-    ASSIGN_OR_RETURN(const bool more, threads->Next());
-    if (!more) return {};
-    thread_names_.try_emplace({threads->Id(0), static_cast<int32_t>(threads->Int64(1))},
-                              std::string(threads->Text(2)));
-  }
+  const std::vector<Parameter> processes = {Distinct(std::move(ids))};
+  const SqlPart of_processes{
+      "SELECT process, pid, name, command, parent_pid FROM processes WHERE process IN (SELECT "
+      "unnest(?::UUID[]))",
+      processes};
+  TRY(ForEachRow(store, of_processes, [&](const Rows& row) {
+    processes_.try_emplace(row.Id(0), Process{static_cast<int32_t>(row.Int64(1)), std::string(row.Text(2)),
+                                              std::string(row.Text(3)), static_cast<int32_t>(row.Int64(4))});
+  }));
+  const SqlPart of_threads{
+      "SELECT process, tid, name FROM threads WHERE process IN (SELECT unnest(?::UUID[]))", processes};
+  return ForEachRow(store, of_threads, [&](const Rows& row) {
+    thread_names_.try_emplace({row.Id(0), static_cast<int32_t>(row.Int64(1))}, std::string(row.Text(2)));
+  });
 }
 
 Status ProfileAssembler::ReadNames(Store& store) {

@@ -13,8 +13,10 @@
 #include "base/saturated.h"
 #include "model/cgroup_owner.h"
 #include "model/drops.h"
+#include "store/each_row.h"
 #include "store/queries/container_names.h"
 #include "store/queries/selection_sql.h"
+#include "store/sql/sql_part.h"
 #include "store/sql/time_range.h"
 
 namespace gpusonde::store {
@@ -27,11 +29,6 @@ Overview::Drop DropOf(std::string_view reason, int64_t count) {
   return {std::string(reason), std::string(found->meaning), found->lost, count};
 }
 
-template <class T>
-std::optional<T> Optional(const Rows& rows, size_t column, T value) {
-  return rows.IsNull(column) ? std::nullopt : std::optional<T>(value);
-}
-
 }  // namespace
 
 Result<std::vector<ProcessUse>> ReadProcesses(Store& store, const model::Selection& selection) {
@@ -41,34 +38,30 @@ Result<std::vector<ProcessUse>> ReadProcesses(Store& store, const model::Selecti
   std::unordered_map<Id128, size_t> indices;
   std::map<std::pair<size_t, int32_t>, ThreadUse> threads;  // by index of the process, and tid
   for (const SqlPart& part : time.parts) {
-    ASSIGN_OR_RETURN(
-        const std::unique_ptr<Rows> rows,
-        store.Query(
-            fmt::format(
-                "WITH used AS (SELECT process, tid, sum(weight_ns)::BIGINT AS cpu_ns FROM {} GROUP BY ALL) "
-                "SELECT used.process, used.tid, cpu_ns, threads.name, pid, processes.name, command, "
-                "processes.started_ns, processes.exited_ns, cgroup FROM used LEFT JOIN processes USING "
-                "(process) "
-                "LEFT JOIN threads ON threads.process = used.process AND threads.tid = used.tid",
-                part.text),
-            part.parameters));
-    while (true) {
-      ASSIGN_OR_RETURN(const bool more, rows->Next());
-      if (!more) break;
-      const auto [at, is_new] = indices.try_emplace(rows->Id(0), uses.size());
+    const SqlPart sql{
+        fmt::format(
+            "WITH used AS (SELECT process, tid, sum(weight_ns)::BIGINT AS cpu_ns FROM {} GROUP BY ALL) "
+            "SELECT used.process, used.tid, cpu_ns, threads.name, pid, processes.name, command, "
+            "processes.started_ns, processes.exited_ns, cgroup FROM used LEFT JOIN processes USING "
+            "(process) "
+            "LEFT JOIN threads ON threads.process = used.process AND threads.tid = used.tid",
+            part.text),
+        part.parameters};
+    TRY(ForEachRow(store, sql, [&](const Rows& row) {
+      const auto [at, is_new] = indices.try_emplace(row.Id(0), uses.size());
       if (is_new)
-        uses.push_back({.process = rows->Id(0),
-                        .pid = static_cast<int32_t>(rows->Int64(4)),
-                        .name = std::string(rows->Text(5)),
-                        .command = std::string(rows->Text(6)),
-                        .container = containers.ContainerOf(model::OwnerOfCgroup(rows->Text(9))),
-                        .started_ns = rows->Int64(7),
-                        .exited_ns = Optional(*rows, 8, rows->Int64(8))});
+        uses.push_back({.process = row.Id(0),
+                        .pid = static_cast<int32_t>(row.Int64(4)),
+                        .name = std::string(row.Text(5)),
+                        .command = std::string(row.Text(6)),
+                        .container = containers.ContainerOf(model::OwnerOfCgroup(row.Text(9))),
+                        .started_ns = row.Int64(7),
+                        .exited_ns = OptionalInt64(row, 8)});
       // A thread has a row in each part in which it has some time.
-      ThreadUse& thread = threads[{at->second, static_cast<int32_t>(rows->Int64(1))}];
-      thread.name = std::string(rows->Text(3));
-      thread.cpu_ns = AddSaturated(thread.cpu_ns, std::max<int64_t>(rows->Int64(2), 0));
-    }
+      ThreadUse& thread = threads[{at->second, static_cast<int32_t>(row.Int64(1))}];
+      thread.name = std::string(row.Text(3));
+      thread.cpu_ns = AddSaturated(thread.cpu_ns, std::max<int64_t>(row.Int64(2), 0));
+    }));
   }
   for (auto& [key, thread] : threads) {
     ProcessUse& use = uses[key.first];
@@ -86,22 +79,22 @@ Result<std::vector<ProcessUse>> ReadProcesses(Store& store, const model::Selecti
 }
 
 Result<std::vector<Overview::SourceInfo>> ReadSources(Store& store) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows,
-                   store.Query("SELECT source, kind, host, command, sampling_hz, cpus, started_ns, ended_ns "
-                               "FROM sources ORDER BY started_ns, source"));
+  const SqlPart sql{
+      "SELECT source, kind, host, command, sampling_hz, cpus, started_ns, ended_ns "
+      "FROM sources ORDER BY started_ns, source",
+      {}};
   std::vector<Overview::SourceInfo> sources;
-  while (true) {
-    ASSIGN_OR_RETURN(const bool more, rows->Next());
-    if (!more) return sources;
-    sources.push_back({.source = rows->Id(0),
-                       .kind = std::string(rows->Text(1)),
-                       .host = std::string(rows->Text(2)),
-                       .command = std::string(rows->Text(3)),
-                       .sampling_hz = Optional(*rows, 4, rows->Float64(4)),
-                       .cpus = static_cast<int32_t>(rows->Int64(5)),
-                       .started_ns = rows->Int64(6),
-                       .ended_ns = Optional(*rows, 7, rows->Int64(7))});
-  }
+  TRY(ForEachRow(store, sql, [&](const Rows& row) {
+    sources.push_back({.source = row.Id(0),
+                       .kind = std::string(row.Text(1)),
+                       .host = std::string(row.Text(2)),
+                       .command = std::string(row.Text(3)),
+                       .sampling_hz = OptionalFloat64(row, 4),
+                       .cpus = static_cast<int32_t>(row.Int64(5)),
+                       .started_ns = row.Int64(6),
+                       .ended_ns = OptionalInt64(row, 7)});
+  }));
+  return sources;
 }
 
 Result<Overview> ReadOverview(Store& store) {
@@ -124,14 +117,12 @@ Result<Overview> ReadOverview(Store& store) {
     overview.kernels = counts->Int64(1);
     overview.simulated = counts->Int64(2) != 0;
   }
-  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> drops,
-                   store.Query("SELECT reason, sum(count)::BIGINT AS total FROM drops GROUP BY reason "
-                               "ORDER BY total DESC, reason"));
-  while (true) {
-    ASSIGN_OR_RETURN(const bool more, drops->Next());
-    if (!more) return overview;
-    overview.drops.push_back(DropOf(drops->Text(0), drops->Int64(1)));
-  }
+  const SqlPart drops{
+      "SELECT reason, sum(count)::BIGINT AS total FROM drops GROUP BY reason ORDER BY total DESC, reason",
+      {}};
+  TRY(ForEachRow(store, drops,
+                 [&](const Rows& row) { overview.drops.push_back(DropOf(row.Text(0), row.Int64(1))); }));
+  return overview;
 }
 
 Result<bool> HasCpuSamples(Store& store) {

@@ -12,6 +12,7 @@
 #include "store/queries/profile_query.h"
 #include "store/queries/selection_sql.h"
 #include "store/rollups/sample_windows.h"
+#include "store/sql/sql_part.h"
 #include "store/sql/time_range.h"
 
 namespace gpusonde::store {
@@ -78,36 +79,32 @@ Result<CpuSampling> ReadCpuSampling(Store& store) {
 // Adds rows of CPU time to the strip.
 Status AddTime(Store& store, const SqlPart& time, double bucket_ns, Strip& strip) {
   // By bucket where a row lies in one, else by window.
-  std::vector<Parameter> parameters = {strip.from_ns, bucket_ns};
-  parameters.insert(parameters.end(), time.parameters.begin(), time.parameters.end());
-  ASSIGN_OR_RETURN(
-      const std::unique_ptr<Rows> rows,
-      store.Query(fmt::format("SELECT CASE WHEN length_ns = 0 THEN floor((start_ns - ?) / ?) END AS bucket, "
-                              "CASE WHEN length_ns > 0 THEN start_ns END AS window_ns, any_value(length_ns), "
-                              "sum(weight_ns)::BIGINT FROM {} GROUP BY bucket, window_ns",
-                              time.text),
-                  parameters));
+  SqlPart sql{
+      "SELECT CASE WHEN length_ns = 0 THEN floor((start_ns - ?) / ?) END AS bucket, "
+      "CASE WHEN length_ns > 0 THEN start_ns END AS window_ns, any_value(length_ns), "
+      "sum(weight_ns)::BIGINT FROM ",
+      {strip.from_ns, bucket_ns}};
+  sql += time;
+  sql.text += " GROUP BY bucket, window_ns";
   const auto last = static_cast<double>(strip.values.size() - 1);
   const auto add = [&](double bucket, double cpu_ns) {
     std::optional<double>& value = strip.values[static_cast<size_t>(bucket > 0 ? std::min(bucket, last) : 0)];
     value = value.value_or(0) + cpu_ns / bucket_ns;
   };
-  while (true) {
-    ASSIGN_OR_RETURN(const bool more, rows->Next());
-    if (!more) return {};
-    const auto cpu_ns = static_cast<double>(rows->Int64(3));
-    if (!rows->IsNull(0)) {
-      add(rows->Float64(0), cpu_ns);
-      continue;
+  return ForEachRow(store, sql, [&](const Rows& row) {
+    const auto cpu_ns = static_cast<double>(row.Int64(3));
+    if (!row.IsNull(0)) {
+      add(row.Float64(0), cpu_ns);
+      return;
     }
     // What stands for a time beyond the strip belongs to the strip nevertheless.
-    const double begin = static_cast<double>(BoundTime(rows->Int64(1)) - strip.from_ns) / bucket_ns;
+    const double begin = static_cast<double>(BoundTime(row.Int64(1)) - strip.from_ns) / bucket_ns;
     const double start = std::clamp(begin, 0.0, last);
     const double end =
-        std::clamp(begin + static_cast<double>(rows->Int64(2)) / bucket_ns, start + 1e-9, last + 1);
+        std::clamp(begin + static_cast<double>(row.Int64(2)) / bucket_ns, start + 1e-9, last + 1);
     for (double at = start; at < end; at = std::floor(at) + 1)
       add(at, cpu_ns * (std::min(std::floor(at) + 1, end) - at) / (end - start));
-  }
+  });
 }
 
 Result<Strip> ReadSampledStrip(Store& store, const model::Selection& selection, const CpuSampling& sampling,
@@ -181,18 +178,16 @@ Result<std::vector<double>> ReadRunning(Store& store, const model::Selection& se
       {bucket_ns, static_cast<double>(range.from_ns)}};
   sql += ThreadSignals(selection, range, model::InfoOf(model::Metric::kThreadRunning).name);
   sql.text += "))) WHERE value > 0 GROUP BY bucket";
-  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, store.Query(sql.text, sql.parameters));
   std::vector<double> running(buckets);
   const auto add = [&](double bucket, double ns) {
     if (bucket >= 0 && bucket < static_cast<double>(buckets))
       running[static_cast<size_t>(bucket)] += ns / bucket_ns;
   };
-  while (true) {
-    ASSIGN_OR_RETURN(const bool more, rows->Next());
-    if (!more) return running;
-    add(rows->Float64(0), rows->Float64(1));
-    add(rows->Float64(0) + 1, rows->Float64(2));
-  }
+  TRY(ForEachRow(store, sql, [&](const Rows& row) {
+    add(row.Float64(0), row.Float64(1));
+    add(row.Float64(0) + 1, row.Float64(2));
+  }));
+  return running;
 }
 
 // Replaces estimates by what the scheduler's signals say where they were recorded for the selected process.

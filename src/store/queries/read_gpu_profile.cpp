@@ -5,7 +5,6 @@
 #include <array>
 #include <cmath>
 #include <map>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -24,6 +23,7 @@
 #include "store/rollups/windows.h"
 #include "store/rollups/work_sums.h"
 #include "store/sql/gpu_sql.h"
+#include "store/sql/sql_part.h"
 #include "store/sql/time_range.h"
 
 namespace gpusonde::store {
@@ -127,12 +127,7 @@ void Add(const model::KernelWindow& row, Groups& groups) {
 }
 
 Status Add(Store& store, const SqlPart& sums, Groups& groups) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, store.Query(sums.text, sums.parameters));
-  while (true) {
-    ASSIGN_OR_RETURN(const bool more, rows->Next());
-    if (!more) return {};
-    Add(RowOf(*rows), groups);
-  }
+  return ForEachRow(store, sums, [&](const Rows& row) { Add(RowOf(row), groups); });
 }
 
 Result<Groups> ReadGroups(Store& store, const model::Selection& selection) {

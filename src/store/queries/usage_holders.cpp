@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <limits>
 #include <map>
-#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -17,6 +16,7 @@
 #include "store/queries/pod_holds.h"
 #include "store/queries/usage_work.h"
 #include "store/sql/gpu_sql.h"
+#include "store/sql/sql_part.h"
 #include "store/sql/time_range.h"
 
 namespace gpusonde::store {
@@ -64,13 +64,11 @@ Result<std::map<Id128, std::vector<TimeRange>>> ReadSessions(Store& store, const
   SqlPart sessions{"SELECT process, start_ns, end_ns FROM ", {}};
   sessions += GpuSessions({}, range);
   sessions.text += " AS sessions ORDER BY start_ns";
-  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, store.Query(sessions.text, sessions.parameters));
   std::map<Id128, std::vector<TimeRange>> by_process;
-  while (true) {
-    ASSIGN_OR_RETURN(const bool more, rows->Next());
-    if (!more) return by_process;
-    AppendToUnion({rows->Int64(1), rows->Int64(2)}, by_process[rows->Id(0)]);
-  }
+  TRY(ForEachRow(store, sessions, [&](const Rows& row) {
+    AppendToUnion({row.Int64(1), row.Int64(2)}, by_process[row.Id(0)]);
+  }));
+  return by_process;
 }
 
 // What the store knows of a process.
@@ -86,29 +84,26 @@ Result<std::map<Id128, KnownProcess>> ReadKnownProcesses(Store& store, const Sig
   std::ranges::sort(ids);
   const auto repeated = std::ranges::unique(ids);
   ids.erase(repeated.begin(), repeated.end());
-  const Parameter parameters[] = {std::move(ids)};
-  ASSIGN_OR_RETURN(
-      const std::unique_ptr<Rows> rows,
-      store.Query("SELECT process, pid, name, processes.command, cgroup, user_id, processes.started_ns, "
-                  "exited_ns, host FROM processes LEFT JOIN sources ON sources.source = processes.source "
-                  "WHERE process IN (SELECT unnest(?::UUID[]))",
-                  parameters));
+  const SqlPart sql{
+      "SELECT process, pid, name, processes.command, cgroup, user_id, processes.started_ns, "
+      "exited_ns, host FROM processes LEFT JOIN sources ON sources.source = processes.source "
+      "WHERE process IN (SELECT unnest(?::UUID[]))",
+      {std::move(ids)}};
   std::map<Id128, KnownProcess> known;
-  while (true) {
-    ASSIGN_OR_RETURN(const bool more, rows->Next());
-    if (!more) return known;
-    KnownProcess& process = known[rows->Id(0)];
-    process.facts = {.process = rows->Id(0),
-                     .host = std::string(rows->Text(8)),
-                     .pid = static_cast<int32_t>(rows->Int64(1)),
-                     .name = std::string(rows->Text(2)),
-                     .command = std::string(rows->Text(3)),
-                     .cgroup = std::string(rows->Text(4)),
+  TRY(ForEachRow(store, sql, [&](const Rows& row) {
+    KnownProcess& process = known[row.Id(0)];
+    process.facts = {.process = row.Id(0),
+                     .host = std::string(row.Text(8)),
+                     .pid = static_cast<int32_t>(row.Int64(1)),
+                     .name = std::string(row.Text(2)),
+                     .command = std::string(row.Text(3)),
+                     .cgroup = std::string(row.Text(4)),
                      .user_id = {}};
-    if (!rows->IsNull(5)) process.facts.user_id = static_cast<int32_t>(rows->Int64(5));
-    process.started_ns = rows->Int64(6);
-    if (!rows->IsNull(7)) process.exited_ns = BoundTime(rows->Int64(7));
-  }
+    if (!row.IsNull(5)) process.facts.user_id = static_cast<int32_t>(row.Int64(5));
+    process.started_ns = row.Int64(6);
+    if (!row.IsNull(7)) process.exited_ns = BoundTime(row.Int64(7));
+  }));
+  return known;
 }
 
 // Adds the processes that were seen on devices.
@@ -183,14 +178,11 @@ Status ReadSightings(Store& store, int64_t from_ns, Sightings& seen) {
   SqlPart sql{"SELECT device, process, first_ns, last_ns FROM ", {}};
   sql += SeenSince(store, from_ns);
   sql.text += " AS seen";
-  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, store.Query(sql.text, sql.parameters));
-  while (true) {
-    ASSIGN_OR_RETURN(const bool more, rows->Next());
-    if (!more) return {};
-    const TimeRange time{rows->Int64(2), rows->Int64(3)};
-    TimeRange& known = seen.try_emplace({rows->Id(0), rows->Id(1)}, time).first->second;
+  return ForEachRow(store, sql, [&](const Rows& row) {
+    const TimeRange time{row.Int64(2), row.Int64(3)};
+    TimeRange& known = seen.try_emplace({row.Id(0), row.Id(1)}, time).first->second;
     known = {std::min(known.from_ns, time.from_ns), std::max(known.to_ns, time.to_ns)};
-  }
+  });
 }
 
 Result<HeldDevices> ReadHolders(Store& store, const Sightings& seen, GpuUsage& usage) {

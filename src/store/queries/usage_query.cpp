@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <map>
-#include <memory>
 #include <tuple>
 #include <utility>
 
@@ -13,6 +12,7 @@
 #include "store/queries/usage_holders.h"
 #include "store/queries/usage_work.h"
 #include "store/rollups/windows.h"
+#include "store/sql/sql_part.h"
 #include "store/sql/time_range.h"
 
 namespace gpusonde::store {
@@ -21,20 +21,16 @@ namespace {
 std::string_view UtilizationName() { return model::InfoOf(model::Metric::kGpuProcessUtilization).name; }
 
 Status ReadSampledUtilization(Store& store, GpuUsage& usage) {
-  const Parameter parameters[] = {usage.range.from_ns, usage.range.to_ns};
-  ASSIGN_OR_RETURN(
-      const std::unique_ptr<Rows> rows,
-      store.Query(
-          fmt::format("SELECT process, device, avg(value) FROM metrics WHERE metric = '{}' AND process IS "
-                      "NOT NULL AND device IS NOT NULL AND time_ns >= ? AND time_ns < ? GROUP BY ALL",
-                      UtilizationName()),
-          parameters));
+  const SqlPart sql{
+      fmt::format(
+          "SELECT process, device, avg(value) FROM metrics WHERE metric = '{}' AND process IS NOT NULL AND "
+          "device IS NOT NULL AND time_ns >= ? AND time_ns < ? GROUP BY ALL",
+          UtilizationName()),
+      {usage.range.from_ns, usage.range.to_ns}};
   std::map<std::pair<Id128, Id128>, double> mean;
-  while (true) {
-    ASSIGN_OR_RETURN(const bool more, rows->Next());
-    if (!more) break;
-    mean[{rows->Id(0), rows->Id(1)}] = std::clamp(rows->Float64(2) / 100, 0.0, 1.0);
-  }
+  TRY(ForEachRow(store, sql, [&](const Rows& row) {
+    mean[{row.Id(0), row.Id(1)}] = std::clamp(row.Float64(2) / 100, 0.0, 1.0);
+  }));
   for (DeviceHolder& holder : usage.holders)
     if (const auto found = mean.find({holder.process, holder.device}); found != mean.end())
       holder.sampled_utilization = found->second;
@@ -46,24 +42,19 @@ Status AddReadings(Store& store, const std::map<std::pair<Id128, Id128>, size_t>
                    GpuUsageHours& usage) {
   std::map<std::pair<int64_t, size_t>, HolderHour*> places;
   for (HolderHour& hour : usage.hours) places[{hour.start_ns, hour.holder}] = &hour;
-  const Parameter parameters[] = {kUsageHourNs, usage.range.from_ns, usage.range.to_ns};
-  ASSIGN_OR_RETURN(
-      const std::unique_ptr<Rows> rows,
-      store.Query(fmt::format("SELECT process, device, time_ns // ?::BIGINT AS hour, sum(value), count(*) "
-                              "FROM metrics WHERE metric = '{}' AND process IS NOT NULL AND device IS NOT "
-                              "NULL AND time_ns >= ? AND time_ns < ? GROUP BY ALL",
-                              UtilizationName()),
-                  parameters));
-  while (true) {
-    ASSIGN_OR_RETURN(const bool more, rows->Next());
-    if (!more) return {};
-    const auto number = numbers.find({rows->Id(0), rows->Id(1)});
-    if (number == numbers.end()) continue;
-    const auto place = places.find({rows->Int64(2) * kUsageHourNs, number->second});
-    if (place == places.end()) continue;
-    place->second->readings_sum = rows->Float64(3) / 100;
-    place->second->readings = rows->Int64(4);
-  }
+  const SqlPart sql{fmt::format("SELECT process, device, time_ns // ?::BIGINT AS hour, sum(value), count(*) "
+                                "FROM metrics WHERE metric = '{}' AND process IS NOT NULL AND device IS NOT "
+                                "NULL AND time_ns >= ? AND time_ns < ? GROUP BY ALL",
+                                UtilizationName()),
+                    {kUsageHourNs, usage.range.from_ns, usage.range.to_ns}};
+  return ForEachRow(store, sql, [&](const Rows& row) {
+    const auto number = numbers.find({row.Id(0), row.Id(1)});
+    if (number == numbers.end()) return;
+    const auto place = places.find({row.Int64(2) * kUsageHourNs, number->second});
+    if (place == places.end()) return;
+    place->second->readings_sum = row.Float64(3) / 100;
+    place->second->readings = row.Int64(4);
+  });
 }
 
 Status ReadUsedDevices(Store& store, const HeldDevices& holders, std::vector<GpuDevice>& devices) {

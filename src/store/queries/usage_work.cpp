@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <memory>
 #include <optional>
 #include <span>
 #include <utility>
@@ -13,6 +12,7 @@
 #include "store/queries/gpu_work.h"
 #include "store/rollups/gpu_windows.h"
 #include "store/sql/gpu_sql.h"
+#include "store/sql/sql_part.h"
 
 namespace gpusonde::store {
 namespace {
@@ -25,17 +25,12 @@ class SoleUsers {
  public:
   // Reads a piece of roll-ups; pieces come in the order of time.
   Status Read(Store& store, const TimeRange& range) {
-    const Parameter parameters[] = {range.from_ns - kLongestWorkNs, range.to_ns, kMinuteOfWork.length_ns};
-    ASSIGN_OR_RETURN(
-        const std::unique_ptr<Rows> rows,
-        store.Query("SELECT DISTINCT device, start_ns, process FROM kernel_windows WHERE start_ns "
-                    ">= ? AND start_ns < ? AND end_ns - start_ns = ?",
-                    parameters));
-    while (true) {
-      ASSIGN_OR_RETURN(const bool more, rows->Next());
-      if (!more) return {};
-      by_device_[rows->Id(0)][rows->Int64(1)].push_back(rows->Id(2));
-    }
+    const SqlPart sql{
+        "SELECT DISTINCT device, start_ns, process FROM kernel_windows WHERE start_ns >= ? AND "
+        "start_ns < ? AND end_ns - start_ns = ?",
+        {range.from_ns - kLongestWorkNs, range.to_ns, kMinuteOfWork.length_ns}};
+    return ForEachRow(store, sql,
+                      [&](const Rows& row) { by_device_[row.Id(0)][row.Int64(1)].push_back(row.Id(2)); });
   }
 
   // Null if there are several, or none.
@@ -70,32 +65,28 @@ Result<std::vector<TimeRange>> AddRollups(Store& store, const TimeRange& range, 
                                           HeldDevices& holders) {
   SoleUsers sole;
   TRY(sole.Read(store, range));
-  const Parameter parameters[] = {range.from_ns, range.to_ns, kMinuteOfBusy.length_ns};
-  ASSIGN_OR_RETURN(
-      const std::unique_ptr<Rows> rows,
-      store.Query("SELECT device, start_ns, end_ns, sum(busy_ns)::BIGINT FROM device_windows WHERE "
-                  "start_ns >= ? AND start_ns < ? AND end_ns - start_ns = ? "
-                  "GROUP BY device, start_ns, end_ns ORDER BY start_ns",
-                  parameters));
+  const SqlPart sql{
+      "SELECT device, start_ns, end_ns, sum(busy_ns)::BIGINT FROM device_windows WHERE "
+      "start_ns >= ? AND start_ns < ? AND end_ns - start_ns = ? "
+      "GROUP BY device, start_ns, end_ns ORDER BY start_ns",
+      {range.from_ns, range.to_ns, kMinuteOfBusy.length_ns}};
   std::vector<TimeRange> in_rows;
   std::vector<BusyMinute> minutes;
-  while (true) {
-    ASSIGN_OR_RETURN(const bool more, rows->Next());
-    if (!more) break;
-    const auto device = holders.find(rows->Id(0));
-    if (device == holders.end()) continue;
-    const TimeRange minute{rows->Int64(1), rows->Int64(2)};
+  TRY(ForEachRow(store, sql, [&](const Rows& row) {
+    const auto device = holders.find(row.Id(0));
+    if (device == holders.end()) return;
+    const TimeRange minute{row.Int64(1), row.Int64(2)};
     const std::optional<Id128> user = sole.Of(device->first, minute.from_ns);
     const HeldDevice& held = device->second;
-    const auto row =
+    const auto holder =
         std::ranges::find_if(held.rows, [&](size_t i) { return usage.holders[i].process == user; });
-    const auto place = static_cast<size_t>(row - held.rows.begin());
-    if (row == held.rows.end() || !held.account->IsEven(minute) ||
+    const auto place = static_cast<size_t>(holder - held.rows.begin());
+    if (holder == held.rows.end() || !held.account->IsEven(minute) ||
         UnionOf(held.times[place].held, minute).empty())
       AppendToUnion(minute, in_rows);
     else
-      minutes.push_back({&*device->second.account, place, minute, rows->Int64(3)});
-  }
+      minutes.push_back({&*device->second.account, place, minute, row.Int64(3)});
+  }));
   for (const BusyMinute& busy : minutes) {
     const auto at = std::ranges::partition_point(
         in_rows, [&](const TimeRange& times) { return times.to_ns <= busy.minute.from_ns; });

@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <functional>
-#include <memory>
 
 #include "store/sql/process_sql.h"
+#include "store/sql/sql_part.h"
 #include "store/sql/time_range.h"
 
 namespace gpusonde::store {
@@ -20,19 +20,16 @@ Result<std::vector<UsualSteps>> ReadUsualSteps(Store& store, const model::Select
       " GROUP BY process) SELECT process, name, pid, counts.steps, state, time_ns, sentence FROM usual_steps "
       "JOIN counts USING (process) LEFT JOIN processes USING (process) "
       "WHERE time_ns > 0 ORDER BY process, time_ns DESC, state";
-  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, store.Query(query.text, query.parameters));
   std::vector<UsualSteps> all;
-  while (true) {
-    ASSIGN_OR_RETURN(const bool more, rows->Next());
-    if (!more) break;
-    if (all.empty() || all.back().process != rows->Id(0))
-      all.push_back({.process = rows->Id(0),
-                     .name = std::string(rows->Text(1)),
-                     .pid = static_cast<int32_t>(rows->Int64(2)),
-                     .steps = rows->Int64(3)});
-    all.back().time_ns += rows->Float64(5);
-    all.back().parts.push_back({std::string(rows->Text(4)), rows->Float64(5), std::string(rows->Text(6))});
-  }
+  TRY(ForEachRow(store, query, [&](const Rows& row) {
+    if (all.empty() || all.back().process != row.Id(0))
+      all.push_back({.process = row.Id(0),
+                     .name = std::string(row.Text(1)),
+                     .pid = static_cast<int32_t>(row.Int64(2)),
+                     .steps = row.Int64(3)});
+    all.back().time_ns += row.Float64(5);
+    all.back().parts.push_back({std::string(row.Text(4)), row.Float64(5), std::string(row.Text(6))});
+  }));
   std::ranges::stable_sort(all, std::greater(), [](const UsualSteps& each) {
     return static_cast<double>(each.steps) * each.time_ns;
   });

@@ -26,6 +26,7 @@
 #include "store/rollups/pack_sums.h"
 #include "store/rollups/work_sums.h"
 #include "store/sql/gpu_sql.h"
+#include "store/sql/sql_part.h"
 
 namespace gpusonde::store {
 namespace {
@@ -106,13 +107,10 @@ Result<std::vector<int64_t>> MinutesWithWork(duckdb::Connection& connection, con
   minutes += GpuWorkSpans({}, range, WorkIn::kRunsIn, tables);
   minutes.text +=
       fmt::format(" WHERE start_ns // {0} < end_ns // {0} ORDER BY minute", kMinuteOfWork.length_ns);
-  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, connection.Ask(minutes.text, minutes.parameters));
   std::vector<int64_t> starts;
-  while (true) {
-    ASSIGN_OR_RETURN(const bool more, rows->Next());
-    if (!more) return starts;
-    starts.push_back(rows->Int64(0));
-  }
+  TRY(ForEachRow(connection.Ask(minutes.text, minutes.parameters),
+                 [&](const Rows& row) { starts.push_back(row.Int64(0)); }));
+  return starts;
 }
 
 // The hours of the range, from their minutes.
@@ -242,16 +240,14 @@ class WorkRollupTables final : public RollupTables {
 Status AddTimes(Rows& rows, const TimeRange& range, DeviceTimes& work) {
   Id128 last_device;
   std::vector<TimeRange>* of_device = nullptr;
-  while (true) {
-    ASSIGN_OR_RETURN(const bool more, rows.Next());
-    if (!more) return {};
-    const TimeRange time{std::max(rows.Int64(1), range.from_ns), std::min(rows.Int64(2), range.to_ns)};
-    if (time.from_ns >= time.to_ns) continue;
-    const Id128 device = rows.Id(0);  // mostly that of the row before
+  return ForEachRow(rows, [&](const Rows& row) {
+    const TimeRange time{std::max(row.Int64(1), range.from_ns), std::min(row.Int64(2), range.to_ns)};
+    if (time.from_ns >= time.to_ns) return;
+    const Id128 device = row.Id(0);  // mostly that of the row before
     if (of_device == nullptr || device != last_device) of_device = &work[device];
     last_device = device;
     of_device->push_back(time);
-  }
+  });
 }
 
 void MergeTimes(DeviceTimes& work) {

@@ -70,13 +70,8 @@ Result<std::optional<std::vector<Id128>>> ReadDevicesMeant(const Ask& ask, const
   of_process.processes = selection.processes;
   SqlPart used{"SELECT DISTINCT device FROM ", {}};
   used += GpuWorkSpans(of_process, SessionReach(range), WorkIn::kRunsIn);
-  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, ask(used));
   std::vector<Id128> devices;
-  while (true) {
-    ASSIGN_OR_RETURN(const bool more, rows->Next());
-    if (!more) break;
-    devices.push_back(rows->Id(0));
-  }
+  TRY(ForEachRow(ask, used, [&](const Rows& row) { devices.push_back(row.Id(0)); }));
   return devices.empty() ? std::nullopt : std::optional(std::move(devices));
 }
 

@@ -157,22 +157,19 @@ Result<std::vector<TimeRange>> ReadSlicesOf(const Ask& ask, const CountedRows& c
   SqlPart pieces{"SELECT (start_ns - ?) // ? AS piece, sum(count)::BIGINT FROM ", {first_ns, piece_ns}};
   pieces += work;
   pieces.text += " GROUP BY piece ORDER BY piece";
-  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> counts, ask(pieces));
   std::vector<TimeRange> slices;
   int64_t begin_ns = range.from_ns;
   int64_t rows_since_begin = 0;
-  while (true) {
-    ASSIGN_OR_RETURN(const bool more, counts->Next());
-    if (!more) break;
-    const int64_t start_ns = first_ns + counts->Int64(0) * piece_ns;
-    const int64_t count = counts->Int64(1);
+  TRY(ForEachRow(ask, pieces, [&](const Rows& row) -> Status {
+    const int64_t start_ns = first_ns + row.Int64(0) * piece_ns;
+    const int64_t count = row.Int64(1);
     if (rows_since_begin > 0 && rows_since_begin + count > rows) {
       slices.push_back({begin_ns, start_ns});
       begin_ns = start_ns;
       rows_since_begin = 0;
     }
     rows_since_begin += count;
-    if (rows_since_begin <= rows || piece_ns <= grain_ns) continue;
+    if (rows_since_begin <= rows || piece_ns <= grain_ns) return {};
     // One piece has too many: work comes in bursts, or a time in the file is far off.
     const int64_t end_ns = start_ns > range.to_ns - piece_ns ? range.to_ns : start_ns + piece_ns;
     ASSIGN_OR_RETURN(const std::vector<TimeRange> finer,
@@ -180,7 +177,8 @@ Result<std::vector<TimeRange>> ReadSlicesOf(const Ask& ask, const CountedRows& c
     slices.insert(slices.end(), finer.begin(), finer.end());
     begin_ns = end_ns;
     rows_since_begin = 0;
-  }
+    return {};
+  }));
   if (begin_ns < range.to_ns) slices.push_back({begin_ns, range.to_ns});
   return slices;
 }

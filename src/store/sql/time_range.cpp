@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/sql/time_range.h"
+#include "store/each_row.h"
 
 #include <fmt/format.h>
 
@@ -59,15 +60,13 @@ struct Run {
 
 // By start. Ends may be unknown, times unbounded.
 Result<std::vector<Run>> ReadSources(Store& store) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, store.Query(kRunsSql));
   std::vector<Run> runs;
-  while (true) {
-    ASSIGN_OR_RETURN(const bool more, rows->Next());
-    if (!more) return runs;
-    Run run{std::string(rows->Text(3)), {rows->Int64(0), rows->Int64(1)}, std::nullopt};
-    if (rows->IsNull(1)) run.last_seen_before_ns = rows->Int64(2);
+  TRY(ForEachRow(store.Query(kRunsSql), [&](const Rows& row) {
+    Run run{std::string(row.Text(3)), {row.Int64(0), row.Int64(1)}, std::nullopt};
+    if (row.IsNull(1)) run.last_seen_before_ns = row.Int64(2);
     runs.push_back(std::move(run));
-  }
+  }));
+  return runs;
 }
 
 Status FindEnds(Store& store, std::span<Run> runs) {
@@ -139,11 +138,8 @@ Result<TimeRange> ReadTimeRange(Store& store, const model::Selection& selection)
 
 Result<std::vector<TimeRange>> ReadUnion(Rows& rows) {
   std::vector<TimeRange> times;
-  while (true) {
-    ASSIGN_OR_RETURN(const bool more, rows.Next());
-    if (!more) return times;
-    AppendToUnion({rows.Int64(0), rows.Int64(1)}, times);
-  }
+  TRY(ForEachRow(rows, [&](const Rows& row) { AppendToUnion({row.Int64(0), row.Int64(1)}, times); }));
+  return times;
 }
 
 }  // namespace gpusonde::store

@@ -129,30 +129,25 @@ Result<std::vector<std::string>> ReadStack(Store& store, const Id128& process, i
 Result<std::optional<Launch>> FindLaunch(Store& store, const model::GpuWork& work) {
   if (work.correlation < 0) return std::nullopt;
   const TimeRange reach = LaunchReach({work.start_ns, work.start_ns + 1});
-  const std::vector<Parameter> parameters = {work.process, int64_t{work.session}, work.correlation,
-                                             reach.from_ns, reach.to_ns};
   // A launch of the driver lies within that of the runtime, with the same correlation: the outer one is the
   // program's.
-  ASSIGN_OR_RETURN(
-      const std::unique_ptr<Rows> rows,
-      store.Query("SELECT name, tid, start_ns, end_ns, stack FROM api_calls WHERE process = ? AND session "
-                  "= ? AND correlation = ? AND start_ns >= ? AND start_ns < ? AND end_ns >= start_ns "
-                  "ORDER BY start_ns, end_ns DESC",
-                  parameters));
+  const SqlPart sql{
+      "SELECT name, tid, start_ns, end_ns, stack FROM api_calls WHERE process = ? AND session "
+      "= ? AND correlation = ? AND start_ns >= ? AND start_ns < ? AND end_ns >= start_ns "
+      "ORDER BY start_ns, end_ns DESC",
+      {work.process, int64_t{work.session}, work.correlation, reach.from_ns, reach.to_ns}};
   std::optional<Launch> launch;
   Id128 stack;
-  while (true) {
-    ASSIGN_OR_RETURN(const bool more, rows->Next());
-    if (!more) break;
-    if (launch.has_value() || !MayHaveStarted(rows->Int64(2), work.start_ns)) continue;
-    launch = Launch{.name = std::string(rows->Text(0)),
-                    .tid = static_cast<int32_t>(rows->Int64(1)),
+  TRY(ForEachRow(store, sql, [&](const Rows& row) {
+    if (launch.has_value() || !MayHaveStarted(row.Int64(2), work.start_ns)) return;
+    launch = Launch{.name = std::string(row.Text(0)),
+                    .tid = static_cast<int32_t>(row.Int64(1)),
                     .thread = "",
-                    .start_ns = rows->Int64(2),
-                    .end_ns = rows->Int64(3),
+                    .start_ns = row.Int64(2),
+                    .end_ns = row.Int64(3),
                     .stack = {}};
-    if (!rows->IsNull(4)) stack = rows->Id(4);
-  }
+    if (!row.IsNull(4)) stack = row.Id(4);
+  }));
   if (!launch.has_value()) return std::nullopt;
   if (stack != Id128{}) {
     ASSIGN_OR_RETURN(launch->stack, ReadStack(store, work.process, launch->tid, stack));

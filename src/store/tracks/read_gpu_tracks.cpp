@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <memory>
 #include <string_view>
 
 #include "store/queries/gpu_work.h"
 #include "store/rollups/packs.h"
 #include "store/sql/gpu_sql.h"
+#include "store/sql/sql_part.h"
 #include "store/tracks/read_parts.h"
 
 namespace gpusonde::store {
@@ -46,16 +46,13 @@ class GpuTracks {
     TRY(ForEachPack(Asking(store_), selection_, part, {.which = which, .tables = ""}, add));
     SqlPart sql{"SELECT process, device, stream, start_ns, end_ns, name FROM ", {}};
     sql += GpuWork(selection_, part, which, Packs::kNone);
-    ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, store_.Query(sql.text, sql.parameters));
-    while (true) {
-      ASSIGN_OR_RETURN(const bool more, rows->Next());
-      if (!more) return {};
-      if (rows->Int64(3) >= before_ns) continue;
-      const std::string_view name = rows->Text(5);
+    return ForEachRow(store_, sql, [&](const Rows& row) {
+      if (row.Int64(3) >= before_ns) return;
+      const std::string_view name = row.Text(5);
       const EventKind kind = KindOf(name);
-      builder_.Add(KeyOf(rows->Id(0), rows->Id(1), rows->Int64(2)), {rows->Int64(3), rows->Int64(4)}, 0,
+      builder_.Add(KeyOf(row.Id(0), row.Id(1), row.Int64(2)), {row.Int64(3), row.Int64(4)}, 0,
                    builder_.NameOf(kind, TextOf(kind, name)));
-    }
+    });
   }
 
  private:

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <map>
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,6 +10,7 @@
 #include "model/profile.h"
 #include "store/queries/profile_assembler.h"
 #include "store/sql/process_sql.h"
+#include "store/sql/sql_part.h"
 #include "store/tracks/read_parts.h"
 
 namespace gpusonde::store {
@@ -70,21 +70,18 @@ Status ReadSamples(Store& store, const model::Selection& selection, bool helper_
       names[used.stack] = builder.NameOf(EventKind::kSample,
                                          FunctionOf(assembler.profile(), assembler.StackIndex(used.stack)));
 
-  ASSIGN_OR_RETURN(
-      const std::unique_ptr<Rows> rows,
-      store.Query("SELECT process, tid, stack, time_ns, weight_ns FROM " + samples.text, samples.parameters));
-  while (true) {
-    ASSIGN_OR_RETURN(const bool more, rows->Next());
-    if (!more) break;
-    const auto name = names.find(rows->Id(2));
+  const SqlPart sql{"SELECT process, tid, stack, time_ns, weight_ns FROM " + samples.text,
+                    samples.parameters};
+  TRY(ForEachRow(store, sql, [&](const Rows& row) {
+    const auto name = names.find(row.Id(2));
     // A sample that was stored since its stacks were read.
-    if (name == names.end()) continue;
+    if (name == names.end()) return;
     // The clock ticked at the end of the time that the sample stands for.
-    const int64_t end_ns = rows->Int64(3);
-    const int64_t weight_ns = std::clamp<int64_t>(rows->Int64(4), 0, std::min(kMaxWeightNs, end_ns));
-    builder.Add({TrackKind::kSamples, rows->Id(0), {}, rows->Int64(1)}, {end_ns - weight_ns, end_ns}, 0,
+    const int64_t end_ns = row.Int64(3);
+    const int64_t weight_ns = std::clamp<int64_t>(row.Int64(4), 0, std::min(kMaxWeightNs, end_ns));
+    builder.Add({TrackKind::kSamples, row.Id(0), {}, row.Int64(1)}, {end_ns - weight_ns, end_ns}, 0,
                 name->second);
-  }
+  }));
   if (!helper_threads) RemoveHelpers(assembler, builder);
   return {};
 }

@@ -9,6 +9,7 @@
 
 #include "store/queries/gpu_work.h"
 #include "store/sql/gpu_sql.h"
+#include "store/sql/sql_part.h"
 #include "store/sql/time_range.h"
 #include "store/tracks/read_parts.h"
 #include "store/tracks/tracks.h"
@@ -66,12 +67,9 @@ Status AddUsers(Store& store, const model::Selection& selection, Tracks& tracks)
   SqlPart owners{"SELECT DISTINCT device, process FROM (", {}};
   owners += WorkOwners(store, any_stream, SessionReach(range));
   owners.text += ") ORDER BY device, process";
-  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, store.Query(owners.text, owners.parameters));
-  while (true) {
-    ASSIGN_OR_RETURN(const bool more, rows->Next());
-    if (!more) break;
-    tracks.users.push_back({.process = rows->Id(1), .device = rows->Id(0), .observed = {}});
-  }
+  TRY(ForEachRow(store, owners, [&](const Rows& row) {
+    tracks.users.push_back({.process = row.Id(1), .device = row.Id(0), .observed = {}});
+  }));
   ASSIGN_OR_RETURN(const auto observed, ReadObservedTimesByProcess(store, selection, range));
   for (DeviceUser& user : tracks.users)
     if (const auto times = observed.find(user.process); times != observed.end())
@@ -84,32 +82,27 @@ Status AddOwners(Store& store, Tracks& tracks) {
   std::set<Id128> seen;
   for (const Track& track : tracks.tracks) seen.insert(track.process);
   for (const DeviceUser& user : tracks.users) seen.insert(user.process);
-  const Parameter parameters[] = {std::vector<Id128>(seen.begin(), seen.end())};
-  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> processes,
-                   store.Query("SELECT process, pid, name, command FROM processes WHERE process IN (SELECT "
-                               "unnest(?::UUID[])) ORDER BY pid, process",
-                               parameters));
-  while (true) {
-    ASSIGN_OR_RETURN(const bool more, processes->Next());
-    if (!more) break;
-    tracks.processes.push_back({.process = processes->Id(0),
-                                .pid = static_cast<int32_t>(processes->Int64(1)),
-                                .name = std::string(processes->Text(2)),
-                                .command = std::string(processes->Text(3))});
-    seen.erase(processes->Id(0));
-  }
+  const std::vector<Parameter> of_these = {std::vector<Id128>(seen.begin(), seen.end())};
+  const SqlPart processes{
+      "SELECT process, pid, name, command FROM processes WHERE process IN (SELECT unnest(?::UUID[])) ORDER "
+      "BY "
+      "pid, process",
+      of_these};
+  TRY(ForEachRow(store, processes, [&](const Rows& row) {
+    tracks.processes.push_back({.process = row.Id(0),
+                                .pid = static_cast<int32_t>(row.Int64(1)),
+                                .name = std::string(row.Text(2)),
+                                .command = std::string(row.Text(3))});
+    seen.erase(row.Id(0));
+  }));
   for (const Id128& unknown : seen)
     tracks.processes.push_back({.process = unknown, .name = "", .command = ""});
-  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> threads,
-                   store.Query("SELECT process, tid, name FROM threads WHERE process IN (SELECT "
-                               "unnest(?::UUID[]))",
-                               parameters));
   std::map<std::pair<Id128, int32_t>, std::string> names;
-  while (true) {
-    ASSIGN_OR_RETURN(const bool more, threads->Next());
-    if (!more) break;
-    names[{threads->Id(0), static_cast<int32_t>(threads->Int64(1))}] = threads->Text(2);
-  }
+  const SqlPart threads{"SELECT process, tid, name FROM threads WHERE process IN (SELECT unnest(?::UUID[]))",
+                        of_these};
+  TRY(ForEachRow(store, threads, [&](const Rows& row) {
+    names[{row.Id(0), static_cast<int32_t>(row.Int64(1))}] = row.Text(2);
+  }));
   for (Track& track : tracks.tracks)
     if (track.tid.has_value()) track.thread = names[{track.process, *track.tid}];
   return {};
