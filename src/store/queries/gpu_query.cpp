@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/queries/gpu_query.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -220,8 +218,7 @@ Result<std::vector<DeviceUse>> ReadDeviceUse(Store& store, const model::Selectio
 }
 
 Result<std::vector<DeviceStrip>> ReadGpuStrips(Store& store, const model::Selection& selection, int buckets) {
-  if (buckets < 1)
-    return Fail(ErrorCode::kInvalidArgument, fmt::format("{} buckets; at least one is needed", buckets));
+  TRY(CheckBuckets(buckets));
   ASSIGN_OR_RETURN(const TimeRange whole, ReadTimeRange(store, selection));
   if (whole.to_ns <= std::max<int64_t>(whole.from_ns, 0)) return std::vector<DeviceStrip>();
   const auto count = static_cast<size_t>(buckets);

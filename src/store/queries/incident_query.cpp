@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/queries/incident_query.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <map>
 #include <memory>
 #include <utility>
 
 #include "base/time.h"
+#include "store/queries/profile_query.h"
 #include "store/sql/process_sql.h"
 #include "store/sql/sql_part.h"
 #include "store/sql/time_range.h"
@@ -83,8 +82,7 @@ Status AddStrips(Store& store, int64_t now_ns, int buckets, std::vector<Incident
 }  // namespace
 
 Result<Incidents> ReadIncidents(Store& store, const model::Selection& selection, int buckets, int64_t most) {
-  if (buckets < 1)
-    return Fail(ErrorCode::kInvalidArgument, fmt::format("{} buckets; at least one is needed", buckets));
+  TRY(CheckBuckets(buckets));
   ASSIGN_OR_RETURN(const TimeRange range, ReadTimeRange(store, selection));
   Incidents read;
   SqlPart where{"WHERE start_ns < ? AND coalesce(end_ns, ?) >= ?", {range.to_ns, range.to_ns, range.from_ns}};

@@ -65,20 +65,6 @@ Result<TimeRange> ReadingsRange(Store& store, const model::Selection& selection)
                    std::min(range.to_ns, std::numeric_limits<int64_t>::max() - 2 * kMetricHoldNs)};
 }
 
-// All devices as ReadDevices has them, and behind them those that are only known by id.
-Result<std::vector<GpuDevice>> DevicesWith(Store& store, const std::vector<Id128>& seen) {
-  ASSIGN_OR_RETURN(std::vector<GpuDevice> devices, ReadDevices(store));
-  for (const Id128& id : seen)
-    if (std::ranges::find(devices, id, &GpuDevice::device) == devices.end())
-      devices.push_back({.device = id, .ordinal = -1, .uuid = "", .name = ""});
-  return devices;
-}
-
-Status CheckBuckets(int buckets) {
-  if (buckets >= 1) return {};
-  return Fail(ErrorCode::kInvalidArgument, fmt::format("{} buckets; at least one is needed", buckets));
-}
-
 // Rows of device, metric, bucket and mean.
 SqlPart BucketMeans(const model::Selection& selection, const TimeRange& range, double bucket_ns) {
   const std::string value = fmt::format("CASE metric WHEN '{}' THEN CAST({} AS DOUBLE) ELSE value END",
@@ -194,7 +180,7 @@ Result<std::vector<MetricStrip>> ReadMetricStrips(Store& store, const model::Sel
   }));
   std::vector<Id128> seen;
   for (const auto& [device, by_metric] : read) seen.push_back(device);
-  ASSIGN_OR_RETURN(const std::vector<GpuDevice> devices, DevicesWith(store, seen));
+  ASSIGN_OR_RETURN(const std::vector<GpuDevice> devices, ReadDevicesAnd(store, std::move(seen)));
   ASSIGN_OR_RETURN(const auto mosts, ReadMosts(store, selection, range));
   std::vector<MetricStrip> strips;
   for (const GpuDevice& device : devices) {
@@ -237,7 +223,7 @@ Result<DeviceMarks> ReadDeviceMarks(Store& store, const model::Selection& select
   TRY(AddMarks(store, Throttling(selection, range, bucket_ns), DeviceMark::Kind::kThrottled, read));
   std::vector<Id128> seen;
   for (const DeviceMark& mark : read.marks) seen.push_back(mark.device.device);
-  ASSIGN_OR_RETURN(const std::vector<GpuDevice> devices, DevicesWith(store, seen));
+  ASSIGN_OR_RETURN(const std::vector<GpuDevice> devices, ReadDevicesAnd(store, std::move(seen)));
   for (DeviceMark& mark : read.marks)
     mark.device = *std::ranges::find(devices, mark.device.device, &GpuDevice::device);
   std::ranges::stable_sort(read.marks, {}, &DeviceMark::from_ns);

@@ -78,6 +78,11 @@ Result<std::vector<ProcessUse>> ReadProcesses(Store& store, const model::Selecti
   return uses;
 }
 
+Status CheckBuckets(int buckets) {
+  if (buckets >= 1) return {};
+  return Fail(ErrorCode::kInvalidArgument, fmt::format("{} buckets; at least one is needed", buckets));
+}
+
 Result<std::vector<Overview::SourceInfo>> ReadSources(Store& store) {
   const SqlPart sql{
       "SELECT source, kind, host, command, sampling_hz, cpus, started_ns, ended_ns "

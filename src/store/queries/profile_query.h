@@ -44,6 +44,8 @@ struct Strip {
   // Mean busy CPUs in each of the equal buckets of [from_ns, to_ns); null where no source was recording.
   std::vector<std::optional<double>> values;
 };
+// Fails with kInvalidArgument unless a strip has this many buckets, 1 or more.
+Status CheckBuckets(int buckets);
 // CPU use over the selection's time, in `buckets` ≥ 1 buckets. Open ends of the selection are those of the
 // data. Estimated from samples, and never finer than these support; of one process or thread exact where the
 // scheduler's signals of it were recorded (metric thread.running).

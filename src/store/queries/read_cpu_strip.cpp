@@ -220,8 +220,7 @@ Status UseRunningTime(Store& store, const model::Selection& selection, const Cpu
 }  // namespace
 
 Result<Strip> ReadCpuStrip(Store& store, const model::Selection& selection, int buckets) {
-  if (buckets < 1)
-    return Fail(ErrorCode::kInvalidArgument, fmt::format("{} buckets; at least one is needed", buckets));
+  TRY(CheckBuckets(buckets));
   ASSIGN_OR_RETURN(const CpuSampling sampling, ReadCpuSampling(store));
   ASSIGN_OR_RETURN(Strip strip, ReadSampledStrip(store, selection, sampling, buckets));
   // Only of one process: others may lack the signals.
