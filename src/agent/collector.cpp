@@ -379,13 +379,7 @@ std::vector<model::Batch> Collector::State::DrainRows() {
 
 void Collector::State::WriteDrops() {
   for (sources::Source* each : all_sources) drops.Merge(each->DrainDrops());
-  const model::DropCounts counted = drops.Take();
-  for (const model::DropInfo& reason : model::kDropReasons)
-    if (const int64_t count = counted.Of(reason.reason); count > 0)
-      rows.drops.Append({.time_ns = MonotonicNow() + source.epoch_offset_ns,
-                         .source = source.source,
-                         .reason = reason.reason,
-                         .count = count});
+  model::AppendDrops(drops.Take(), MonotonicNow() + source.epoch_offset_ns, source.source, rows.drops);
 }
 
 }  // namespace gpusonde::agent

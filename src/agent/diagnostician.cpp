@@ -181,13 +181,7 @@ void Diagnostician::State::WatchNetwork(int64_t now_ns) {
 
 void Diagnostician::State::WriteDrops() {
   if (!signals.has_value()) return;
-  const model::DropCounts counts = signals->DrainDrops();
-  for (const model::DropInfo& reason : model::kDropReasons)
-    if (const int64_t count = counts.Of(reason.reason); count > 0)
-      drops.Append({.time_ns = MonotonicNow() + options.epoch_offset_ns,
-                    .source = options.source,
-                    .reason = reason.reason,
-                    .count = count});
+  model::AppendDrops(signals->DrainDrops(), MonotonicNow() + options.epoch_offset_ns, options.source, drops);
 }
 
 }  // namespace gpusonde::agent

@@ -65,13 +65,7 @@ std::vector<model::Batch> GpuMonitor::Poll() {
                           .metric = std::string(model::InfoOf(reading.metric).name),
                           .value = reading.value});
   }
-  const model::DropCounts drops = monitor_.DrainDrops();
-  for (const model::DropInfo& reason : model::kDropReasons)
-    if (const int64_t count = drops.Of(reason.reason); count > 0)
-      rows_.drops.Append({.time_ns = MonotonicNow() + epoch_offset_ns_,
-                          .source = source_,
-                          .reason = reason.reason,
-                          .count = count});
+  model::AppendDrops(monitor_.DrainDrops(), MonotonicNow() + epoch_offset_ns_, source_, rows_.drops);
   return rows_.Take();
 }
 

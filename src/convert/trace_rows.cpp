@@ -296,12 +296,7 @@ void TraceRows::WriteDrops(const model::DropCounts& stacks) {
   drops.Add(DropReason::kGpuUntimed, untimed);
   drops.Add(DropReason::kTraceEventsDropped, dropped() - untimed);
   drops.Add(DropReason::kTraceEventsUnused, unused_);
-  for (const model::DropInfo& info : model::kDropReasons)
-    if (drops.Of(info.reason) > 0)
-      rows_.drops.Append({.time_ns = extent_.has_value() ? extent_->to_ns : At(0),
-                          .source = identity_.source,
-                          .reason = info.reason,
-                          .count = drops.Of(info.reason)});
+  model::AppendDrops(drops, extent_.has_value() ? extent_->to_ns : At(0), identity_.source, rows_.drops);
 }
 
 }  // namespace gpusonde::convert

@@ -5,53 +5,55 @@
 #include <cstdint>
 #include <span>
 #include <string_view>
+#include <utility>
 
 #include "model/table.h"
 
 namespace gpusonde::model {
 
-// Why data was lost or is incomplete. Every dropped record is counted under one of these reasons.
+// Why data was lost or is incomplete; kDropReasons has what each means. Every dropped record is counted under
+// one of these reasons.
 enum class DropReason : uint8_t {
-  kRingFull,            // samples lost because the kernel's buffer was full
-  kSidebandLost,        // process and mapping events lost because the kernel's buffer was full
-  kSidebandMalformed,   // such events that did not parse
-  kNoUserStack,         // samples whose user stack could not be read
-  kStackTruncated,      // stacks deeper than what is kept
-  kTooManyProcesses,    // processes that could not be followed
-  kOffCpuLost,          // off-CPU times that could not be tracked
-  kUnwindNotReady,      // stacks unwound by frame pointers because tables were missing
-  kUnwindNoRule,        // stacks that ended in code no unwind table covers
-  kUnwindUnsupported,   // stacks that ended at a rule that isn't understood
-  kUnwindUnreadable,    // stacks that ended at memory that could not be read
-  kUnknownMapping,      // frames at addresses that no known mapping covers
-  kNoSymbol,            // frames in a known binary that no symbol covers
-  kJitUnnamed,          // frames in code made at run time that nothing names
-  kJitCodeOmitted,      // programs that make more code at run time than is kept of one
-  kUnreadableBinary,    // binaries that were mapped but could not be read
-  kNoDebugInfo,         // binaries whose functions have no lines
-  kDebugInfoFailed,     // binaries whose debug information could not be read
-  kLinesLate,           // frames whose lines were not resolved in time
-  kPythonNotReady,      // stacks of Python programs taken before their interpreter was known
-  kPythonStackLost,     // Python stacks that could not be read to their end
-  kPythonUnnamed,       // Python frames whose code object could not be read any more
-  kSpoolFailed,         // rows that could not be written to the spool
-  kServerRefused,       // rows that the server refused
-  kGpuRecordsDropped,   // GPU activity records that CUPTI dropped or had no buffer for
-  kGpuMessagesLost,     // messages of the inject library that did not arrive
-  kGpuMalformed,        // such messages, or records in them, that did not parse
-  kGpuUntimed,          // GPU activity records without timestamps
-  kGpuRecordsSummed,    // GPU activity records that are only known as a sum
-  kGpuNameLost,         // GPU kernels without their name
-  kGpuTotalsLost,       // GPU records that no total counts
-  kGpuRangesDropped,    // annotated ranges that were not kept
-  kGpuWorkUnreported,   // calls whose GPU work was not reported before the program ended
-  kGpuProgramUnheard,   // programs whose GPU work could not be recorded
-  kGpuReadingsFailed,   // GPU counters that the driver failed to read
-  kGpuReadingsAbsurd,   // such readings with impossible values
-  kGpuReadingsLost,     // such readings that waited too long to be written
-  kSignalsLost,         // slices of threads' time missing from signals
-  kTraceEventsDropped,  // events of a trace that could not be read
-  kTraceEventsUnused,   // events of a trace that have no place in the tables
+  kRingFull,
+  kSidebandLost,
+  kSidebandMalformed,
+  kNoUserStack,
+  kStackTruncated,
+  kTooManyProcesses,
+  kOffCpuLost,
+  kUnwindNotReady,
+  kUnwindNoRule,
+  kUnwindUnsupported,
+  kUnwindUnreadable,
+  kUnknownMapping,
+  kNoSymbol,
+  kJitUnnamed,
+  kJitCodeOmitted,
+  kUnreadableBinary,
+  kNoDebugInfo,
+  kDebugInfoFailed,
+  kLinesLate,
+  kPythonNotReady,
+  kPythonStackLost,
+  kPythonUnnamed,
+  kSpoolFailed,
+  kServerRefused,
+  kGpuRecordsDropped,
+  kGpuMessagesLost,
+  kGpuMalformed,
+  kGpuUntimed,
+  kGpuRecordsSummed,
+  kGpuNameLost,
+  kGpuTotalsLost,
+  kGpuRangesDropped,
+  kGpuWorkUnreported,
+  kGpuProgramUnheard,
+  kGpuReadingsFailed,
+  kGpuReadingsAbsurd,
+  kGpuReadingsLost,
+  kSignalsLost,
+  kTraceEventsDropped,
+  kTraceEventsUnused,
 };
 
 struct DropInfo {

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "base/id128.h"
+#include "model/batch.h"
 #include "model/drops.h"
 #include "model/table.h"
 
@@ -23,5 +24,13 @@ inline constexpr Table kDrops(
     Field("time_ns", &Drop::time_ns, "ns", "when it was noticed"),
     Field("source", &Drop::source, "", "the run that lost it"), Field("reason", &Drop::reason, "", "why"),
     Field("count", &Drop::count, "", "how many records"));
+
+// Appends a row for each reason under which something was counted.
+inline void AppendDrops(const DropCounts& counts, int64_t time_ns, const Id128& source,
+                        BatchBuilder<decltype(kDrops)>& rows) {
+  for (const DropInfo& info : kDropReasons)
+    if (const int64_t count = counts.Of(info.reason); count > 0)
+      rows.Append({.time_ns = time_ns, .source = source, .reason = info.reason, .count = count});
+}
 
 }  // namespace gpusonde::model
