@@ -5,12 +5,12 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <optional>
 #include <tuple>
 #include <vector>
 
+#include "base/text.h"
 #include "base/time.h"
 #include "model/tables/processes.h"
 #include "store/queries/gpu_query.h"
@@ -26,11 +26,9 @@ constexpr double kMaxSeconds = 100 * 366 * 86'400.0;
 constexpr size_t kProcessesNamed = 5;
 
 std::optional<int64_t> ParseSeconds(const std::string& text) {
-  double seconds = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  if (!(seconds >= 0 && seconds <= kMaxSeconds)) return std::nullopt;
-  return std::llround(seconds * static_cast<double>(kNanosPerSecond));
+  const std::optional<double> seconds = ParseNumber<double>(text);
+  if (!seconds.has_value() || !(*seconds >= 0 && *seconds <= kMaxSeconds)) return std::nullopt;
+  return std::llround(*seconds * static_cast<double>(kNanosPerSecond));
 }
 
 std::string CheckMoment(const std::string& text) {

@@ -6,31 +6,23 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <optional>
-#include <system_error>
 #include <utility>
+
+#include "base/text.h"
 
 namespace gpusonde::app {
 namespace {
 
-template <class T>
-std::optional<T> Parse(const std::string& text) {
-  T value{};
-  const char* const end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, value);
-  return error == std::errc() && rest == end ? std::optional(value) : std::nullopt;
-}
-
-std::optional<double> ParseFinite(const std::string& text) {
-  const std::optional<double> value = Parse<double>(text);
+std::optional<double> ParseFinite(std::string_view text) {
+  const std::optional<double> value = ParseNumber<double>(text);
   return value.has_value() && std::isfinite(*value) ? value : std::nullopt;
 }
 
 // "5%" or "5" is 5.
 std::optional<double> ParsePercent(std::string_view text) {
-  return ParseFinite(std::string(text.substr(0, text.size() - (text.ends_with('%') ? 1 : 0))));
+  return ParseFinite(text.substr(0, text.size() - (text.ends_with('%') ? 1 : 0)));
 }
 
 }  // namespace
@@ -53,7 +45,7 @@ CLI::Validator OneOf(std::vector<std::string> values) {
 
 CLI::Validator WholeNumber(std::string name, int64_t min, int64_t max) {
   return {[=](std::string& input) {
-            const std::optional<int64_t> value = Parse<int64_t>(input);
+            const std::optional<int64_t> value = ParseNumber<int64_t>(input);
             if (value.has_value() && *value >= min && *value <= max) return std::string();
             return max == kAnyWhole
                        ? fmt::format("'{}' is not a whole number of at least {}", input, min)

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "base/fd.h"
+#include "base/text.h"
 
 namespace gpusonde {
 namespace {
@@ -25,8 +26,7 @@ Result<std::string> ProgramFile() {
   ASSIGN_OR_RETURN(const std::string maps, ReadFile("/proc/self/maps"));
   const auto here = reinterpret_cast<uintptr_t>(&ProgramFile);
   for (std::string_view rest = maps; !rest.empty();) {
-    std::string_view line = rest.substr(0, rest.find('\n'));
-    rest.remove_prefix(std::min(rest.size(), line.size() + 1));
+    std::string_view line = TakeLine(rest);
     const uintptr_t start = TakeAddress(line);
     const uintptr_t end = TakeAddress(line);
     const size_t path = line.find('/');

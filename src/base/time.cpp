@@ -3,10 +3,11 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <chrono>
 #include <ctime>
 #include <limits>
+
+#include "base/text.h"
 
 namespace gpusonde {
 namespace {
@@ -21,9 +22,8 @@ int64_t Now(clockid_t clock) {
 std::optional<int> TakeNumber(std::string_view& text, size_t digits, char separator) {
   const size_t length = digits + (separator == 0 ? 0 : 1);
   if (text.size() < length || (separator != 0 && text[digits] != separator)) return std::nullopt;
-  int number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + digits, number);
-  if (error != std::errc() || end != text.data() + digits || number < 0) return std::nullopt;
+  const std::optional<int> number = ParseNumber<int>(text.substr(0, digits));
+  if (!number.has_value() || *number < 0) return std::nullopt;
   text.remove_prefix(length);
   return number;
 }

@@ -15,6 +15,7 @@
 #include "analyze/report/quantities.h"
 #include "base/counted.h"
 #include "base/printable.h"
+#include "base/text.h"
 #include "compare/comparison.h"
 #include "compare/single_runs.h"
 #include "model/short_names.h"
@@ -85,11 +86,9 @@ class TextWriter {
     Findings();
     std::vector<std::string> sentences;
     for (std::string_view rest = out_; !rest.empty();) {
-      const size_t end = std::min(rest.find('\n'), rest.size());
-      std::string_view line = rest.substr(0, end);
+      std::string_view line = TakeLine(rest);
       if (line.starts_with("- ")) line.remove_prefix(2);
       if (!line.empty()) sentences.emplace_back(line);
-      rest.remove_prefix(std::min(end + 1, rest.size()));
     }
     return sentences;
   }

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 
+#include "base/text.h"
 #include "base/utf8.h"
 
 namespace gpusonde::convert {
@@ -48,10 +48,8 @@ bool ReadPythonName(std::string_view text, FrameName& frame) {
   const size_t close = text.find("): ");
   const size_t open = close == std::string_view::npos ? close : text.rfind('(', close);
   if (open == std::string_view::npos || open == 0) return false;
-  int32_t line = 0;
-  const char* const end = text.data() + close;
-  const auto [rest, error] = std::from_chars(text.data() + open + 1, end, line);
-  if (error != std::errc() || rest != end) return false;
+  const std::optional<int32_t> line = ParseNumber<int32_t>(text.substr(open + 1, close - open - 1));
+  if (!line.has_value()) return false;
   frame.file = text.substr(0, open);
   frame.line = line;
   frame.name = text.substr(close + 3);

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <limits>
 #include <optional>
@@ -12,6 +11,7 @@
 
 #include "base/fd.h"
 #include "base/program_file.h"
+#include "base/text.h"
 
 namespace gpusonde::fleet {
 namespace {
@@ -34,9 +34,9 @@ class Words {
   // Parses a nonnegative integer within range.
   template <class Integer>
   bool Number(Integer& number) {
-    const std::string_view word = Next();
-    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
-    return error == std::errc() && end == word.data() + word.size() && number >= 0;
+    const std::optional<Integer> parsed = ParseNumber<Integer>(Next());
+    number = parsed.value_or(0);
+    return parsed.has_value() && number >= 0;
   }
   std::string_view rest() const { return rest_; }
 
@@ -100,9 +100,7 @@ bool ParseLine(std::string_view line, KernelStream& stream) {
 Result<KernelStream> ParseKernelStream(std::string_view text) {
   KernelStream stream;
   for (size_t number = 1; !text.empty(); ++number) {
-    const size_t end = text.find('\n');
-    const std::string_view line = text.substr(0, end);
-    text = end == std::string_view::npos ? std::string_view() : text.substr(end + 1);
+    const std::string_view line = TakeLine(text);
     if (number == 1 ? line != "kernel-stream 1" : !ParseLine(line, stream))
       return Fail(ErrorCode::kCorrupt,
                   fmt::format("line {} isn't one of a kernel stream of version 1", number));

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/fd.h"
+#include "base/text.h"
 #include "flight_recorder/value.h"
 
 namespace gpusonde::flight_recorder {
@@ -34,9 +35,7 @@ std::optional<int64_t> RankIn(const std::string& path) {
   const std::filesystem::path file(path);
   const std::string name = file.stem().string();
   const size_t digits = name.find_last_not_of("0123456789") + 1;
-  int64_t rank = 0;
-  const auto [end, failed] = std::from_chars(name.data() + digits, name.data() + name.size(), rank);
-  return digits == name.size() || failed != std::errc{} ? std::nullopt : std::optional(rank);
+  return ParseNumber<int64_t>(std::string_view(name).substr(digits));
 }
 
 std::string TextOf(const Value& value, std::string_view key) {

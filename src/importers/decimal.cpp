@@ -7,6 +7,7 @@
 
 #include "base/ascii.h"
 #include "base/int128.h"
+#include "base/text.h"
 #include "importers/event.h"
 
 namespace gpusonde::importers {
@@ -125,11 +126,7 @@ std::optional<int64_t> ParseWhole(std::string_view text) {
     few = few * 10 + static_cast<unsigned>(text[digits++] - '0');
   if (digits > 0 && (digits == text.size() || (IsSpace(text[digits]) && Trim(text).size() == digits)))
     return static_cast<int64_t>(few);
-  text = Trim(text);
-  int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
+  return ParseNumber<int64_t>(Trim(text));
 }
 
 }  // namespace gpusonde::importers

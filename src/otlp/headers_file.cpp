@@ -9,12 +9,14 @@
 
 #include "base/ascii.h"
 #include "base/regular_file.h"
+#include "base/text.h"
 
 namespace gpusonde::otlp {
 namespace {
 
 constexpr size_t kMaxHeaders = 32;
 constexpr size_t kMaxFileBytes = 16 << 10;
+constexpr std::string_view kBlanks = " \t\r";
 
 // What delimits or describes the request: another value would change its meaning.
 constexpr std::array<std::string_view, 9> kOwnHeaders = {
@@ -24,12 +26,6 @@ constexpr std::array<std::string_view, 9> kOwnHeaders = {
 // The characters of a header's name (RFC 9110, section 5.6.2).
 bool IsTokenCharacter(char c) {
   return IsLetterOrDigit(c) || std::string_view("!#$%&'*+-.^_`|~").contains(c);
-}
-
-std::string_view Trimmed(std::string_view text) {
-  const size_t begin = text.find_first_not_of(" \t\r");
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(" \t\r") - begin + 1);
 }
 
 }  // namespace
@@ -43,9 +39,7 @@ Result<std::vector<net::HttpHeader>> ReadHeaders(const std::string& path) {
   std::vector<net::HttpHeader> headers;
   std::string_view rest = text;
   for (int number = 1; !rest.empty(); ++number) {
-    const size_t end = std::min(rest.find('\n'), rest.size());
-    const std::string_view line = Trimmed(rest.substr(0, end));
-    rest.remove_prefix(std::min(end + 1, rest.size()));
+    const std::string_view line = Trimmed(TakeLine(rest), kBlanks);
     if (line.empty() || line.front() == '#') continue;
     const auto refuse = [&](std::string_view why) {
       return Fail(ErrorCode::kInvalidArgument, fmt::format("line {} of {}: {}", number, path, why));
@@ -55,7 +49,7 @@ Result<std::vector<net::HttpHeader>> ReadHeaders(const std::string& path) {
         !std::ranges::all_of(line.substr(0, colon), IsTokenCharacter))
       return refuse("not a header as in 'Authorization: Bearer abc'");
     const std::string name(line.substr(0, colon));
-    const std::string value(Trimmed(line.substr(colon + 1)));
+    const std::string value(Trimmed(line.substr(colon + 1), kBlanks));
     if (!std::ranges::all_of(value, [](char c) { return c >= ' ' && c < '\x7f'; }))
       return refuse("the value has other characters than printable ASCII");
     if (std::ranges::any_of(kOwnHeaders, [&](std::string_view own) { return EqualsIgnoringCase(own, name); }))

@@ -2,19 +2,16 @@
 #include "server/accept_encoding.h"
 
 #include "base/ascii.h"
+#include "base/text.h"
 
 namespace gpusonde::server {
 namespace {
 
-std::string_view Trimmed(std::string_view text) {
-  const size_t first = text.find_first_not_of(" \t");
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t") - first + 1);
-}
+constexpr std::string_view kBlanks = " \t";
 
 // Whether the parameters after a coding say "never": q=0, q=0.0, …
 bool IsRefused(std::string_view parameters) {
-  const std::string_view text = Trimmed(parameters);
+  const std::string_view text = Trimmed(parameters, kBlanks);
   if (!text.starts_with("q=") && !text.starts_with("Q=")) return false;
   return text.substr(2).find_first_not_of("0.") == std::string_view::npos;
 }
@@ -26,7 +23,7 @@ bool AcceptsGzip(std::string_view accept_encoding) {
     const size_t comma = accept_encoding.find(',');
     const std::string_view item = accept_encoding.substr(0, comma);
     const size_t semicolon = item.find(';');
-    const std::string_view coding = Trimmed(item.substr(0, semicolon));
+    const std::string_view coding = Trimmed(item.substr(0, semicolon), kBlanks);
     if (EqualsIgnoringCase(coding, "gzip") || EqualsIgnoringCase(coding, "x-gzip"))
       return semicolon == std::string_view::npos || !IsRefused(item.substr(semicolon + 1));
     if (comma == std::string_view::npos) break;

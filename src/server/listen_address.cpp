@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 #include <netinet/in.h>
 
-#include <charconv>
+#include "base/text.h"
 
 namespace gpusonde::server {
 namespace {
@@ -46,7 +46,6 @@ Result<ListenAddress> ParseListenAddress(std::string_view text) {
   // inet_pton would stop reading at a NUL, and take what is before it for the address.
   if (colon == std::string_view::npos || text.contains('\0')) return malformed();
   const std::string_view host = text.substr(0, colon);
-  const std::string_view digits = text.substr(colon + 1);
   ListenAddress address;
   if (host.starts_with('[') && host.ends_with(']')) {
     address.ip = host.substr(1, host.size() - 2);
@@ -55,8 +54,9 @@ Result<ListenAddress> ParseListenAddress(std::string_view text) {
     if (host != "localhost") address.ip = host;
     if (!IsIPv4(address.ip)) return malformed();
   }
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), address.port);
-  if (error != std::errc() || end != digits.data() + digits.size()) return malformed();
+  const auto port = ParseNumber<uint16_t>(text.substr(colon + 1));
+  if (!port.has_value()) return malformed();
+  address.port = *port;
   return address;
 }
 

@@ -4,9 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <limits>
 
+#include "base/text.h"
 #include "base/time.h"
 
 namespace gpusonde::server {
@@ -48,9 +48,8 @@ Result<std::optional<int64_t>> QueryParameters::TakeInteger(std::string_view nam
                                                             int64_t high) {
   const std::optional<std::string_view> text = TakeText(name);
   if (!text.has_value()) return std::nullopt;
-  int64_t value = 0;
-  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
-  if (error != std::errc() || end != text->data() + text->size() || value < low || value > high)
+  const std::optional<int64_t> value = ParseNumber<int64_t>(*text);
+  if (!value.has_value() || *value < low || *value > high)
     return Fail(
         ErrorCode::kInvalidArgument,
         fmt::format("parameter '{}' takes an integer from {} to {}, not '{}'", name, low, high, *text));
@@ -60,10 +59,9 @@ Result<std::optional<int64_t>> QueryParameters::TakeInteger(std::string_view nam
 Result<std::optional<double>> QueryParameters::TakeNumber(std::string_view name, double low, double high) {
   const std::optional<std::string_view> text = TakeText(name);
   if (!text.has_value()) return std::nullopt;
-  double value = 0;
-  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
+  const std::optional<double> value = ParseNumber<double>(*text);
   // Written so that NaN is refused.
-  if (error != std::errc() || end != text->data() + text->size() || !(value >= low && value <= high))
+  if (!value.has_value() || !(*value >= low && *value <= high))
     return Fail(ErrorCode::kInvalidArgument,
                 fmt::format("parameter '{}' takes a number from {} to {}, not '{}'", name, low, high, *text));
   return value;

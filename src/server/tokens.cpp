@@ -9,17 +9,13 @@
 #include <algorithm>
 #include <set>
 
+#include "base/text.h"
+
 namespace gpusonde::server {
 namespace {
 
 constexpr std::string_view kTokenPrefix = "gps_";  // by which people and scanners recognise one
 constexpr std::string_view kHashPrefix = "sha256:";
-
-std::string ToHex(const TokenHash& bytes) {
-  std::string hex;
-  for (const unsigned char byte : bytes) hex += fmt::format("{:02x}", byte);
-  return hex;
-}
 
 std::optional<TokenHash> ParseHash(std::string_view text) {
   TokenHash hash{};
@@ -108,9 +104,7 @@ Result<Tokens> Tokens::Parse(std::string_view text) {
   std::set<std::string> names;
   std::set<TokenHash> hashes;
   for (int number = 1; !text.empty(); ++number) {
-    const size_t end = std::min(text.find('\n'), text.size());
-    const std::vector<std::string_view> words = WordsOf(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
+    const std::vector<std::string_view> words = WordsOf(TakeLine(text));
     if (words.empty() || words.front().starts_with('#')) continue;
     const auto fail = [number](std::string_view why) {
       return Fail(ErrorCode::kInvalidArgument, fmt::format("line {} {}", number, why));

@@ -11,10 +11,11 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <memory>
 #include <string_view>
+
+#include "base/text.h"
 
 namespace gpusonde::spool {
 namespace {
@@ -68,10 +69,8 @@ Result<size_t> ReadAt(int fd, std::span<std::byte> buffer, int64_t offset, const
 std::optional<int64_t> SequenceOfName(std::string_view name) {
   if (!name.ends_with(kSuffix)) return std::nullopt;
   name.remove_suffix(kSuffix.size());
-  int64_t sequence = 0;
-  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), sequence);
-  if (error != std::errc{} || end != name.data() + name.size() || sequence < 1) return std::nullopt;
-  return sequence;
+  const std::optional<int64_t> sequence = ParseNumber<int64_t>(name);
+  return sequence.has_value() && *sequence >= 1 ? sequence : std::nullopt;
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 
 #include "base/log.h"
 #include "base/regular_file.h"
+#include "base/text.h"
 #include "base/time.h"
 #include "symbols/debug_file.h"
 
@@ -34,12 +35,6 @@ constexpr size_t kMaxFilesLoaded = 128;
 
 // Files and mappings whose identity is remembered before starting over; 100 bytes each.
 constexpr size_t kMaxRemembered = 100'000;
-
-std::string ToHex(std::span<const uint8_t> bytes) {
-  std::string hex;
-  for (const uint8_t byte : bytes) hex += fmt::format("{:02x}", byte);
-  return hex;
-}
 
 std::string LastPart(std::string_view path) {
   if (path.ends_with(kDeleted)) path.remove_suffix(kDeleted.size());

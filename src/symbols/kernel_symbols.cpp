@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "base/fd.h"
+#include "base/text.h"
 
 namespace gpusonde::symbols {
 namespace {
@@ -58,9 +59,7 @@ Result<KernelSymbols> KernelSymbols::Parse(std::string_view text) {
   std::unordered_map<std::string_view, uint32_t> module_index;
   size_t parsed = 0;
   while (!text.empty()) {
-    const size_t end = std::min(text.find('\n'), text.size());
-    const std::optional<Line> line = ParseLine(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
+    const std::optional<Line> line = ParseLine(TakeLine(text));
     if (!line.has_value()) continue;
     ++parsed;
     const char type = static_cast<char>(line->type | 0x20);  // lower case: local or global alike

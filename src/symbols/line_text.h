@@ -2,11 +2,11 @@
 #pragma once
 
 #include <algorithm>
-#include <charconv>
+#include <optional>
 #include <string>
 #include <string_view>
-#include <system_error>
 
+#include "base/text.h"
 #include "symbols/dwarf_file.h"
 
 // Source lines as text, as processes tell each other (symbols/line_protocol.h) and files keep them
@@ -31,11 +31,9 @@ class LineFields {
   }
   template <class T>
   T Number(char end) {
-    const std::string_view text = Text(end);
-    T value{};
-    const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    failed_ |= error != std::errc() || stop != text.data() + text.size();
-    return value;
+    const std::optional<T> value = ParseNumber<T>(Text(end));
+    failed_ |= !value.has_value();
+    return value.value_or(T{});
   }
   SourceFrame Frame() {
     SourceFrame frame{.function = {}, .file = {}, .line = Number<int32_t>('\t')};

@@ -4,7 +4,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
@@ -22,6 +21,7 @@
 #include "api_client.h"
 #include "base/event_fd.h"
 #include "base/terminal.h"
+#include "base/text.h"
 #include "base/time.h"
 #include "messages.h"
 #include "screen.h"
@@ -187,11 +187,8 @@ Result<int64_t> ParseInterval(std::string_view text) {
   } else if (number.ends_with("s")) {
     number.remove_suffix(1);
   }
-  double value = 0;
-  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), value);
-  const double ns = value * unit_ns;
-  if (error == std::errc() && end == number.data() + number.size() && ns >= 1e8 && ns <= 3.6e12)
-    return static_cast<int64_t>(ns);
+  const double ns = ParseNumber<double>(number).value_or(0) * unit_ns;
+  if (ns >= 1e8 && ns <= 3.6e12) return static_cast<int64_t>(ns);
   return Fail(ErrorCode::kInvalidArgument,
               fmt::format("'{}' is not a time from 100ms to 3600s, such as 2s or 500ms", text));
 }

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <numeric>
 #include <regex>
 #include <utility>
@@ -14,6 +13,7 @@
 #include "analyze/detail/confirm_unrecorded.h"
 #include "analyze/scale/in_order.h"
 #include "analyze/temporary_file.h"
+#include "base/text.h"
 #include "base/usable_cpus.h"
 
 namespace gpusonde::analyze {
@@ -29,12 +29,10 @@ Result<importers::TraceInfo> Describe(const std::string& path, const importers::
   if (!std::regex_search(name, match, *options.rank_from) || match.size() < 2)
     return Fail(ErrorCode::kInvalidArgument, path + ": --rank-from finds no rank in its name");
   const std::string digits = match[1];
-  int64_t rank = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), rank);
-  if (error != std::errc() || end != digits.data() + digits.size())
+  described.rank = ParseNumber<int64_t>(digits);
+  if (!described.rank.has_value())
     return Fail(ErrorCode::kInvalidArgument,
                 fmt::format("{}: --rank-from finds '{}', which is not a number", path, digits));
-  described.rank = rank;
   return described;
 }
 

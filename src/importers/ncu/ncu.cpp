@@ -3,11 +3,11 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <optional>
 #include <span>
 #include <utility>
 
+#include "base/text.h"
 #include "importers/ncu/csv.h"
 #include "importers/ncu/launch_reader.h"
 #include "importers/ncu/number.h"
@@ -192,11 +192,8 @@ class NcuTrace final : public Trace {
 }  // namespace
 
 bool IsNcu(std::string_view head) {
-  while (!head.empty()) {
-    const size_t end = std::min(head.find('\n'), head.size());
-    if (MayBeColumns(head.substr(0, end))) return true;
-    head.remove_prefix(std::min(end + 1, head.size()));
-  }
+  while (!head.empty())
+    if (MayBeColumns(TakeLine(head))) return true;
   return false;
 }
 

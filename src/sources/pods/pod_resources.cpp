@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <utility>
 
+#include "base/text.h"
 #include "sources/pods/grpc_client.h"
 #include "sources/pods/message_reader.h"
 
@@ -121,10 +121,8 @@ class Collector {
 };
 
 std::optional<int32_t> NumberOf(std::string_view text) {
-  int32_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc{} || end != text.data() + text.size() || number < 0) return std::nullopt;
-  return number;
+  const std::optional<int32_t> number = ParseNumber<int32_t>(text);
+  return number.has_value() && *number >= 0 ? number : std::nullopt;
 }
 
 }  // namespace

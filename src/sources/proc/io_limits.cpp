@@ -2,11 +2,11 @@
 #include "sources/proc/io_limits.h"
 
 #include <algorithm>
-#include <charconv>
 #include <functional>
 #include <utility>
 
 #include "base/fd.h"
+#include "base/text.h"
 #include "base/time.h"
 #include "sources/proc/cgroups.h"
 
@@ -21,18 +21,10 @@ std::string_view TakeWord(std::string_view& text) {
   return word;
 }
 
-std::string_view TakeLine(std::string_view& text) {
-  const std::string_view line = text.substr(0, text.find('\n'));
-  text.remove_prefix(std::min(line.size() + 1, text.size()));
-  return line;
-}
-
 // A non-negative count; nullopt for "max" and anything else that is not a number.
 std::optional<int64_t> ParseCount(std::string_view text) {
-  int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || value < 0) return std::nullopt;
-  return value;
+  const std::optional<int64_t> value = ParseNumber<int64_t>(text);
+  return value.has_value() && *value >= 0 ? value : std::nullopt;
 }
 
 bool IsDevice(std::string_view word) { return word.find(':') != std::string_view::npos; }

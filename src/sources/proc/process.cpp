@@ -8,12 +8,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <ctime>
 #include <memory>
 #include <unordered_map>
 
 #include "base/fd.h"
+#include "base/text.h"
 #include "base/time.h"
 #include "model/cgroup_owner.h"
 
@@ -22,12 +22,6 @@ namespace {
 
 constexpr size_t kMaxCommandBytes = 4096;
 constexpr int64_t kClockTickNs = 10'000'000;  // USER_HZ is 100 on every x86-64 Linux
-
-template <class T>
-bool ParseNumber(std::string_view text, T& value, int base = 10) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
-  return error == std::errc() && end == text.data() + text.size();
-}
 
 std::string_view NextField(std::string_view& text, char separator = ' ') {
   const size_t begin = std::min(text.find_first_not_of(separator), text.size());
@@ -49,10 +43,8 @@ std::vector<int32_t> NumberedEntries(const std::string& folder) {
   std::vector<int32_t> numbers;
   const std::unique_ptr<DIR, int (*)(DIR*)> directory(::opendir(folder.c_str()), ::closedir);
   if (directory == nullptr) return numbers;
-  while (const dirent* entry = ::readdir(directory.get())) {
-    int32_t number = 0;
-    if (ParseNumber(std::string_view(entry->d_name), number)) numbers.push_back(number);
-  }
+  while (const dirent* entry = ::readdir(directory.get()))
+    if (const std::optional<int32_t> number = ParseNumber<int32_t>(entry->d_name)) numbers.push_back(*number);
   std::ranges::sort(numbers);
   return numbers;
 }
@@ -88,9 +80,9 @@ Result<ProcessInfo> ReadProcessStat(int32_t pid) {
   std::string_view rest = std::string_view(stat).substr(close + 1);
   const std::string_view state = NextField(rest);
   if (state.size() == 1) info.state = state[0];
-  ParseNumber(NextField(rest), info.parent_pid);
+  info.parent_pid = ParseNumber<int32_t>(NextField(rest)).value_or(0);
   for (int field = 5; field < 22; ++field) NextField(rest);
-  ParseNumber(NextField(rest), info.start_ticks);
+  info.start_ticks = ParseNumber<int64_t>(NextField(rest)).value_or(0);
   return info;
 }
 
@@ -110,9 +102,9 @@ Result<ProcessInfo> ReadProcess(int32_t pid) {
   info.namespace_pid = pid;
   if (Result<std::string> status = ReadFile(folder + "/status"); status.has_value()) {
     std::string_view users = StatusValue(*status, "\nUid:");
-    ParseNumber(NextField(users, '\t'), info.user_id);
+    info.user_id = ParseNumber<int32_t>(NextField(users, '\t')).value_or(0);
     const std::string_view pids = StatusValue(*status, "\nNSpid:");
-    ParseNumber(pids.substr(pids.rfind('\t') + 1), info.namespace_pid);
+    info.namespace_pid = ParseNumber<int32_t>(pids.substr(pids.rfind('\t') + 1)).value_or(pid);
   }
   return info;
 }
@@ -125,9 +117,7 @@ bool MapsFile(std::span<const MappedFile> files, std::string_view beginning) {
 std::vector<MappedFile> ParseExecutableMappings(std::string_view text) {
   std::vector<MappedFile> mappings;
   while (!text.empty()) {
-    const size_t line_end = std::min(text.find('\n'), text.size());
-    std::string_view line = text.substr(0, line_end);
-    text.remove_prefix(std::min(line_end + 1, text.size()));
+    std::string_view line = TakeLine(text);
     // "start-end perms offset dev inode      path"
     const std::string_view range = NextField(line);
     const std::string_view permissions = NextField(line);
@@ -135,15 +125,14 @@ std::vector<MappedFile> ParseExecutableMappings(std::string_view text) {
     NextField(line);  // device
     NextField(line);  // inode
     line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
-    MappedFile mapping;
     const size_t dash = range.find('-');
     if (dash == std::string_view::npos || permissions.size() < 3 || permissions[2] != 'x') continue;
-    if (!ParseNumber(range.substr(0, dash), mapping.start, 16) ||
-        !ParseNumber(range.substr(dash + 1), mapping.end, 16) ||
-        !ParseNumber(offset, mapping.file_offset, 16))
-      continue;
-    mapping.path = line;
-    mappings.push_back(std::move(mapping));
+    const std::optional<uint64_t> start = ParseNumber<uint64_t>(range.substr(0, dash), 16);
+    const std::optional<uint64_t> end = ParseNumber<uint64_t>(range.substr(dash + 1), 16);
+    const std::optional<uint64_t> file_offset = ParseNumber<uint64_t>(offset, 16);
+    if (!start.has_value() || !end.has_value() || !file_offset.has_value()) continue;
+    mappings.push_back(
+        {.start = *start, .end = *end, .file_offset = *file_offset, .path = std::string(line)});
   }
   return mappings;
 }
@@ -168,8 +157,7 @@ bool HasThreadEnded(int32_t pid, int32_t tid) {
   if (!stat.has_value()) return true;
   std::string_view rest = std::string_view(*stat).substr(std::min(stat->rfind(')'), stat->size() - 1) + 1);
   for (int field = 3; field < 9; ++field) NextField(rest);
-  uint64_t flags = 0;
-  return !ParseNumber(NextField(rest), flags) || (flags & kExiting) != 0;
+  return (ParseNumber<uint64_t>(NextField(rest)).value_or(kExiting) & kExiting) != 0;
 }
 
 std::vector<int32_t> ListProcesses() { return NumberedEntries("/proc"); }
@@ -193,10 +181,8 @@ std::vector<int32_t> ListChildren(int32_t pid) {
   for (const int32_t tid : NumberedEntries(folder)) {
     const Result<std::string> text = ReadFile(fmt::format("{}/{}/children", folder, tid));
     std::string_view rest = text.has_value() ? std::string_view(*text) : std::string_view();
-    while (!rest.empty()) {
-      int32_t child = 0;
-      if (ParseNumber(NextField(rest), child)) found.push_back(child);
-    }
+    while (!rest.empty())
+      if (const std::optional<int32_t> child = ParseNumber<int32_t>(NextField(rest))) found.push_back(*child);
   }
   return found;
 }

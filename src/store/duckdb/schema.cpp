@@ -5,13 +5,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <functional>
 #include <map>
 #include <set>
 #include <utility>
 #include <vector>
 
+#include "base/text.h"
 #include "base/version.h"
 #include "model/schema.h"
 #include "store/each_row.h"
@@ -175,10 +175,8 @@ Result<int32_t> ReadVersion(Connection& connection, std::string_view catalog) {
     return Fail(ErrorCode::kCorrupt, "a DuckDB database, but not a recording of gpusonde");
   if (!rows.has_value()) return Fail(rows.error());
   ASSIGN_OR_RETURN(const bool any, (*rows)->Next());
-  const std::string text(any ? (*rows)->Text(0) : "");
-  int32_t version = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), version);
-  if (error != std::errc{} || end != text.data() + text.size() || version < 1)
+  const int32_t version = ParseNumber<int32_t>(any ? (*rows)->Text(0) : "").value_or(0);
+  if (version < 1)
     return Fail(ErrorCode::kCorrupt,
                 "a DuckDB database without the schema version of a recording of gpusonde");
   if (version > model::kSchemaVersion)
