@@ -108,23 +108,14 @@ std::string_view MostTellingCgroup(std::string_view proc_cgroup) {
   };
   std::string_view unified, cpu, telling;
   int most = 0;
-  while (!proc_cgroup.empty()) {
-    const size_t end = std::min(proc_cgroup.find('\n'), proc_cgroup.size());
-    const std::string_view line = proc_cgroup.substr(0, end);
-    proc_cgroup.remove_prefix(std::min(end + 1, proc_cgroup.size()));
-    // Lines are "id:controllers:path"; v2's is "0::path".
-    const size_t first = line.find(':');
-    const size_t second = first == std::string_view::npos ? first : line.find(':', first + 1);
-    if (second == std::string_view::npos) continue;
-    const std::string_view controllers = line.substr(first + 1, second - first - 1);
-    const std::string_view path = line.substr(second + 1);
+  ForEachCgroup(proc_cgroup, [&](std::string_view controllers, std::string_view path) {
     if (controllers.empty()) unified = path;
     if (controllers == "cpu" || controllers.starts_with("cpu,") || controllers.ends_with(",cpu")) cpu = path;
     if (const int said = says(path); said > most) {
       most = said;
       telling = path;
     }
-  }
+  });
   const std::string_view usual = cpu.empty() ? unified : cpu;
   return most > says(usual) ? telling : usual;
 }

@@ -7,6 +7,8 @@
 #include <optional>
 
 #include "base/fd.h"
+#include "base/text.h"
+#include "model/cgroup_owner.h"
 
 namespace gpusonde::proc {
 namespace {
@@ -26,9 +28,7 @@ Mounts FindMounts(std::string_view controller) {
   if (!text.has_value()) return mounts;
   std::string_view rest = *text;
   while (!rest.empty()) {
-    const size_t end = std::min(rest.find('\n'), rest.size());
-    const std::string_view line = rest.substr(0, end);
-    rest.remove_prefix(std::min(end + 1, rest.size()));
+    const std::string_view line = TakeLine(rest);
     const size_t folder = line.find(' ');
     const size_t type = folder == std::string_view::npos ? folder : line.find(' ', folder + 1);
     const size_t options = type == std::string_view::npos ? type : line.find(' ', type + 1);
@@ -45,18 +45,11 @@ Mounts FindMounts(std::string_view controller) {
 
 // The path of the process in a hierarchy, from the text of /proc/PID/cgroup; without a controller, in v2's.
 std::optional<std::string> PathIn(std::string_view cgroup, std::string_view controller) {
-  while (!cgroup.empty()) {
-    const size_t end = std::min(cgroup.find('\n'), cgroup.size());
-    const std::string_view line = cgroup.substr(0, end);
-    cgroup.remove_prefix(std::min(end + 1, cgroup.size()));
-    const size_t first = line.find(':');
-    const size_t second = first == std::string_view::npos ? first : line.find(':', first + 1);
-    if (second == std::string_view::npos) continue;
-    const std::string controllers = Listed(line.substr(first + 1, second - first - 1));
-    if (controllers.find(Listed(controller)) != std::string::npos)
-      return std::string(line.substr(second + 1));
-  }
-  return std::nullopt;
+  std::optional<std::string> found;
+  model::ForEachCgroup(cgroup, [&](std::string_view controllers, std::string_view path) {
+    if (!found.has_value() && Listed(controllers).find(Listed(controller)) != std::string::npos) found = path;
+  });
+  return found;
 }
 
 }  // namespace
