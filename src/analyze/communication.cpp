@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "base/ascii.h"
+
 namespace gpusonde::analyze {
 namespace {
 
@@ -36,9 +38,7 @@ Result<CommunicationKernels> CommunicationKernels::With(const std::string& expre
 }
 
 std::string_view CommunicationKernels::LibraryOf(std::string_view kernel) const {
-  std::string lower(kernel);
-  for (char& c : lower)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c | 0x20);
+  const std::string lower = ToLower(std::string(kernel));
   for (const Known& known : kKnown)
     if (lower.find(known.text) != std::string::npos) return known.library;
   if (!compiled_.has_value()) return {};

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analyze/rank_names.h"
 
-#include <algorithm>
 #include <charconv>
 #include <set>
 #include <system_error>
@@ -12,8 +11,7 @@ namespace gpusonde::analyze {
 
 std::optional<int64_t> RankInName(std::string_view path) {
   constexpr std::string_view kRank = "rank";
-  std::string name(path.substr(path.rfind('/') + 1));
-  std::ranges::transform(name, name.begin(), Lower);
+  const std::string name = ToLower(std::string(path.substr(path.rfind('/') + 1)));
   for (size_t at = name.rfind(kRank); at != std::string::npos;
        at = at == 0 ? at - 1 : name.rfind(kRank, at - 1)) {
     size_t digits = at + kRank.size();

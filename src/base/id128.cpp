@@ -6,6 +6,8 @@
 
 #include <cstring>
 
+#include "base/ascii.h"
+
 namespace gpusonde {
 namespace {
 
@@ -29,19 +31,10 @@ std::optional<Id128> Id128::FromHex(std::string_view text) {
   int digits = 0;
   for (const char c : text) {
     if (c == '-') continue;
-    uint64_t nibble = 0;
-    if (c >= '0' && c <= '9') {
-      nibble = static_cast<uint64_t>(c - '0');
-    } else if (c >= 'a' && c <= 'f') {
-      nibble = static_cast<uint64_t>(c - 'a' + 10);
-    } else if (c >= 'A' && c <= 'F') {
-      nibble = static_cast<uint64_t>(c - 'A' + 10);
-    } else {
-      return std::nullopt;
-    }
-    if (++digits > 32) return std::nullopt;
+    const int digit = HexDigit(c);
+    if (digit < 0 || ++digits > 32) return std::nullopt;
     id.high = id.high << 4 | id.low >> 60;
-    id.low = id.low << 4 | nibble;
+    id.low = id.low << 4 | static_cast<uint64_t>(digit);
   }
   if (digits != 32) return std::nullopt;
   return id;

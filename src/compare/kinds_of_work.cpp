@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <string>
 
+#include "base/ascii.h"
+
 namespace gpusonde::compare {
 namespace {
 
@@ -20,9 +22,7 @@ constexpr KindRule kKindRules[] = {
 
 std::string_view KindOfWork(std::string_view kernel, bool communication) {
   if (communication) return "communication";
-  std::string name(kernel.substr(0, kMaxReadOfName));
-  std::ranges::transform(name, name.begin(),
-                         [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+  const std::string name = ToLower(std::string(kernel.substr(0, kMaxReadOfName)));
   const auto* const found =
       std::ranges::find_if(kKindRules, [&](const KindRule& rule) { return name.contains(rule.part); });
   return found != std::end(kKindRules) ? found->kind : "other";

@@ -5,6 +5,7 @@
 #include <array>
 #include <string>
 
+#include "base/ascii.h"
 #include "model/schema.h"
 
 namespace gpusonde::convert {
@@ -23,9 +24,7 @@ constexpr std::array kDynamic = {
     std::string_view("sqlite"), std::string_view("information"),   std::string_view("pg_"),
     std::string_view("json_"),  std::string_view("from_substrait")};
 
-bool IsWord(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-}
+bool IsWord(char c) { return IsLetterOrDigit(c) || c == '_'; }
 
 bool AllowsGpuWorkOnly(std::string_view word) {
   if (std::ranges::any_of(kDynamic, [&](std::string_view begin) { return word.starts_with(begin); }))
@@ -39,7 +38,7 @@ bool NeedsOnlyGpuWork(std::string_view sql) {
   std::string word;
   for (size_t at = 0; at <= sql.size(); ++at) {
     if (at < sql.size() && IsWord(sql[at])) {
-      word += sql[at] >= 'A' && sql[at] <= 'Z' ? static_cast<char>(sql[at] | 0x20) : sql[at];
+      word += Lower(sql[at]);
       continue;
     }
     if (!word.empty() && !AllowsGpuWorkOnly(word)) return false;

@@ -24,8 +24,7 @@ std::string_view WithoutNumber(std::string_view name) {
 
 // Whether the last word is a usual name for steps: "train_step", "ProfilerStep", "iter".
 bool IsStepName(std::string_view name) {
-  std::string lower(name);
-  std::ranges::transform(lower, lower.begin(), Lower);
+  const std::string lower = ToLower(std::string(name));
   constexpr std::string_view kWords[] = {"step", "iteration", "iter", "batch", "minibatch"};
   return lower.ends_with("profilerstep") || std::ranges::any_of(kWords, [&](std::string_view word) {
            if (!lower.ends_with(word)) return false;

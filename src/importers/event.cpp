@@ -4,6 +4,8 @@
 #include <array>
 #include <utility>
 
+#include "base/ascii.h"
+
 namespace gpusonde::importers {
 
 std::string_view Name(CopyKind kind) {
@@ -47,7 +49,7 @@ Operation OperationOf(std::string_view name) {
   std::array<char, kMaxName> letters{};
   size_t size = 0;
   for (const char c : name.substr(0, kMaxName))
-    if (c != '_') letters[size++] = c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c;
+    if (c != '_') letters[size++] = Lower(c);
   const std::string_view plain(letters.data(), size);
   // PyTorch's barrier is an all-reduce of a byte, which says nothing about bandwidth.
   if (plain.find("barrier") != std::string_view::npos) return Operation::kUnknown;

@@ -2,9 +2,10 @@
 #include "model/cgroup_owner.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cstddef>
 #include <utility>
+
+#include "base/ascii.h"
 
 namespace gpusonde::model {
 namespace {
@@ -12,12 +13,10 @@ namespace {
 constexpr size_t kContainerIdLength = 64;
 
 bool IsHex(std::string_view text) {
-  return std::ranges::all_of(text, [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
+  return std::ranges::all_of(text, [](char c) { return IsDigit(c) || (c >= 'a' && c <= 'f'); });
 }
 
-bool IsNumber(std::string_view text) {
-  return !text.empty() && std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
-}
+bool IsNumber(std::string_view text) { return !text.empty() && std::ranges::all_of(text, IsDigit); }
 
 bool Consume(std::string_view& text, std::string_view prefix) {
   if (!text.starts_with(prefix)) return false;

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/ascii.h"
 #include "base/text.h"
 
 namespace gpusonde::server {
@@ -86,10 +87,8 @@ Result<std::string> MakeToken() {
 
 Status CheckTokenName(std::string_view name) {
   constexpr size_t kMaxBytes = 64;
-  const bool plain = std::ranges::all_of(name, [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
-           c == '_' || c == '-';
-  });
+  const bool plain = std::ranges::all_of(
+      name, [](char c) { return IsLetterOrDigit(c) || c == '.' || c == '_' || c == '-'; });
   if (plain && !name.empty() && name.size() <= kMaxBytes) return {};
   return Fail(ErrorCode::kInvalidArgument,
               fmt::format("has another name than 1 to {} letters, digits, '.', '_' and '-'", kMaxBytes));

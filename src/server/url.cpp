@@ -5,17 +5,11 @@
 
 #include <algorithm>
 
+#include "base/ascii.h"
 #include "base/utf8.h"
 
 namespace gpusonde::server {
 namespace {
-
-int HexDigit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
 
 Result<std::string> Decode(std::string_view text, bool plus_is_space) {
   std::string decoded;
@@ -63,7 +57,7 @@ Result<Target> ParseTarget(std::string_view target) {
 std::string EncodeQueryValue(std::string_view text) {
   std::string encoded;
   for (const char c : text) {
-    const bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+    const bool plain = IsLetterOrDigit(c) || c == '_';
     encoded += plain ? std::string(1, c) : fmt::format("%{:02X}", static_cast<unsigned char>(c));
   }
   return encoded;
@@ -80,8 +74,7 @@ std::string_view HostWithoutPort(std::string_view host) {
   std::string_view port = host.substr(name.size());
   if (port.empty()) return name;
   port.remove_prefix(1);
-  const bool is_port = host[name.size()] == ':' && port.size() <= 5 &&
-                       std::ranges::all_of(port, [](char c) { return c >= '0' && c <= '9'; });
+  const bool is_port = host[name.size()] == ':' && port.size() <= 5 && std::ranges::all_of(port, IsDigit);
   return is_port ? name : std::string_view();
 }
 

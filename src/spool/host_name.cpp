@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/ascii.h"
 #include "base/printable.h"
 
 namespace gpusonde::spool {
@@ -12,16 +13,12 @@ namespace {
 
 constexpr size_t kMaxBytes = 64;
 
-bool IsAlphanumeric(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-}
-
 }  // namespace
 
 Status CheckHostName(std::string_view name) {
-  const bool valid =
-      !name.empty() && name.size() <= kMaxBytes && IsAlphanumeric(name.front()) &&
-      std::ranges::all_of(name, [](char c) { return IsAlphanumeric(c) || c == '.' || c == '_' || c == '-'; });
+  const bool valid = !name.empty() && name.size() <= kMaxBytes && IsLetterOrDigit(name.front()) &&
+                     std::ranges::all_of(
+                         name, [](char c) { return IsLetterOrDigit(c) || c == '.' || c == '_' || c == '-'; });
   if (valid) return {};
   return Fail(ErrorCode::kInvalidArgument,
               fmt::format("'{}' is not a host name: 1 to {} letters, digits, '.', '_' and '-', the first a "

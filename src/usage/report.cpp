@@ -98,9 +98,7 @@ class TextReport {
   }
 
   std::vector<TextColumn> Columns() const {
-    std::string title = Printable(NameOf(usage_.by));
-    std::ranges::transform(title, title.begin(), Upper);
-    TextColumn name{.title = title, .min_width = 12, .max_width = 256};
+    TextColumn name{.title = ToUpper(Printable(NameOf(usage_.by))), .min_width = 12, .max_width = 256};
     TextColumn gpus{.title = "GPUS", .right = true, .leave_out = 5};
     TextColumn processes{.title = "PROCESSES", .right = true, .leave_out = 6};
     TextColumn held{.title = unit_ == "hours" ? "GPU HOURS" : "GPU SECONDS", .right = true};

@@ -5,6 +5,8 @@
 #include <tuple>
 #include <utility>
 
+#include "base/ascii.h"
+
 namespace gpusonde::analyze {
 namespace {
 
@@ -52,7 +54,7 @@ std::vector<TimeRange> Disjoint(std::vector<TimeRange> sorted) {
 
 uint32_t StepCandidates::Label(std::string_view name) {
   std::string label(name);
-  std::erase_if(label, [](char c) { return c >= '0' && c <= '9'; });
+  std::erase_if(label, IsDigit);
   return labels_.Add(label);
 }
 

@@ -5,6 +5,8 @@
 #include <array>
 #include <utility>
 
+#include "base/ascii.h"
+
 namespace gpusonde::importers::ncu {
 namespace {
 
@@ -18,7 +20,7 @@ constexpr std::array<std::string_view, 11> kOthers = {
 
 std::optional<size_t> RowLength(std::string_view text) {
   if (text.empty()) return std::nullopt;
-  const bool is_row = text[0] == '"' || (text[0] >= '0' && text[0] <= '9');
+  const bool is_row = text[0] == '"' || IsDigit(text[0]);
   bool quoted = false;
   for (size_t at = 0;; ++at) {
     at = is_row ? text.find_first_of("\"\n", at) : text.find('\n', at);

@@ -7,6 +7,7 @@
 #include <span>
 #include <utility>
 
+#include "base/ascii.h"
 #include "base/text.h"
 #include "importers/ncu/csv.h"
 #include "importers/ncu/launch_reader.h"
@@ -49,7 +50,7 @@ class NcuTrace final : public Trace {
         shard.text = header_;
         continue;
       }
-      const bool is_row = row_[0] == '"' || (row_[0] >= '0' && row_[0] <= '9');
+      const bool is_row = row_[0] == '"' || IsDigit(row_[0]);
       if (!is_row || header_.empty()) {  // a message, or what the program printed
         Advance();
         continue;

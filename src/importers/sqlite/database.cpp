@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <limits>
 
+#include "base/ascii.h"
 #include "importers/sqlite/connection.h"
 #include "importers/sqlite/format.h"
 #include "importers/sqlite/table.h"
@@ -19,15 +20,9 @@ namespace {
 constexpr int64_t kRowsPerPart = 16'384;
 constexpr uint64_t kMaxParts = 1 << 20;
 
-std::string Upper(std::string text) {
-  for (char& c : text)
-    if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 0x20);
-  return text;
-}
-
 // Section 3.1 of https://www.sqlite.org/datatype3.html.
 bool HasRealAffinity(const std::string& type) {
-  const auto contains = [upper = Upper(type)](std::string_view part) {
+  const auto contains = [upper = ToUpper(type)](std::string_view part) {
     return upper.find(part) != std::string::npos;
   };
   if (contains("INT") || contains("CHAR") || contains("CLOB") || contains("TEXT") || contains("BLOB"))
@@ -163,7 +158,7 @@ Status Database::ReadColumns(Table& table) const {
     if (sqlite3_column_int(statement.get(), 3) != 0) {
       ++keys;
       key = table.columns_.size();
-      column.is_rowid = Upper(type) == "INTEGER";
+      column.is_rowid = ToUpper(type) == "INTEGER";
     }
     // Rows older than a column have its default; generated columns are not stored.
     if (sqlite3_column_int(statement.get(), 2) != 0 || sqlite3_column_int(statement.get(), 4) != 0)
@@ -263,9 +258,9 @@ Status Database::FindParts(Table& table) const {
 }
 
 std::optional<size_t> Table::Find(std::string_view column) const {
-  const std::string wanted = Upper(std::string(column));
+  const std::string wanted = ToUpper(std::string(column));
   for (size_t i = 0; i < columns_.size(); ++i)
-    if (Upper(columns_[i].name) == wanted) return i;
+    if (ToUpper(columns_[i].name) == wanted) return i;
   return std::nullopt;
 }
 

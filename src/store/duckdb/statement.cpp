@@ -10,6 +10,8 @@
 #include <utility>
 #include <variant>
 
+#include "base/ascii.h"
+
 namespace gpusonde::store::duckdb {
 namespace {
 
@@ -32,7 +34,7 @@ std::vector<size_t> FindPlaceholders(const std::string& sql) {
   };
   while (at < sql.size()) {
     const char c = sql[at++];
-    if (c == '?' && at < sql.size() && sql[at] >= '0' && sql[at] <= '9') return {};
+    if (c == '?' && at < sql.size() && IsDigit(sql[at])) return {};
     if (c == '?')
       found.push_back(at - 1);
     else if (c == '\'' || c == '"')

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/ascii.h"
 #include "base/demangle.h"
 #include "base/saturated.h"
 #include "base/time.h"
@@ -258,7 +259,7 @@ bool Shows(const model::Profile& profile, const std::vector<int32_t>& stack, con
   return std::ranges::any_of(stack, [&](int32_t location) {
     const size_t lines = location < 0 ? 0 : profile.locations[static_cast<size_t>(location)].lines.size();
     for (size_t line = 0; line < std::max<size_t>(lines, 1); ++line)
-      if (AsciiLower(model::FrameName(profile, location, line)).find(lower_text) != std::string::npos)
+      if (ToLower(model::FrameName(profile, location, line)).find(lower_text) != std::string::npos)
         return true;
     return false;
   });
@@ -271,7 +272,7 @@ void Select(model::Profile& profile, const model::Selection& selection) {
       return profile.threads[static_cast<size_t>(sample.thread)].tid != *selection.tid;
     });
   if (selection.filter.empty()) return;
-  const std::string text = AsciiLower(selection.filter);
+  const std::string text = ToLower(selection.filter);
   std::vector<bool> shown;
   for (const std::vector<int32_t>& stack : profile.stacks) shown.push_back(Shows(profile, stack, text));
   std::erase_if(profile.samples, [&](const model::Profile::Sample& sample) {

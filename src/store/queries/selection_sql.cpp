@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/ascii.h"
 #include "base/time.h"
 #include "store/rollups/sample_windows.h"
 #include "store/rollups/windows.h"
@@ -48,7 +49,7 @@ SqlPart Filter(const model::Selection& selection) {
   }
   if (!selection.filter.empty()) {
     filter.text += fmt::format(" AND stack IN ({})", kStacksNamed);
-    filter.parameters.emplace_back(AsciiLower(selection.filter));
+    filter.parameters.emplace_back(ToLower(selection.filter));
   }
   return filter;
 }
@@ -132,12 +133,6 @@ SqlPart RowsIn(const model::Selection& selection, std::span<const TimePiece> pie
 }
 
 }  // namespace
-
-std::string AsciiLower(std::string text) {
-  for (char& c : text)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return text;
-}
 
 Result<CpuTime> CpuTimeIn(Store& store, const model::Selection& selection, Detail detail) {
   if (selection.while_gpu_idle) return CpuSamplesIn(store, selection);

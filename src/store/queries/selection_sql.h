@@ -33,7 +33,4 @@ Result<CpuTime> CpuTimeIn(Store& store, const model::Selection& selection, Detai
 // The same without windows.
 Result<CpuTime> CpuSamplesIn(Store& store, const model::Selection& selection);
 
-// A selection's `filter` and what it is compared with.
-std::string AsciiLower(std::string text);
-
 }  // namespace gpusonde::store
