@@ -59,16 +59,25 @@ int64_t MeasureEpochOffset() {
 
 std::string FormatUtc(int64_t epoch_ns) {
   std::time_t seconds = epoch_ns / kNanosPerSecond;
-  int64_t millis = epoch_ns % kNanosPerSecond / kNanosPerMilli;
-  if (millis < 0) {
-    millis += 1000;
+  int64_t rest_ns = epoch_ns % kNanosPerSecond;
+  if (rest_ns < 0) {
+    rest_ns += kNanosPerSecond;
     --seconds;
   }
   std::tm utc{};
   ::gmtime_r(&seconds, &utc);
   return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z", utc.tm_year + 1900, utc.tm_mon + 1,
-                     utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec, millis);
+                     utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec, rest_ns / kNanosPerMilli);
 }
+
+std::string FormatUtcSecond(int64_t epoch_ns) {
+  const std::string text = FormatUtc(epoch_ns);
+  return text.substr(0, 10) + ' ' + text.substr(11, 8);
+}
+
+std::string FormatUtcMinute(int64_t epoch_ns) { return FormatUtcSecond(epoch_ns).substr(0, 16); }
+
+std::string FormatUtcClock(int64_t epoch_ns) { return FormatUtc(epoch_ns).substr(11, 8); }
 
 std::optional<int64_t> ParseUtc(std::string_view text) {
   constexpr std::string_view kMidnight = "00:00:00";

@@ -28,6 +28,10 @@ constexpr int64_t kClockStepNs = 500 * kNanosPerMilli;
 
 // Formats as "2026-11-21T01:32:05.123Z": UTC, milliseconds.
 std::string FormatUtc(int64_t epoch_ns);
+// Parts of the same: "2026-11-21 01:32:05", "2026-11-21 01:32" and "01:32:05".
+std::string FormatUtcSecond(int64_t epoch_ns);
+std::string FormatUtcMinute(int64_t epoch_ns);
+std::string FormatUtcClock(int64_t epoch_ns);
 
 // Parses to ns since the epoch: "2026-11-21", at midnight, or with a time of up to nine fractional digits,
 // "2026-11-21T01:32:05.123Z". The Z may be missing, and a space may stand for the T. Nullopt for any other

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <limits>
 
 namespace gpusonde {
 namespace {
@@ -12,6 +13,13 @@ TEST(Time, FormatsUtcWithMillisecondsBeforeTheEpochToo) {
   EXPECT_EQ(FormatUtc(0), "1970-01-01T00:00:00.000Z");
   EXPECT_EQ(FormatUtc(1'763'687'525'123'456'789), "2025-11-21T01:12:05.123Z");
   EXPECT_EQ(FormatUtc(-1'000'000), "1969-12-31T23:59:59.999Z");
+  for (const int64_t time_ns : {int64_t{-1}, int64_t{-1'000'000'000}}) {
+    EXPECT_EQ(FormatUtcSecond(time_ns), "1969-12-31 23:59:59") << time_ns;
+    EXPECT_EQ(FormatUtcMinute(time_ns), "1969-12-31 23:59") << time_ns;
+    EXPECT_EQ(FormatUtcClock(time_ns), "23:59:59") << time_ns;
+  }
+  EXPECT_EQ(FormatUtcSecond(std::numeric_limits<int64_t>::max()), "2262-04-11 23:47:16");
+  EXPECT_EQ(FormatUtcSecond(std::numeric_limits<int64_t>::min()), "1677-09-21 00:12:43");
 }
 
 TEST(Time, ParsesWhatItFormatsAndUpToNanoseconds) {

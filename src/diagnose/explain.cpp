@@ -21,10 +21,6 @@
 namespace gpusonde::diagnose {
 namespace {
 
-std::string ClockOf(int64_t epoch_ns) {
-  return FormatUtc(epoch_ns).substr(11, 8);  // "12:01:03" of "2026-11-21T12:01:03.123Z"
-}
-
 // The state with the largest excess, for incidents without a cause.
 State LargestExcess(const Situation& situation) {
   State largest = State::kUnexplained;
@@ -246,7 +242,8 @@ Explanation Explain(const Situation& situation, std::span<const Candidate> cause
     why = Abstain(situation);
     advice = NextStep(situation);
   }
-  explanation.sentence = fmt::format("{} from {}. {}.{}", HowSlow(situation), ClockOf(start_ns), why, advice);
+  explanation.sentence =
+      fmt::format("{} from {}. {}.{}", HowSlow(situation), FormatUtcClock(start_ns), why, advice);
   AddAccount(situation, explanation.evidence);
   AddCauses(causes, explanation.evidence);
   AddRoots(causes, explanation.evidence);

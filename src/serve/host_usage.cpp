@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "serve/host_usage.h"
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -30,12 +29,6 @@ constexpr int64_t kUnwantedParts = 8;
 constexpr int64_t kWarmUpNs = 10 * kNanosPerSecond;
 constexpr std::chrono::milliseconds kPause(500);
 constexpr int64_t kUsageNever = std::numeric_limits<int64_t>::min() / 2;
-
-std::string FormatMinute(int64_t epoch_ns) {
-  return fmt::format("{:%F %H:%M}",
-                     std::chrono::floor<std::chrono::minutes>(std::chrono::sys_time<std::chrono::nanoseconds>(
-                         std::chrono::nanoseconds(epoch_ns))));
-}
 
 // The hours that the range touches, as far as they are over.
 TimeRange WholeHours(const TimeRange& range, int64_t now_ns) {
@@ -73,10 +66,10 @@ usage::Usage HostUsage::Sum(const TimeRange& range, const usage::SumBy& by) {
     }
     const TimeRange& covered = known.hours->covered();
     if (!known.error.empty())
-      add_gap(fmt::format("not read since {} UTC: {}", FormatMinute(covered.to_ns), known.error));
+      add_gap(fmt::format("not read since {} UTC: {}", FormatUtcMinute(covered.to_ns), known.error));
     else if (known.hours->is_cut() && hours.from_ns < covered.from_ns)
       add_gap(fmt::format("summed from {} UTC on only: ask for this host by itself",
-                          FormatMinute(covered.from_ns)));
+                          FormatUtcMinute(covered.from_ns)));
     if (!all[i]->IsSilent(now_ns) && covered.from_ns < covered.to_ns)
       coverage.until_ns = std::min(coverage.until_ns.value_or(covered.to_ns), covered.to_ns);
     sums.push_back(known.hours->Sum(hours, by));

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "serve/hosts_api.h"
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <functional>
 #include <map>
@@ -43,10 +41,8 @@ std::vector<std::string> NoticesOf(Host& host) {
   const int64_t seen_ns = host.last_seen_ns();
   if (host.IsSilent(EpochNow()))
     notices.push_back(fmt::format(
-        "Nothing has come from {} since {:%F %T} UTC: its agent doesn't run, or can't reach this server.",
-        host.name(),
-        std::chrono::floor<std::chrono::seconds>(
-            std::chrono::sys_time<std::chrono::nanoseconds>(std::chrono::nanoseconds(seen_ns)))));
+        "Nothing has come from {} since {} UTC: its agent doesn't run, or can't reach this server.",
+        host.name(), FormatUtcSecond(seen_ns)));
   return notices;
 }
 

@@ -193,7 +193,7 @@ std::string Fit(std::span<const std::string> parts, size_t width) {
 // HH:MM:SS of a time in UTC.
 std::string ClockOf(int64_t time_us) {
   constexpr int64_t kBoundUs = int64_t{9'000'000'000} * 1'000'000;  // 2255
-  return FormatUtc(std::clamp<int64_t>(time_us, 0, kBoundUs) * kNanosPerMicro).substr(11, 8);
+  return FormatUtcClock(std::clamp<int64_t>(time_us, 0, kBoundUs) * kNanosPerMicro);
 }
 
 std::string Header(const Snapshot& snapshot, size_t width) {

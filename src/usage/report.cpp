@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "usage/report.h"
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <string_view>
 #include <vector>
@@ -51,12 +49,6 @@ std::string BusyShareText(const model::HolderUse& use) {
   return Percent(estimate->share) + (low < high ? fmt::format(" ({} to {})", low, high) : "");
 }
 
-std::string UtcTime(int64_t time_ns) {
-  return fmt::format("{:%F %T}",
-                     std::chrono::floor<std::chrono::seconds>(
-                         std::chrono::sys_time<std::chrono::nanoseconds>(std::chrono::nanoseconds(time_ns))));
-}
-
 // Text in a CSV file (RFC 4180). A cell that a spreadsheet would take for a formula begins with an
 // apostrophe.
 std::string Quoted(std::string text) {
@@ -86,7 +78,7 @@ class TextReport {
       return fmt::format("{} {} ({})", Time(ns), what, Percent(ns / all_ns));
     };
     std::string line = fmt::format("{}{} to {} UTC, {}: ", usage_.simulated ? "simulated GPUs, " : "",
-                                   UtcTime(usage_.range.from_ns), UtcTime(usage_.range.to_ns),
+                                   FormatUtcSecond(usage_.range.from_ns), FormatUtcSecond(usage_.range.to_ns),
                                    Counted(static_cast<int64_t>(usage_.devices.size()), "GPU"));
     if (!(all_ns > 0)) return line + "nobody held any";
     line += fmt::format("held for {} GPU {}, {}, {}", Time(all_ns), unit_, part(total.use.busy_ns, "busy"),
@@ -167,7 +159,7 @@ void WriteGroup(const Group& group, Price price, JsonWriter& json) {
 std::string CoverageText(const Coverage& coverage) {
   std::string text = Counted(coverage.hosts, "host");
   if (coverage.until_ns.has_value())
-    text += fmt::format(", summed until {} UTC", UtcTime(*coverage.until_ns));
+    text += fmt::format(", summed until {} UTC", FormatUtcSecond(*coverage.until_ns));
   const size_t named = std::min(coverage.gaps.size(), kGapsNamed);
   for (size_t i = 0; i < named; ++i)
     text += fmt::format("{}{} ({})", i == 0 ? "; incomplete: " : ", ", Printable(coverage.gaps[i].host),

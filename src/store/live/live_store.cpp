@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/live/live_store.h"
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -181,11 +180,8 @@ std::vector<std::string> LiveStore::notices() const {
   const std::scoped_lock lock(mutex_);
   std::vector<std::string> notices = damaged_;
   if (trouble_.has_value())
-    notices.push_back(fmt::format(
-        "Nothing has been stored since {:%H:%M:%S} UTC: {}.",
-        std::chrono::floor<std::chrono::seconds>(
-            std::chrono::sys_time<std::chrono::nanoseconds>(std::chrono::nanoseconds(trouble_->since_ns))),
-        trouble_->message));
+    notices.push_back(fmt::format("Nothing has been stored since {} UTC: {}.",
+                                  FormatUtcClock(trouble_->since_ns), trouble_->message));
   return notices;
 }
 
