@@ -79,10 +79,9 @@ void AddGpuDisturbances(const Id128& device, const TimeRange& time, const Situat
         {State::kGpuRun, Sentence(CauseOf(CauseId::kGpuNeighbour),
                                   fmt::format("{} uses the GPU {:.0f} % of the time",
                                               NameActor(most.front().first), most.front().second))});
-  constexpr uint64_t kPowerCap = 0x4;  // of model::kThrottleReasons
   const double limited = context.host
                              .MeanReading(model::Metric::kGpuThrottleReasons, device, time.from_ns,
-                                          time.to_ns, model::kSlowingThrottleBits & ~kPowerCap)
+                                          time.to_ns, model::kSlowingThrottleBits & ~model::kThrottlePowerCap)
                              .value_or(0);
   if (limited >= kIncidentTable.lasting.clocks)
     usual.disturbances.push_back(

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/metric_catalogue.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace gpusonde::model {
@@ -51,6 +53,17 @@ constexpr std::array kXids = {
 static_assert(std::ranges::is_sorted(kXids, {}, &Xid::code));
 
 }  // namespace
+
+std::string SlowingReasons(uint64_t bits, bool with_meanings) {
+  std::string text;
+  for (const ThrottleReason& reason : kThrottleReasons) {
+    if (!reason.slows || (bits & reason.bit) == 0) continue;
+    if (!text.empty()) text += with_meanings ? "; " : ", ";
+    text += reason.label;
+    if (with_meanings) text += fmt::format(" ({})", reason.meaning);
+  }
+  return text;
+}
 
 std::optional<Metric> FindMetric(std::string_view name) {
   const auto found = std::ranges::lower_bound(kMetricCatalogue, name, {}, &MetricInfo::name);

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace gpusonde::model {
@@ -362,10 +363,13 @@ struct ThrottleReason {
   std::string_view meaning;  // a phrase without a final stop
 };
 
+inline constexpr uint64_t kThrottleIdle = 0x1;
+inline constexpr uint64_t kThrottlePowerCap = 0x4;
+
 inline constexpr std::array kThrottleReasons = {
-    ThrottleReason{0x1, false, "idle", "nothing is running"},
+    ThrottleReason{kThrottleIdle, false, "idle", "nothing is running"},
     ThrottleReason{0x2, false, "application clocks", "lower clocks were set for applications"},
-    ThrottleReason{0x4, true, "power cap", "the board has reached its power limit"},
+    ThrottleReason{kThrottlePowerCap, true, "power cap", "the board has reached its power limit"},
     ThrottleReason{0x8, true, "hardware slowdown", "heat, an external power brake or a weak power supply"},
     ThrottleReason{0x10, false, "sync boost", "the device follows the slowest one of its group"},
     ThrottleReason{0x20, true, "software thermal slowdown",
@@ -383,6 +387,10 @@ consteval uint64_t SlowingThrottleBits() {
   return bits;
 }
 inline constexpr uint64_t kSlowingThrottleBits = SlowingThrottleBits();
+
+// Those of the bits that slow a device down as text: "power cap, hardware slowdown", or with their meanings
+// "power cap (the board has reached its power limit); hardware slowdown (…)". Empty for none.
+std::string SlowingReasons(uint64_t bits, bool with_meanings = false);
 
 // NVIDIA's meaning of an XID code (docs.nvidia.com/deploy/xid-errors); empty for codes not in our list of
 // common ones.

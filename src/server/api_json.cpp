@@ -83,14 +83,6 @@ void WriteMetricStrip(JsonWriter& json, const store::MetricStrip& strip) {
   json.EndObject();
 }
 
-std::string ReasonsOf(int64_t bits) {
-  std::string reasons;
-  for (const model::ThrottleReason& reason : model::kThrottleReasons)
-    if ((static_cast<uint64_t>(bits) & reason.bit) != 0)
-      reasons += fmt::format("{}{} ({})", reasons.empty() ? "" : "; ", reason.label, reason.meaning);
-  return reasons;
-}
-
 void WriteMark(JsonWriter& json, const store::DeviceMark& mark) {
   const bool is_xid = mark.kind == store::DeviceMark::Kind::kXid;
   const std::string_view meaning = model::XidMeaning(mark.code);
@@ -99,7 +91,8 @@ void WriteMark(JsonWriter& json, const store::DeviceMark& mark) {
       .Field("to_us", EndMicros(mark.to_ns))
       .Field("code", mark.code);
   json.Field("text", is_xid ? fmt::format("XID {}{}{}", mark.code, meaning.empty() ? "" : ": ", meaning)
-                            : fmt::format("slowed down by {}", ReasonsOf(mark.code)));
+                            : fmt::format("slowed down by {}",
+                                          model::SlowingReasons(static_cast<uint64_t>(mark.code), true)));
   json.EndObject();
 }
 

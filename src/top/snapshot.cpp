@@ -76,14 +76,6 @@ std::optional<double> Newest(const std::vector<std::optional<double>>& values) {
   return std::nullopt;
 }
 
-std::string ReasonsOf(int64_t bits) {
-  std::string reasons;
-  for (const model::ThrottleReason& reason : model::kThrottleReasons)
-    if (reason.slows && (static_cast<uint64_t>(bits) & reason.bit) != 0)
-      reasons += fmt::format("{}{}", reasons.empty() ? "" : ", ", reason.label);
-  return reasons;
-}
-
 // By id: the order of the API is that of the ordinals.
 using GpusById = std::vector<std::pair<std::string, Gpu>>;
 
@@ -139,7 +131,7 @@ void AddMark(const json& mark, int64_t now_us, GpusById& gpus) {
   if (Text(mark, "kind") == "xid")
     gpu->second.xid = code;
   else if (Whole(mark, "to_us").value_or(0) > now_us - kNowUs)
-    gpu->second.slowed_by = ReasonsOf(*code);
+    gpu->second.slowed_by = model::SlowingReasons(static_cast<uint64_t>(*code));
 }
 
 void AddGpus(const json& strips, int64_t now_us, GpusById& gpus, Snapshot& snapshot) {

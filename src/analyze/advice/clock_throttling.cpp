@@ -16,15 +16,6 @@ double ShareOf(int64_t part_ns, int64_t all_ns) {
   return all_ns > 0 ? static_cast<double>(part_ns) / static_cast<double>(all_ns) : 0;
 }
 
-// "power cap, software thermal slowdown"; empty where the trace has no reasons.
-std::string ReasonsOf(uint64_t bits) {
-  std::string text;
-  for (const model::ThrottleReason& reason : model::kThrottleReasons)
-    if (reason.slows && (bits & reason.bit) != 0)
-      text += (text.empty() ? "" : ", ") + std::string(reason.label);
-  return text;
-}
-
 }  // namespace
 
 const ClockLine* ClockOf(const Report& report, const RankLine& rank) {
@@ -54,7 +45,7 @@ std::optional<AdviceLine> AdviseClockThrottling(const Report& report) {
       "lowest, while it is {} MHz usually; in the rest it was low for {} of the time",
       Percent(clock.slow_low_ns, clock.slow_ns), Time(clock.slow_low_ns), Time(clock.slow_ns),
       clock.lowest_mhz, clock.usual_mhz, Percent(clock.other_low_ns, worst.rank->span_ns - clock.slow_ns));
-  const std::string reasons = ReasonsOf(clock.throttle_reasons);
+  const std::string reasons = model::SlowingReasons(clock.throttle_reasons);
   if (!reasons.empty()) advice.finding += fmt::format("; the driver's reasons: {}", reasons);
   advice.action =
       reasons.empty()

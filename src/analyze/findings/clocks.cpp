@@ -54,12 +54,11 @@ std::vector<LowClock> LowTimes(std::span<const importers::ClockSample> samples, 
   for (size_t i = 1; i < samples.size(); ++i)
     distances.push_back(samples[i].time_ns - samples[i - 1].time_ns);
   const int64_t held_ns = kMaxHeld * MedianOf(std::move(distances));
-  constexpr uint32_t kIdle = 0x1;  // model::kThrottleReasons
   std::vector<LowClock> low;
   for (size_t i = 0; i < samples.size(); ++i) {
     const importers::ClockSample& sample = samples[i];
     if (sample.mhz == 0 || static_cast<double>(sample.mhz) >= kLow * static_cast<double>(usual_mhz) ||
-        (sample.reasons & kIdle) != 0)
+        (sample.reasons & model::kThrottleIdle) != 0)
       continue;
     const int64_t next_ns = i + 1 < samples.size() ? samples[i + 1].time_ns : end_ns;
     low.push_back({.range = {sample.time_ns, std::min(next_ns, sample.time_ns + held_ns)},

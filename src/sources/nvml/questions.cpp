@@ -31,7 +31,8 @@ constexpr size_t kFirstProcesses = 64;
 constexpr size_t kMaxProcesses = 8192;
 
 // The bits are NVML's.
-static_assert(model::kThrottleReasons[2].bit == GPUSONDE_NVML_THROTTLE_SW_POWER_CAP);
+static_assert(model::kThrottleIdle == GPUSONDE_NVML_THROTTLE_GPU_IDLE);
+static_assert(model::kThrottlePowerCap == GPUSONDE_NVML_THROTTLE_SW_POWER_CAP);
 static_assert(model::kSlowingThrottleBits ==
               (GPUSONDE_NVML_THROTTLE_SW_POWER_CAP | GPUSONDE_NVML_THROTTLE_HW_SLOWDOWN |
                GPUSONDE_NVML_THROTTLE_SW_THERMAL | GPUSONDE_NVML_THROTTLE_HW_THERMAL |
