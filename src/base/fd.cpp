@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -155,31 +154,6 @@ Status WriteFileAtomically(const std::string& path, std::string_view content) {
   Status written = WriteAll(file.fd(), std::as_bytes(std::span(content)));
   if (!written.has_value()) return Fail(std::move(written).error().With(path));
   return file.Commit();
-}
-
-Result<MappedFile> MappedFile::Open(const std::string& path) {
-  ASSIGN_OR_RETURN(Fd fd, gpusonde::Open(path, O_RDONLY));
-  struct stat status{};
-  if (::fstat(fd.get(), &status) != 0) return Fail(ErrnoError(errno, "stat " + path));
-  if (!S_ISREG(status.st_mode)) return Fail(ErrorCode::kInvalidArgument, path + " is not a regular file");
-  if (status.st_size == 0) return MappedFile({});
-  const auto size = static_cast<size_t>(status.st_size);
-  void* address = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd.get(), 0);
-  if (address == MAP_FAILED) return Fail(ErrnoError(errno, "map " + path));
-  return MappedFile({static_cast<const std::byte*>(address), size});
-}
-
-MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
-  if (this != &other) {
-    Unmap();
-    data_ = std::exchange(other.data_, {});
-  }
-  return *this;
-}
-
-void MappedFile::Unmap() {
-  if (!data_.empty()) ::munmap(const_cast<std::byte*>(data_.data()), data_.size());
-  data_ = {};
 }
 
 }  // namespace gpusonde

@@ -59,20 +59,4 @@ Result<Fd> LockFolder(const std::string& path);
 // fsync of the folder that holds `path`, so that a rename or a new name survives a power cut.
 Status SyncFolderOf(const std::string& path);
 
-// A read-only private mapping of a whole regular file; an empty span for an empty file. If another process
-// truncates the file, an access raises SIGBUS: map only files that are ours or immutable, and read others.
-class MappedFile {
- public:
-  static Result<MappedFile> Open(const std::string& path);
-  MappedFile(MappedFile&& other) noexcept : data_(std::exchange(other.data_, {})) {}
-  MappedFile& operator=(MappedFile&& other) noexcept;
-  ~MappedFile() { Unmap(); }
-  std::span<const std::byte> bytes() const { return data_; }
-
- private:
-  explicit MappedFile(std::span<const std::byte> data) : data_(data) {}
-  void Unmap();
-  std::span<const std::byte> data_;
-};
-
 }  // namespace gpusonde

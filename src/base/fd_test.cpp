@@ -78,8 +78,6 @@ TEST_F(FdTest, TheErrorOfAMissingFileNamesIt) {
   EXPECT_NE(error.message.find("absent"), std::string::npos);
 }
 
-TEST_F(FdTest, MappingAFolderIsAnError) { EXPECT_FALSE(MappedFile::Open(folder_).has_value()); }
-
 TEST_F(FdTest, MovingAnFdLeavesTheSourceInvalid) {
   Fd first = Open("/dev/null", O_RDONLY).value();
   const int number = first.get();
