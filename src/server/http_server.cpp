@@ -43,12 +43,12 @@ constexpr size_t kMaxHeldBytes = size_t{256} << 20;
 
 // Counts something for as long as it lives.
 template <class Counter>
-class Counted {
+class ScopedCount {
  public:
-  Counted(Counter& counter, size_t amount) : counter_(counter), amount_(amount) { counter_ += amount_; }
-  ~Counted() { counter_ -= amount_; }
-  Counted(const Counted&) = delete;
-  Counted& operator=(const Counted&) = delete;
+  ScopedCount(Counter& counter, size_t amount) : counter_(counter), amount_(amount) { counter_ += amount_; }
+  ~ScopedCount() { counter_ -= amount_; }
+  ScopedCount(const ScopedCount&) = delete;
+  ScopedCount& operator=(const ScopedCount&) = delete;
 
  private:
   Counter& counter_;
@@ -257,7 +257,7 @@ asio::awaitable<bool> HttpServer::State::ServeOne(Connection& connection) {
   }
 
   if (response->status == 401 || response->status == 403) ++counts.denied;
-  const Counted held(held_bytes, response->body ? response->body->size() : 0);
+  const ScopedCount held(held_bytes, response->body ? response->body->size() : 0);
   const bool bodyless = framing.head || response->status == 304;
   const bool sent = co_await connection.Send(MessageOf(*response, framing, gate), bodyless);
   if (sent && !framing.keep_alive) co_await connection.CloseGently();
@@ -287,7 +287,7 @@ asio::awaitable<std::optional<HttpResponse>> HttpServer::State::RespondToPost(
         413, {ErrorCode::kInvalidArgument, fmt::format("the request's body has {} bytes, the limit is {}",
                                                        bytes, options.max_body_bytes)});
   if (bodies_bytes + bytes > options.max_bodies_bytes) co_return Busy("too many requests are being received");
-  const Counted receiving(bodies_bytes, bytes);
+  const ScopedCount receiving(bodies_bytes, bytes);
   http::request_parser<http::string_body> parser(std::move(header));
   parser.body_limit(options.max_body_bytes);
   const error_code error = co_await connection.ReadBody(parser, bytes);
@@ -303,7 +303,7 @@ asio::awaitable<std::optional<HttpResponse>> HttpServer::State::RespondToPost(
 asio::awaitable<HttpResponse> HttpServer::State::RespondFromWorker(const HttpHandler& handler,
                                                                    HttpRequest request) {
   if (queued >= kMaxQueued) co_return Busy("too many requests are queued");
-  const Counted queuing(queued, 1);
+  const ScopedCount queuing(queued, 1);
   const auto work = [this, &handler, &request]() -> asio::awaitable<HttpResponse> {
     if (held_bytes > kMaxHeldBytes) co_return Busy("too many responses are waiting to be fetched");
     co_return Call(handler, request);

@@ -43,14 +43,14 @@ Day DayOf(int64_t epoch_ns);
 // Hold. Thread-safe.
 class LiveStore : public Store {
  public:
-  // Creates the folder (mode 0700; its parent must exist) or opens an existing one. A damaged file is renamed
-  // to
-  // *.damaged and reported by notices(). Errors: kUnavailable when another gpusonde has
-  // the folder open; kTooNew; kPermissionDenied, kOutOfSpace, kIo.
   struct Options {
     int64_t min_free_bytes = 0;  // nothing is stored while the file system has less than this left
     bool one_of_many = false;    // in its process: takes less memory and no thread, and queries one CPU
   };
+  // Creates the folder (mode 0700; its parent must exist) or opens an existing one. A damaged file is renamed
+  // to
+  // *.damaged and reported by notices(). Errors: kUnavailable when another gpusonde has the folder open;
+  // kTooNew; kPermissionDenied, kOutOfSpace, kIo.
   static Result<std::unique_ptr<LiveStore>> Open(const std::string& folder, const Options& options);
   static Result<std::unique_ptr<LiveStore>> Open(const std::string& folder) {
     return Open(folder, Options{});
