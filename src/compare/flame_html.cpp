@@ -9,6 +9,7 @@
 
 #include "analyze/report/html/writer.h"
 #include "analyze/report/quantities.h"
+#include "base/html.h"
 #include "base/printable.h"
 
 namespace gpusonde::compare {
@@ -56,8 +57,8 @@ class FlameWriter {
         "{}\">"
         "{} {}</div>\n",
         StyleOf(node), left * 100, width * 100, static_cast<int>(row) * kRowHeight,
-        analyze::Escaped(Shorten(shown, kMaxTitle)), TimeOfFrame(node.b_ns), TimeOfFrame(node.a_ns),
-        ChangeOfFrame(node), analyze::Escaped(Shorten(shown, kMaxLabel)), ChangeOfFrame(node));
+        EscapedHtml(Shorten(shown, kMaxTitle)), TimeOfFrame(node.b_ns), TimeOfFrame(node.a_ns),
+        ChangeOfFrame(node), EscapedHtml(Shorten(shown, kMaxLabel)), ChangeOfFrame(node));
     for (const auto& [child_name, child] : node.children) {
       Add(child_name, child, left, row + 1);
       left += MeanOf(child) / whole_ns_;

@@ -14,6 +14,7 @@
 #include "analyze/report/html/charts.h"
 #include "analyze/report/html/writer.h"
 #include "analyze/report/quantities.h"
+#include "base/html.h"
 #include "base/printable.h"
 #include "compare/comparison.h"
 #include "compare/flame_html.h"
@@ -77,7 +78,7 @@ class PageWriter {
     html_.Section("Findings");
     html_.RawText("<ul>\n");
     for (const std::string& sentence : SentencesOf(comparison_))
-      html_.Raw("<li>{}</li>\n", analyze::Escaped(sentence));
+      html_.Raw("<li>{}</li>\n", EscapedHtml(sentence));
     html_.RawText("</ul>\n");
     html_.EndSection();
     Times();
@@ -247,8 +248,8 @@ class PageWriter {
     html_.Table("Names that are shortened above", {"shown as", "name"});
     for (const auto& [text, name] : whole) {
       html_.Row();
-      html_.Raw("<td class=name>{}</td><td class=name>{}</td>", analyze::Escaped(text),
-                analyze::Escaped(Shorten(Printable(name), kMaxWhole)));
+      html_.Raw("<td class=name>{}</td><td class=name>{}</td>", EscapedHtml(text),
+                EscapedHtml(Shorten(Printable(name), kMaxWhole)));
       html_.EndRow();
     }
     html_.EndTable();

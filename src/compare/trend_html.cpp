@@ -10,6 +10,7 @@
 
 #include "analyze/report/html/writer.h"
 #include "analyze/report/quantities.h"
+#include "base/html.h"
 #include "base/printable.h"
 #include "base/time.h"
 #include "compare/trend.h"
@@ -73,8 +74,7 @@ class TrendPage {
         fmt::format("By gpusonde; runs in the order of their {}.", trend_.by_start ? "starts" : "names"));
     html_.Section("Findings");
     html_.RawText("<ul>\n");
-    for (const std::string& sentence : SentencesOf(trend_))
-      html_.Raw("<li>{}</li>\n", analyze::Escaped(sentence));
+    for (const std::string& sentence : SentencesOf(trend_)) html_.Raw("<li>{}</li>\n", EscapedHtml(sentence));
     html_.RawText("</ul>\n");
     html_.EndSection();
     AllSeries();

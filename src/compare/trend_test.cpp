@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "analyze/report/html/writer.h"
+#include "base/html.h"
 #include "compare/change_points.h"
 
 namespace gpusonde::compare {
@@ -194,7 +194,7 @@ TEST(TrendText, SaysWhichRunBroughtWhatAndWhatItCosts) {
   EXPECT_THAT(text, HasSubstr("14 runs, in the order of their names"));
   const std::string page = ToHtml(trend);
   for (const std::string& sentence : SentencesOf(trend))
-    EXPECT_THAT(page, HasSubstr("<li>" + analyze::Escaped(sentence)));
+    EXPECT_THAT(page, HasSubstr("<li>" + EscapedHtml(sentence)));
 }
 
 TEST(TrendText, NamesAreEscaped) {

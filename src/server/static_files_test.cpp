@@ -85,7 +85,7 @@ TEST_F(StaticFilesTest, WithoutAUiOnePageSaysSoAndWhatToDo) {
   EXPECT_EQ(page.status, 503);
   EXPECT_EQ(page.content_type, "text/html; charset=utf-8");
   EXPECT_THAT(*page.body, HasSubstr("make build"));
-  EXPECT_THAT(*page.body, HasSubstr("/&lt;absent>"));
+  EXPECT_THAT(*page.body, HasSubstr("/&lt;absent&gt;"));
   EXPECT_EQ(ui({.path = "/assets/index.js"}).status, 404);
 }
 

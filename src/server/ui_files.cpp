@@ -8,6 +8,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/html.h"
 #include "base/log.h"
 #include "base/program_file.h"
 #include "server/static_files.h"
@@ -17,23 +18,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Escapes untrusted text for HTML.
-std::string Escaped(std::string_view text) {
-  std::string html;
-  for (const char c : text) {
-    if (c == '&')
-      html += "&amp;";
-    else if (c == '<')
-      html += "&lt;";
-    else
-      html += c;
-  }
-  return html;
-}
-
 HttpResponse NoUiPage(const std::vector<std::string>& folders) {
   std::string looked_in;
-  for (const std::string& folder : folders) looked_in += fmt::format("<li><code>{}</code>", Escaped(folder));
+  for (const std::string& folder : folders)
+    looked_in += fmt::format("<li><code>{}</code>", EscapedHtml(folder));
   return {.status = 503,
           .content_type = "text/html; charset=utf-8",
           .body = std::make_shared<const std::string>(fmt::format(

@@ -10,6 +10,7 @@
 #include "analyze/report/html/sections.h"
 #include "analyze/report/quantities.h"
 #include "base/counted.h"
+#include "base/html.h"
 
 namespace gpusonde::analyze {
 namespace {
@@ -47,7 +48,7 @@ void WriteKernels(HtmlWriter& html, const Report& report, const model::ShortName
   for (size_t i = 0; i < std::min({report.distributions.size(), rows, kDistributions}); ++i) {
     const DurationLine& line = report.kernels[i];
     html.Raw("<figure><figcaption>{}<br><span class=dim><span class=figure>{}</span>",
-             Escaped(shown(line.name)), Escaped(Counted(line.count, "kernel")));
+             EscapedHtml(shown(line.name)), EscapedHtml(Counted(line.count, "kernel")));
     for (const auto& [label, ns] :
          {std::pair("p50", line.p50_ns), std::pair("p90", line.p90_ns), std::pair("p99", line.p99_ns)})
       html.Raw(", <span class=figure>{} {}</span>", label, Time(ns));

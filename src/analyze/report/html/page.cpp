@@ -13,6 +13,7 @@
 #include "analyze/report/quantities.h"
 #include "analyze/report/sentences.h"
 #include "base/counted.h"
+#include "base/html.h"
 #include "base/printable.h"
 #include "model/short_names.h"
 
@@ -39,7 +40,7 @@ void WriteSentences(HtmlWriter& html, const ReportSentences& sentences) {
         "ProfilerActivity.CUDA, Nsight Systems with --trace=cuda.");
   if (!sentences.overview.empty()) {
     html.RawText("<ul>\n");
-    for (const std::string& sentence : sentences.overview) html.Raw("<li>{}</li>\n", Escaped(sentence));
+    for (const std::string& sentence : sentences.overview) html.Raw("<li>{}</li>\n", EscapedHtml(sentence));
     html.RawText("</ul>\n");
   }
   if (!sentences.findings.empty()) {
@@ -49,7 +50,7 @@ void WriteSentences(HtmlWriter& html, const ReportSentences& sentences) {
       const Finding& finding = sentences.findings[i];
       html.Row();
       html.Figure(finding.cost_ns > 0 ? Time(finding.cost_ns) : "–");
-      html.Raw("<td class=sentence>{}</td>", Escaped(finding.text));
+      html.Raw("<td class=sentence>{}</td>", EscapedHtml(finding.text));
       html.EndRow();
     }
     html.EndTable(sentences.findings.size() - rows);
@@ -66,10 +67,10 @@ void WriteAdvice(HtmlWriter& html, const Report& report, const model::ShortNames
     html.Row();
     html.Figure(Time(advice.gain_ns));
     html.Figure(Percent(advice.gain_ns, advice.span_ns));
-    html.Raw("<td class=sentence>{}<br><span class=dim>Gain: {}.</span>", Escaped(sentences.finding),
-             Escaped(sentences.gain));
+    html.Raw("<td class=sentence>{}<br><span class=dim>Gain: {}.</span>", EscapedHtml(sentences.finding),
+             EscapedHtml(sentences.gain));
     if (!sentences.evidence.empty())
-      html.Raw("<br><span class=dim>Evidence: {}.</span>", Escaped(sentences.evidence));
+      html.Raw("<br><span class=dim>Evidence: {}.</span>", EscapedHtml(sentences.evidence));
     html.RawText("</td>");
     html.EndRow();
   }
@@ -85,8 +86,8 @@ void WriteNotes(HtmlWriter& html, const Report& report) {
   const size_t notes = std::min(report.notes.size(), kMaxRows);
   for (size_t i = 0; i < notes; ++i)
     html.Raw("<li>{}: {}.</li>\n",
-             Escaped(Shorten(Printable(report.traces[report.notes[i].trace].path), kMaxPath)),
-             Escaped(SentenceOf(report.notes[i], report)));
+             EscapedHtml(Shorten(Printable(report.traces[report.notes[i].trace].path), kMaxPath)),
+             EscapedHtml(SentenceOf(report.notes[i], report)));
   html.RawText("</ul>\n");
   if (report.notes.size() > notes)
     html.Raw("<p class=dim>… and {} more notes, in the JSON.</p>\n", report.notes.size() - notes);
@@ -132,8 +133,8 @@ void WriteNames(HtmlWriter& html, const Report& report, const model::ShortNames&
   html.Table("Names that are shortened above", {"shown as", "name"});
   for (const auto& [text, name] : whole) {
     html.Row();
-    html.Raw("<td class=name>{}</td><td class=name>{}</td>", Escaped(text),
-             Escaped(Shorten(Printable(name), kMaxName)));
+    html.Raw("<td class=name>{}</td><td class=name>{}</td>", EscapedHtml(text),
+             EscapedHtml(Shorten(Printable(name), kMaxName)));
     html.EndRow();
   }
   html.EndTable();

@@ -12,6 +12,7 @@
 #include "analyze/report/html/sections.h"
 #include "analyze/report/quantities.h"
 #include "base/counted.h"
+#include "base/html.h"
 
 namespace gpusonde::analyze {
 namespace {
@@ -27,7 +28,7 @@ void Key(HtmlWriter& html, std::initializer_list<std::pair<std::string_view, std
     html.Raw(
         "<span class=key><svg viewBox=\"0 0 1 1\" aria-hidden=true><rect class={} width=1 height=1 "
         "/></svg>{}</span>",
-        style, Escaped(meaning));
+        style, EscapedHtml(meaning));
   html.RawText("</p>\n");
 }
 
@@ -183,7 +184,7 @@ void WriteHeatMap(HtmlWriter& html, const Report& report) {
   html.Row();
   html.Cell("");
   html.RawCell(fmt::format("<div class=axis><span>0</span><span>{}</span><span>{}</span></div>",
-                           Escaped(Time(end_ns / 2)), Escaped(Time(end_ns))));
+                           EscapedHtml(Time(end_ns / 2)), EscapedHtml(Time(end_ns))));
   html.RawText("<td colspan=8></td>");
   html.EndRow();
   html.EndTable();

@@ -2,6 +2,7 @@
 #include "analyze/report/html/writer.h"
 
 #include "analyze/report/html/style.h"
+#include "base/html.h"
 #include "base/printable.h"
 
 namespace gpusonde::analyze {
@@ -22,57 +23,32 @@ constexpr std::string_view kPageHead = R"html(<!doctype html>
 
 }  // namespace
 
-std::string Escaped(std::string_view text) {
-  std::string out;
-  for (const char c : Printable(text)) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      case '\'':
-        out += "&#39;";
-        break;
-      default:
-        out += c;
-    }
-  }
-  return out;
-}
-
 void HtmlWriter::BeginPage(std::string_view title, std::string_view explanation) {
   RawText(kPageHead);
   Raw("<title>{}</title>\n<style>{}</style>\n</head>\n<body>\n<h1>{}</h1>\n<p class=dim>{}</p>\n<main>\n",
-      Escaped(title), kStyle, Escaped(title), Escaped(explanation));
+      EscapedHtml(title), kStyle, EscapedHtml(title), EscapedHtml(explanation));
 }
 
 void HtmlWriter::Section(std::string_view title, std::string_view explanation) {
-  Raw("<section>\n<h2>{}</h2>\n", Escaped(title));
-  if (!explanation.empty()) Raw("<p class=dim>{}</p>\n", Escaped(explanation));
+  Raw("<section>\n<h2>{}</h2>\n", EscapedHtml(title));
+  if (!explanation.empty()) Raw("<p class=dim>{}</p>\n", EscapedHtml(explanation));
 }
 
-void HtmlWriter::Paragraph(std::string_view text) { Raw("<p>{}</p>\n", Escaped(text)); }
+void HtmlWriter::Paragraph(std::string_view text) { Raw("<p>{}</p>\n", EscapedHtml(text)); }
 
 void HtmlWriter::Table(std::string_view caption, std::span<const std::string_view> headings) {
-  Raw("<div class=wide><table>\n<caption>{}</caption>\n<thead><tr>", Escaped(caption));
+  Raw("<div class=wide><table>\n<caption>{}</caption>\n<thead><tr>", EscapedHtml(caption));
   for (const std::string_view heading : headings) {
     const bool is_figure = heading.starts_with('#');
-    Raw("<th scope=col{}>{}</th>", is_figure ? " class=n" : "", Escaped(heading.substr(is_figure ? 1 : 0)));
+    Raw("<th scope=col{}>{}</th>", is_figure ? " class=n" : "",
+        EscapedHtml(heading.substr(is_figure ? 1 : 0)));
   }
   RawText("</tr></thead>\n<tbody>\n");
 }
 
 void HtmlWriter::Name(std::string_view shown, std::string_view whole) {
-  if (shown == whole) return Raw("<td class=name>{}</td>", Escaped(shown));
-  Raw("<td class=name title=\"{}\">{}</td>", Escaped(Shorten(whole, kMaxTip)), Escaped(shown));
+  if (shown == whole) return Raw("<td class=name>{}</td>", EscapedHtml(shown));
+  Raw("<td class=name title=\"{}\">{}</td>", EscapedHtml(Shorten(whole, kMaxTip)), EscapedHtml(shown));
 }
 
 void HtmlWriter::EndTable(size_t left_out) {

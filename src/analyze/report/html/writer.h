@@ -11,11 +11,9 @@
 #include <string_view>
 #include <utility>
 
-namespace gpusonde::analyze {
+#include "base/html.h"
 
-// Text for the content and the quoted attributes of HTML elements: control characters and invalid UTF-8 as
-// base/printable.h escapes them, and the five characters that have a meaning in HTML as references.
-std::string Escaped(std::string_view text);
+namespace gpusonde::analyze {
 
 // Writes an HTML page. Only Raw and RawCell take markup; everything else escapes its text.
 class HtmlWriter {
@@ -40,8 +38,8 @@ class HtmlWriter {
     Table(caption, std::span(headings.begin(), headings.size()));
   }
   void Row() { RawText("<tr>"); }
-  void Cell(std::string_view text) { Raw("<td>{}</td>", Escaped(text)); }
-  void Figure(std::string_view text) { Raw("<td class=n>{}</td>", Escaped(text)); }
+  void Cell(std::string_view text) { Raw("<td>{}</td>", EscapedHtml(text)); }
+  void Figure(std::string_view text) { Raw("<td class=n>{}</td>", EscapedHtml(text)); }
   // A name as it is shown, and the whole name, which a pointer shows.
   void Name(std::string_view shown, std::string_view whole);
   // Markup, such as a chart.

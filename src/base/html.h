@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace gpusonde {
+
+// Text for the content and the quoted attributes of HTML elements: control characters and invalid UTF-8 as
+// base/printable.h escapes them, and the five characters that have a meaning in HTML as references.
+std::string EscapedHtml(std::string_view text);
+
+}  // namespace gpusonde
