@@ -2,10 +2,14 @@
 #include "inject/rivals.h"
 
 #include <elf.h>
+#include <errno.h>
 #include <limits.h>
 #include <link.h>
+#include <linux/futex.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "inject/libc.h"
 
@@ -17,20 +21,25 @@ constexpr uintptr_t kPageBytes = 4096;
 
 // An entry of a library's global offset table.
 struct Slot {
-  ElfW(Addr) library;  // its load address
+  const ElfW(Phdr) * library;  // its program headers
   void** entry;
-  void* original;
   void* wrapper;
-  uintptr_t read_only_begin;  // what the linker made read-only after relocation; empty for most
-  uintptr_t read_only_end;
-  bool redirected;
+  void* wrapped;   // CUPTI's function
+  void* original;  // what the wrapper has replaced; null: nothing
+  bool lazy;       // it may be bound at the first call
+  bool read_only;  // the loader makes its page read-only when it has relocated the library
 };
 
 const Cupti* g_cupti = nullptr;
 YieldFunction* g_yield = nullptr;
 Slot g_slots[kMaxSlots];
 size_t g_slot_count = 0;
-unsigned long long g_libraries_added = 0;  // when all were last searched
+Slot g_earlier_slots[kMaxSlots];  // of the search before
+size_t g_earlier_slot_count = 0;
+// The numbers of libraries that were added and removed by the last search: until one changes, the slots are
+// as they were found.
+unsigned long long g_added = 0;
+unsigned long long g_removed = 0;
 
 // What is needed of a library's dynamic section (ELF gABI, chapter 5).
 struct Dynamic {
@@ -136,31 +145,43 @@ gpusonde_cupti_result SubscribeRivalV2(gpusonde_cupti_subscriber_handle* subscri
   return g_cupti->subscribe_v2(subscriber, callback, user, params);
 }
 
-// Our function in place of CUPTI's of this name; null for others.
-void* WrapperOf(const char* name) {
-  if (strncmp(name, "cuptiSubscribe", sizeof "cuptiSubscribe" - 1) != 0) return nullptr;
-  if (strcmp(name, "cuptiSubscribe") == 0) return reinterpret_cast<void*>(SubscribeRival);
-  if (strcmp(name, "cuptiSubscribe_v2") == 0 && g_cupti->subscribe_v2 != nullptr)
-    return reinterpret_cast<void*>(SubscribeRivalV2);
-  return nullptr;
-}
+struct Replacement {
+  void* wrapper;
+  void* wrapped;
+};
 
-// The loader makes pages read-only once they are relocated; a single store of 8 aligned bytes is atomic for
-// the program's threads.
-void Write(const Slot& slot, void* value) {
-  const uintptr_t page = reinterpret_cast<uintptr_t>(slot.entry) & ~(kPageBytes - 1);
-  const bool read_only = reinterpret_cast<uintptr_t>(slot.entry) >= slot.read_only_begin &&
-                         reinterpret_cast<uintptr_t>(slot.entry) < slot.read_only_end;
-  auto* const start = At<void>(page);
-  if (read_only && mprotect(start, kPageBytes, PROT_READ | PROT_WRITE) != 0) return;
-  __atomic_store_n(slot.entry, value, __ATOMIC_RELEASE);
-  if (read_only) mprotect(start, kPageBytes, PROT_READ);
+// Our function in place of CUPTI's of this name, and CUPTI's; null for others.
+Replacement ReplacementOf(const char* name) {
+  if (strncmp(name, "cuptiSubscribe", sizeof "cuptiSubscribe" - 1) != 0) return {};
+  if (strcmp(name, "cuptiSubscribe") == 0)
+    return {reinterpret_cast<void*>(SubscribeRival), reinterpret_cast<void*>(g_cupti->subscribe)};
+  if (strcmp(name, "cuptiSubscribe_v2") == 0 && g_cupti->subscribe_v2 != nullptr)
+    return {reinterpret_cast<void*>(SubscribeRivalV2), reinterpret_cast<void*>(g_cupti->subscribe_v2)};
+  return {};
 }
 
 bool Known(void* const* entry) {
   for (size_t i = 0; i < g_slot_count; ++i)
     if (g_slots[i].entry == entry) return true;
   return false;
+}
+
+// What our wrapper has replaced in this entry, by the search before. An entry of a library that has been
+// loaded in the place of another one does not hold the wrapper.
+void* OriginalOf(const Slot& slot) {
+  if (__atomic_load_n(slot.entry, __ATOMIC_ACQUIRE) != slot.wrapper) return nullptr;
+  for (size_t i = 0; i < g_earlier_slot_count; ++i)
+    if (g_earlier_slots[i].entry == slot.entry) return g_earlier_slots[i].original;
+  return nullptr;
+}
+
+// As the loader rounds it: a page that is read-only in part stays writable.
+bool BecomesReadOnly(const dl_phdr_info& library, const ElfW(Phdr) * read_only, void* const* entry) {
+  if (read_only == nullptr) return false;
+  const uintptr_t begin = library.dlpi_addr + read_only->p_vaddr;
+  const uintptr_t end = begin + read_only->p_memsz;
+  const auto address = reinterpret_cast<uintptr_t>(entry);
+  return address >= (begin & ~(kPageBytes - 1)) && address < (end & ~(kPageBytes - 1));
 }
 
 void AddSlots(const dl_phdr_info& library, const Dynamic& dynamic, const ElfW(Rela) * relocations,
@@ -170,67 +191,127 @@ void AddSlots(const dl_phdr_info& library, const Dynamic& dynamic, const ElfW(Re
     if (type != R_X86_64_JUMP_SLOT && type != R_X86_64_GLOB_DAT) continue;
     const ElfW(Sym)& symbol = dynamic.symbols[ELF64_R_SYM(relocations[i].r_info)];
     if (symbol.st_shndx != SHN_UNDEF) continue;
-    void* const wrapper = WrapperOf(dynamic.strings + symbol.st_name);
+    const Replacement replacement = ReplacementOf(dynamic.strings + symbol.st_name);
     auto** const entry = At<void*>(library.dlpi_addr + relocations[i].r_offset);
-    if (wrapper == nullptr || Known(entry)) continue;
+    if (replacement.wrapper == nullptr || Known(entry)) continue;
     Slot& slot = g_slots[g_slot_count++];
-    slot = {.library = library.dlpi_addr,
+    slot = {.library = library.dlpi_phdr,
             .entry = entry,
+            .wrapper = replacement.wrapper,
+            .wrapped = replacement.wrapped,
             .original = nullptr,
-            .wrapper = wrapper,
-            .read_only_begin = 0,
-            .read_only_end = 0,
-            .redirected = false};
-    if (read_only != nullptr) {
-      slot.read_only_begin = library.dlpi_addr + read_only->p_vaddr;
-      // As the loader does: a page that is read-only in part stays writable.
-      slot.read_only_end = (slot.read_only_begin + read_only->p_memsz) & ~(kPageBytes - 1);
-    }
+            .lazy = type == R_X86_64_JUMP_SLOT,
+            .read_only = BecomesReadOnly(library, read_only, entry)};
+    slot.original = OriginalOf(slot);
   }
 }
 
-int FindSlots(dl_phdr_info* library, size_t, void*) {
+void FindSlots(const dl_phdr_info& library) {
   const ElfW(Phdr)* dynamic_header = nullptr;
   const ElfW(Phdr)* read_only = nullptr;
-  for (size_t i = 0; i < library->dlpi_phnum; ++i) {
-    const ElfW(Phdr)& header = library->dlpi_phdr[i];
+  for (size_t i = 0; i < library.dlpi_phnum; ++i) {
+    const ElfW(Phdr)& header = library.dlpi_phdr[i];
     if (header.p_type == PT_DYNAMIC) dynamic_header = &header;
     if (header.p_type == PT_GNU_RELRO) read_only = &header;
   }
-  if (dynamic_header == nullptr) return 0;
-  const Dynamic dynamic = ReadDynamic(*library, *dynamic_header);
-  if (!dynamic.linked_with_cupti) return 0;
-  AddSlots(*library, dynamic, dynamic.calls, dynamic.call_count, read_only);
-  AddSlots(*library, dynamic, dynamic.relocations, dynamic.relocation_count, read_only);
-  return 0;
+  if (dynamic_header == nullptr) return;
+  const Dynamic dynamic = ReadDynamic(library, *dynamic_header);
+  if (!dynamic.linked_with_cupti) return;
+  AddSlots(library, dynamic, dynamic.calls, dynamic.call_count, read_only);
+  AddSlots(library, dynamic, dynamic.relocations, dynamic.relocation_count, read_only);
 }
 
-int CountAdded(dl_phdr_info* library, size_t, void* argument) {
-  *static_cast<unsigned long long*>(argument) = library->dlpi_adds;
-  return 1;
+bool IsCodeOf(const dl_phdr_info& library, const void* address) {
+  for (size_t i = 0; i < library.dlpi_phnum; ++i) {
+    const ElfW(Phdr)& header = library.dlpi_phdr[i];
+    if (header.p_type == PT_LOAD && (header.p_flags & PF_X) != 0 &&
+        reinterpret_cast<uintptr_t>(address) - (library.dlpi_addr + header.p_vaddr) < header.p_memsz)
+      return true;
+  }
+  return false;
 }
 
-// Runs within dl_iterate_phdr, which keeps the library mapped meanwhile.
-template <void (*Change)(Slot&)>
-int ChangeSlotsOf(dl_phdr_info* library, size_t, void*) {
-  for (size_t i = 0; i < g_slot_count; ++i)
-    if (g_slots[i].library == library->dlpi_addr) Change(g_slots[i]);
-  return 0;
+// Whether the loader has relocated the entry and leaves it alone from now on, but for binding it at a call. A
+// library is visible as soon as it is mapped, and relocating it and what it depends on takes up to seconds:
+// until then the entry holds an address as in the file, 0, or whatever the loader is about to overwrite.
+bool IsRelocated(const dl_phdr_info& library, const Slot& slot, const void* value) {
+  return value == slot.wrapped || (slot.lazy && IsCodeOf(library, value));
 }
 
-void Redirect(Slot& slot) {
-  if (slot.redirected) return;
-  slot.original = __atomic_load_n(slot.entry, __ATOMIC_ACQUIRE);
-  Write(slot, slot.wrapper);
-  slot.redirected = *slot.entry == slot.wrapper;
+enum class Access : uint8_t { kReadOnly, kWritable, kUnknown };
+
+// Asks the kernel for an atomic `|= 0` that fails where the page is read-only. It changes nothing, not even
+// for a loader that writes the entry at this moment.
+Access AccessOf(void** entry) {
+  uint32_t unused = 0;
+  constexpr unsigned kOrWithZero = static_cast<unsigned>(FUTEX_OP_OR) << 28;
+  if (syscall(SYS_futex, &unused, FUTEX_WAKE_OP_PRIVATE, 0, nullptr, entry, kOrWithZero) >= 0)
+    return Access::kWritable;
+  return errno == EFAULT ? Access::kReadOnly : Access::kUnknown;
 }
 
-// The entry holds something else if the linker has bound the call meanwhile, or another tool has redirected
+// Replaces an entry that IsRelocated. False if it is not the time for it. A store of 8 aligned bytes is
+// atomic for the program's threads. A page that becomes read-only must be so already: its other entries may
+// be relocated later than this one, and the loader would fault at them once we make it read-only. It writes
+// to such a page no more, and others are not touched but for the entry, so no library that is being relocated
+// or bound by the program's other threads is affected.
+bool Replace(const Slot& slot, void* from, void* to) {
+  if (AccessOf(slot.entry) != (slot.read_only ? Access::kReadOnly : Access::kWritable)) return false;
+  auto* const page = At<void>(reinterpret_cast<uintptr_t>(slot.entry) & ~(kPageBytes - 1));
+  if (slot.read_only && mprotect(page, kPageBytes, PROT_READ | PROT_WRITE) != 0) return false;
+  const bool replaced =
+      __atomic_compare_exchange_n(slot.entry, &from, to, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+  if (slot.read_only) mprotect(page, kPageBytes, PROT_READ);
+  return replaced;
+}
+
+// The program may have bound the call meanwhile, and so undone it.
+void Redirect(const dl_phdr_info& library, Slot& slot) {
+  void* const value = __atomic_load_n(slot.entry, __ATOMIC_ACQUIRE);
+  if (value != slot.wrapper && IsRelocated(library, slot, value) && Replace(slot, value, slot.wrapper))
+    slot.original = value;
+}
+
+// The entry holds something else if the program has bound the call meanwhile, or another tool has redirected
 // it.
-void Restore(Slot& slot) {
-  if (slot.redirected && __atomic_load_n(slot.entry, __ATOMIC_ACQUIRE) == slot.wrapper)
-    Write(slot, slot.original);
-  slot.redirected = false;
+void Restore(const dl_phdr_info&, Slot& slot) {
+  if (slot.original == nullptr) return;
+  if (__atomic_load_n(slot.entry, __ATOMIC_ACQUIRE) != slot.wrapper ||
+      Replace(slot, slot.wrapper, slot.original))
+    slot.original = nullptr;
+}
+
+struct Pass {
+  bool begun;
+  bool searches;
+};
+
+// Libraries may have been loaded and unloaded, and others may be in their place.
+bool HaveLibrariesChanged(const dl_phdr_info& any) {
+  if (any.dlpi_adds == g_added && any.dlpi_subs == g_removed) return false;
+  g_added = any.dlpi_adds;
+  g_removed = any.dlpi_subs;
+  return true;
+}
+
+// Visits the slots of all libraries that are loaded now. The caller is dl_iterate_phdr, which keeps each
+// library mapped meanwhile.
+template <void (*Change)(const dl_phdr_info&, Slot&)>
+int ChangeSlotsOf(dl_phdr_info* library, size_t, void* argument) {
+  auto& pass = *static_cast<Pass*>(argument);
+  if (!pass.begun) {
+    pass = {.begun = true, .searches = HaveLibrariesChanged(*library)};
+    if (pass.searches) {
+      memcpy(g_earlier_slots, g_slots, sizeof g_slots);
+      g_earlier_slot_count = g_slot_count;
+      g_slot_count = 0;
+    }
+    if (!pass.searches && g_slot_count == 0) return 1;
+  }
+  if (pass.searches) FindSlots(*library);
+  for (size_t i = 0; i < g_slot_count; ++i)
+    if (g_slots[i].library == library->dlpi_phdr) Change(*library, g_slots[i]);
+  return 0;
 }
 
 }  // namespace
@@ -238,21 +319,15 @@ void Restore(Slot& slot) {
 void RedirectRivals(const Cupti& cupti, YieldFunction* yield) {
   g_cupti = &cupti;
   g_yield = yield;
-  unsigned long long added = 0;
-  dl_iterate_phdr(CountAdded, &added);
-  if (added != g_libraries_added) {
-    g_libraries_added = added;
-    StopRedirecting();
-    g_slot_count = 0;  // libraries may have been unloaded, too
-    dl_iterate_phdr(FindSlots, nullptr);
-  }
-  if (g_slot_count != 0) dl_iterate_phdr(ChangeSlotsOf<Redirect>, nullptr);
+  Pass pass{};
+  dl_iterate_phdr(ChangeSlotsOf<Redirect>, &pass);
 }
 
 void StopRedirecting() {
   bool any = false;
-  for (size_t i = 0; i < g_slot_count; ++i) any = any || g_slots[i].redirected;
-  if (any) dl_iterate_phdr(ChangeSlotsOf<Restore>, nullptr);
+  for (size_t i = 0; i < g_slot_count; ++i) any = any || g_slots[i].original != nullptr;
+  Pass pass{};
+  if (any) dl_iterate_phdr(ChangeSlotsOf<Restore>, &pass);
 }
 
 }  // namespace gpusonde::inject

@@ -12,8 +12,9 @@ namespace gpusonde::inject {
 // Called on the thread of the other tool, before it subscribes; `holder` is the file name of its library.
 using YieldFunction = void(const char* holder);
 
-// Redirects the calls of all libraries that are loaded now, by their global offset tables; libraries that
-// were redirected already keep it. One thread at a time, with StopRedirecting.
+// Redirects the calls of all libraries that are loaded and relocated now, by their global offset tables;
+// libraries that were redirected already keep it. One thread at a time, with StopRedirecting. Does not wait
+// for the loader.
 void RedirectRivals(const Cupti& cupti, YieldFunction* yield);
 
 // Undoes it: the program is as we found it.

@@ -15,12 +15,15 @@
 //   load=K            loads the K-th kind of tests/inject/rival.cpp
 //   rival=K           subscribes it to CUPTI, and prints the result
 //   target=K          prints the library that its cuptiSubscribe is in
+//   replace           loads a large one, and 0.6 s later a small library in its place
 //   holder            prints whether somebody is subscribed to CUPTI
 //   cupti             prints whether CUPTI was finalized
 //   sync wait=MS      waits for the device, or so long
 //   exit=CODE exec    ends, or executes this program again with the remaining arguments
 //   dlclose           closes CUPTI's and our libraries more often than it opened them
 #include <dlfcn.h>
+#include <link.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -31,6 +34,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <numeric>
+#include <span>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -55,8 +59,8 @@ constexpr const char* kModule = R"(
 
 // A function of a library; exits if it is missing.
 template <class Function>
-Function* Find(const char* path, const char* name) {
-  void* library = dlopen(path, RTLD_NOW);
+Function* Find(const char* path, const char* name, int binding = RTLD_NOW) {
+  void* library = dlopen(path, binding);
   void* function = library == nullptr ? nullptr : dlsym(library, name);
   if (function == nullptr) {
     std::printf("no %s in %s\n", name, path);
@@ -275,11 +279,21 @@ gpusonde_cupti_result Subscribe(gpusonde_cupti_subscriber_handle& subscriber) {
                                                                            &params);
 }
 
+std::string PathOf(const char* library) {
+  return std::filesystem::read_symlink("/proc/self/exe").parent_path() / library;
+}
+
 template <class Function>
 Function* FindInRival(long kind, const char* name) {
-  constexpr const char* kKinds[] = {"lazy", "now", "direct"};
-  const std::string folder = std::filesystem::read_symlink("/proc/self/exe").parent_path();
-  return Find<Function>((folder + "/librival_" + kKinds[kind] + ".so").c_str(), name);
+  struct Kind {
+    const char* library;
+    int binding;
+  };
+  constexpr Kind kKinds[] = {{"lazy", RTLD_LAZY},     {"now", RTLD_LAZY},        {"direct", RTLD_LAZY},
+                             {"lazy", RTLD_NOW},      {"slow_lazy", RTLD_LAZY},  {"slow_now", RTLD_LAZY},
+                             {"slow_lazy", RTLD_NOW}, {"slow_direct", RTLD_LAZY}};
+  const std::string library = std::string("librival_") + kKinds[kind].library + ".so";
+  return Find<Function>(PathOf(library.c_str()).c_str(), name, kKinds[kind].binding);
 }
 
 void SubscribeRival(long kind) {
@@ -291,6 +305,58 @@ void PrintTargetOfRival(long kind) {
   Dl_info info{};
   dladdr(FindInRival<const void*()>(kind, "TargetOfRival")(), &info);
   std::printf("%s\n", std::filesystem::path(info.dli_fname).filename().c_str());
+  std::fflush(stdout);
+}
+
+// The pages from a library's first to its last.
+std::span<char> Place(void* library) {
+  struct Search {
+    const char* file;
+    std::span<char> found;
+  } search{.file = nullptr, .found = {}};
+  link_map* map = nullptr;
+  dlinfo(library, RTLD_DI_LINKMAP, static_cast<void*>(&map));
+  search.file = map->l_name;
+  dl_iterate_phdr(
+      [](dl_phdr_info* info, size_t, void* argument) {
+        auto& of = *static_cast<Search*>(argument);
+        if (std::string_view(info->dlpi_name) != of.file) return 0;
+        size_t bytes = 0;
+        for (const ElfW(Phdr) & header : std::span(info->dlpi_phdr, info->dlpi_phnum))
+          if (header.p_type == PT_LOAD) bytes = header.p_vaddr + header.p_memsz;
+        // NOLINTNEXTLINE(performance-no-int-to-ptr): as the loader has it
+        of.found = {reinterpret_cast<char*>(info->dlpi_addr), (bytes + 4095) & ~size_t{4095}};
+        return 1;
+      },
+      &search);
+  return search.found;
+}
+
+void Reserve(char* at, size_t bytes) {
+  if (mmap(at, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) == MAP_FAILED)
+    std::exit(102);
+}
+
+// Another, smaller library is loaded at the address of an unloaded one, whose last pages can't be accessed
+// any more.
+void ReplaceRival() {
+  const std::string replacement = PathOf("librival_relocation.so");
+  void* library = dlopen(replacement.c_str(), RTLD_NOW);
+  const size_t bytes = Place(library).size();
+  dlclose(library);
+  library = dlopen(PathOf("librival_large.so").c_str(), RTLD_NOW);
+  const std::span<char> place = Place(library);
+  std::this_thread::sleep_for(std::chrono::milliseconds(600));
+  dlclose(library);
+  Reserve(place.data() + bytes, place.size() - bytes);
+  for (void* gap = nullptr;;
+       Reserve(static_cast<char*>(gap), bytes)) {  // others, where it would be loaded first
+    gap = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    munmap(gap, bytes);
+    if (gap == place.data()) break;
+  }
+  library = dlopen(replacement.c_str(), RTLD_NOW);
+  std::printf("%s\n", Place(library).data() == place.data() ? "replaced" : "elsewhere");
   std::fflush(stdout);
 }
 
@@ -369,6 +435,7 @@ void Do(std::string_view word, long first, long second) {
   if (word == "load") FindInRival<int()>(first, "SubscribeAsRival");
   if (word == "target") PrintTargetOfRival(first);
   if (word == "rival") SubscribeRival(first);
+  if (word == "replace") ReplaceRival();
   if (word == "fork") Fork();
   if (word == "dlclose") CloseLibraries();
   if (word == "wait") std::this_thread::sleep_for(std::chrono::milliseconds(first));

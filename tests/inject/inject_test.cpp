@@ -146,19 +146,28 @@ std::string PrintedWithoutListener(const std::vector<std::string>& steps,
   return client.printed();
 }
 
-class InjectRival : public ::testing::TestWithParam<std::pair<const char*, const char*>> {
+struct Rival {
+  const char* kind;  // of client.cpp
+  const char* library;
+  const char* target;  // where its calls go before the first one
+  std::chrono::milliseconds relocation{0};
+};
+
+class InjectRival : public ::testing::TestWithParam<Rival> {
  protected:
-  const std::string kind_ = GetParam().first;
+  const std::string kind_ = GetParam().kind;
+  const std::chrono::milliseconds heard_ = std::chrono::milliseconds(1300) + GetParam().relocation;
 };
 
 TEST_P(InjectRival, GetsCupti) {
   // Libraries that are loaded while we are awake are found at the next tick.
-  const Outcome outcome = RunWithSocket({"kernels=100", "load=" + kind_, "sync", "wait=600", "rival=" + kind_,
-                                         "kernels=50", "sync", "wait=300", "holder"});
+  const Outcome outcome = RunWithSocket({"kernels=100", "sync", "wait=400", "load=" + kind_, "wait=600",
+                                         "rival=" + kind_, "kernels=50", "sync", "wait=300", "holder"});
+  EXPECT_EQ(outcome.status, 0);
   EXPECT_EQ(outcome.printed, "0\nheld\n");
   ASSERT_THAT(outcome.received.ends, SizeIs(1));
   EXPECT_EQ(outcome.received.ends[0].reason, EndReason::kForeign);
-  EXPECT_THAT(outcome.received.holders, ElementsAre(GetParam().second));
+  EXPECT_THAT(outcome.received.holders, ElementsAre(GetParam().library));
   EXPECT_EQ(outcome.received.kernels.size(), 100U) << "what it ran before";
   EXPECT_EQ(KernelCount(outcome.received), 100U);
   ExpectNothingLost(outcome.drops);
@@ -166,22 +175,40 @@ TEST_P(InjectRival, GetsCupti) {
 
 TEST_P(InjectRival, IsRedirectedWhileWeAreAwake) {
   const std::string target = "target=" + kind_;
-  EXPECT_EQ(PrintedWithoutListener({"load=" + kind_, "kernels=10", "wait=600", target, "wait=2000",
-                                    "kernels=10", "sync", "wait=2000", target, "exit=4"}),
-            "libgpusonde-inject.so\nlibcupti.so.13\n");
+  EXPECT_EQ(PrintedWithoutListener({"kernels=10", "load=" + kind_, "wait=600", target, "wait=2000",
+                                    "kernels=10", "sync", "wait=2000", target, "exit=4"},
+                                   {}, heard_),
+            std::string("libgpusonde-inject.so\n") + GetParam().target + "\n");
 }
 
 // The program makes no call at which CUPTI could be finalized.
 TEST_P(InjectRival, GetsCuptiThatIsStillToBeFinalized) {
   EXPECT_EQ(PrintedWithoutListener(
-                {"load=" + kind_, "kernels=10", "sync", "wait=2000", "rival=" + kind_, "holder", "exit=4"}),
+                {"load=" + kind_, "kernels=10", "sync", "wait=2000", "rival=" + kind_, "holder", "exit=4"},
+                {}, heard_),
             "0\nheld\n");
 }
 
 INSTANTIATE_TEST_SUITE_P(Bound, InjectRival,
-                         ::testing::Values(std::pair("0", "librival_lazy.so"),
-                                           std::pair("1", "librival_now.so"),
-                                           std::pair("2", "librival_direct.so")));
+                         ::testing::Values(Rival{"0", "librival_lazy.so", "librival_lazy.so"},
+                                           Rival{"1", "librival_now.so", "libcupti.so.13"},
+                                           Rival{"2", "librival_direct.so", "libcupti.so.13"},
+                                           Rival{"3", "librival_lazy.so", "libcupti.so.13"}));
+
+// The loader is still relocating them at several ticks.
+constexpr std::chrono::milliseconds kSlowly(1200);
+INSTANTIATE_TEST_SUITE_P(BoundSlowly, InjectRival,
+                         ::testing::Values(Rival{"4", "librival_slow_lazy.so", "librival_slow_lazy.so",
+                                                 kSlowly},
+                                           Rival{"5", "librival_slow_now.so", "libcupti.so.13", kSlowly},
+                                           Rival{"6", "librival_slow_lazy.so", "libcupti.so.13", kSlowly},
+                                           Rival{"7", "librival_slow_direct.so", "libcupti.so.13", kSlowly}));
+
+TEST(Inject, LeavesALibraryAloneThatIsLoadedInThePlaceOfARival) {
+  const Outcome outcome = RunWithSocket({"kernels=100", "sync", "replace", "wait=600", "holder"});
+  EXPECT_EQ(outcome.status, 0);
+  EXPECT_EQ(outcome.printed, "replaced\nheld\n");
+}
 
 TEST(Inject, DetachesWhenAnotherToolTakesTheBuffers) {
   const Outcome outcome =
