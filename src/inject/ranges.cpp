@@ -16,7 +16,7 @@ namespace {
 constexpr int kNoLevels = -2;
 constexpr uint32_t kMaxDepth = 64;
 constexpr uint32_t kMaxOpen = 1024;
-constexpr size_t kTextArenaBytes = size_t{4} << 20;
+constexpr size_t kTextsBytes = size_t{4} << 20;
 
 // A registered string or a domain. It lives as long as the process; its NVTX handle is a pointer to it.
 struct Text {
@@ -39,29 +39,33 @@ struct ThreadRanges {
 };
 constinit thread_local ThreadRanges t_ranges{};
 
+constexpr size_t kMaxTexts = kTextsBytes / sizeof(Text);
+Text g_texts[kMaxTexts];    // pages that are never touched cost nothing
+uint64_t g_text_count = 0;  // atomic
+uint64_t g_next_id = 1;     // atomic
+// A forked child, which may find it taken for ever, has no session and doesn't lock it: NVTX is used there,
+// too.
 Mutex g_lock;
-uint8_t* g_texts = nullptr;
-size_t g_text_count = 0;
 Open* g_open = nullptr;  // start-end ranges, by id modulo kMaxOpen
-uint64_t g_next_id = 1;
-constexpr size_t kMaxTexts = kTextArenaBytes / sizeof(Text);
 
 const Text* Keep(const char* text) {
-  const Locked locked(g_lock);
-  if (g_texts == nullptr) g_texts = static_cast<uint8_t*>(Pages(kMaxTexts * sizeof(Text)));
-  if (g_texts == nullptr || text == nullptr || g_text_count == kMaxTexts) return nullptr;
-  auto* kept = reinterpret_cast<Text*>(g_texts) + g_text_count++;
-  kept->length = static_cast<uint32_t>(strnlen(text, sizeof kept->text));
-  memcpy(kept->text, text, kept->length);
-  return kept;
+  uint64_t index = __atomic_load_n(&g_text_count, __ATOMIC_RELAXED);
+  do {
+    if (text == nullptr || index == kMaxTexts) return nullptr;
+  } while (!__atomic_compare_exchange_n(&g_text_count, &index, index + 1, true, __ATOMIC_RELAXED,
+                                        __ATOMIC_RELAXED));
+  Text& kept = g_texts[index];
+  const size_t length = strnlen(text, sizeof kept.text);
+  memcpy(kept.text, text, length);
+  __atomic_store_n(&kept.length, static_cast<uint32_t>(length), __ATOMIC_RELEASE);
+  return &kept;
 }
 
 // A handle is from the host and may be invalid: only a pointer to an entry of our table is followed.
 const Text* Known(const void* handle) {
-  const auto* bytes = static_cast<const uint8_t*>(handle);
-  if (g_texts == nullptr || bytes < g_texts || bytes >= g_texts + g_text_count * sizeof(Text)) return nullptr;
-  if (static_cast<size_t>(bytes - g_texts) % sizeof(Text) != 0) return nullptr;
-  return static_cast<const Text*>(handle);
+  const auto offset = reinterpret_cast<uintptr_t>(handle) - reinterpret_cast<uintptr_t>(g_texts);
+  const bool is_entry = offset < sizeof g_texts && offset % sizeof(Text) == 0;
+  return is_entry ? &g_texts[offset / sizeof(Text)] : nullptr;
 }
 
 void SetText(Open& range, const char* text, size_t length) {
@@ -137,11 +141,12 @@ int Pop() {
 
 template <class Message>
 uint64_t Start(const void* domain, Message message) {
+  const uint64_t id = __atomic_fetch_add(&g_next_id, 1, __ATOMIC_RELAXED);
+  const uint32_t session = CallSession();
+  if (session == 0) return id;
   const Locked locked(g_lock);
-  const uint64_t id = g_next_id++;
-  if (CallSession() == 0) return id;
   if (g_open == nullptr) g_open = static_cast<Open*>(Pages(kMaxOpen * sizeof(Open)));
-  if (g_open == nullptr || g_open[id % kMaxOpen].session == CallSession()) {
+  if (g_open == nullptr || g_open[id % kMaxOpen].session == session) {
     CountDrop(GPUSONDE_GPU_DROP_RANGES);
     return 0;  // End ignores id 0
   }
@@ -150,9 +155,10 @@ uint64_t Start(const void* domain, Message message) {
 }
 
 void End(uint64_t id) {
-  const Locked locked(g_lock);
   const uint32_t session = CallSession();
-  if (id == 0 || session == 0 || g_open == nullptr || g_open[id % kMaxOpen].session != session) return;
+  if (id == 0 || session == 0) return;
+  const Locked locked(g_lock);
+  if (g_open == nullptr || g_open[id % kMaxOpen].session != session) return;
   Send(g_open[id % kMaxOpen], GPUSONDE_GPU_RANGE_START_END);
   g_open[id % kMaxOpen].session = 0;
 }

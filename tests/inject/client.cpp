@@ -19,6 +19,7 @@
 //   holder            prints whether somebody is subscribed to CUPTI
 //   cupti             prints whether CUPTI was finalized
 //   sync wait=MS      waits for the device, or so long
+//   nvtx=N            forks N times while two threads use NVTX; prints whether a child hung that did
 //   exit=CODE exec    ends, or executes this program again with the remaining arguments
 //   dlclose           closes CUPTI's and our libraries more often than it opened them
 #include <dlfcn.h>
@@ -28,6 +29,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -243,15 +245,21 @@ void RuntimeCopies(long count) {
 // The functions that a tool installs into an NVTX instance.
 gpusonde_nvtx_function g_push;
 gpusonde_nvtx_function g_pop;
+gpusonde_nvtx_function g_start;
+gpusonde_nvtx_function g_end;
+gpusonde_nvtx_function g_register;
 gpusonde_nvtx_function* g_core[GPUSONDE_NVTX_CORE_RANGE_POP + 1];
+gpusonde_nvtx_function* g_core2[GPUSONDE_NVTX_CORE2_DOMAIN_CREATE_A + 1];
 
 int GetTable(uint32_t module, gpusonde_nvtx_function*** table, unsigned* entries) {
-  if (module != GPUSONDE_NVTX_MODULE_CORE) return 0;
   g_core[GPUSONDE_NVTX_CORE_RANGE_PUSH_A] = &g_push;
   g_core[GPUSONDE_NVTX_CORE_RANGE_POP] = &g_pop;
-  *table = g_core;
-  *entries = GPUSONDE_NVTX_CORE_RANGE_POP + 1;
-  return 1;
+  g_core[GPUSONDE_NVTX_CORE_RANGE_START_A] = &g_start;
+  g_core[GPUSONDE_NVTX_CORE_RANGE_END] = &g_end;
+  g_core2[GPUSONDE_NVTX_CORE2_DOMAIN_REGISTER_STRING_A] = &g_register;
+  *table = module == GPUSONDE_NVTX_MODULE_CORE ? g_core : g_core2;
+  *entries = module == GPUSONDE_NVTX_MODULE_CORE ? std::size(g_core) : std::size(g_core2);
+  return module == GPUSONDE_NVTX_MODULE_CORE || module == GPUSONDE_NVTX_MODULE_CORE2 ? 1 : 0;
 }
 
 const void* GetExportTable(uint32_t id) {
@@ -259,9 +267,13 @@ const void* GetExportTable(uint32_t id) {
   return id == GPUSONDE_NVTX_TABLE_CALLBACKS ? &callbacks : nullptr;
 }
 
-void Ranges(long count) {
+void AttachNvtx() {
   Find<int(gpusonde_nvtx_get_export_table*)>(std::getenv("CUDA_INJECTION64_PATH"),
                                              "InitializeInjectionNvtx2")(GetExportTable);
+}
+
+void Ranges(long count) {
+  AttachNvtx();
   for (long i = 0; i < count; ++i) {
     reinterpret_cast<int (*)(const char*)>(g_push)(("step " + std::to_string(i)).c_str());
     reinterpret_cast<int (*)()>(g_pop)();
@@ -392,6 +404,38 @@ void Fork() {
   std::printf("child %d\n", WEXITSTATUS(status));
 }
 
+void UseNvtx() {
+  const uint64_t range = reinterpret_cast<uint64_t (*)(const char*)>(g_start)("range");
+  reinterpret_cast<void (*)(uint64_t)>(g_end)(range);
+  reinterpret_cast<const void* (*)(const void*, const char*)>(g_register)(nullptr, "string");
+}
+
+// Forks while other threads call `use`, as each child does, too.
+void ForkWithin(long count, void (*use)()) {
+  std::atomic<bool> stops = false;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 2; ++i)
+    threads.emplace_back([&] {
+      while (!stops) use();
+    });
+  long hung = 0;
+  for (long i = 0; i < count && hung == 0; ++i) {
+    const pid_t child = fork();
+    if (child == 0) {
+      alarm(10);
+      use();
+      _exit(0);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    if (status != 0) ++hung;
+  }
+  stops = true;
+  for (std::thread& thread : threads) thread.join();
+  std::printf("%ld hung\n", hung);
+  std::fflush(stdout);
+}
+
 void CloseLibraries() {
   for (const char* path : {kCupti, static_cast<const char*>(std::getenv("CUDA_INJECTION64_PATH"))}) {
     void* library = dlopen(path, RTLD_NOW | RTLD_NOLOAD);
@@ -408,6 +452,10 @@ void Do(std::string_view word, long first, long second) {
     gpusonde_cupti_subscriber_handle subscriber = nullptr;
     Subscribe(subscriber);
     return;
+  }
+  if (word == "nvtx") {
+    AttachNvtx();
+    return ForkWithin(first, UseNvtx);
   }
   Begin();
   if (word == "kernels") Kernels(first);

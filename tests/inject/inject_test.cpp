@@ -228,6 +228,11 @@ TEST(Inject, AForkedChildReportsNothingAndExitsNormally) {
   EXPECT_THAT(outcome.received.pids, SizeIs(1));
 }
 
+TEST(Inject, AForkedChildUsesNvtxLikeItsParent) {
+  EXPECT_EQ(RunWithSocket({"nvtx=500"}).printed, "0 hung\n") << "the program doesn't use CUDA";
+  EXPECT_EQ(RunWithSocket({"kernels=1", "nvtx=500"}).printed, "0 hung\n");
+}
+
 TEST(Inject, AnAbortingProgramDiesOfItsOwnSignal) {
   const Outcome outcome = RunWithSocket({"kernels=1000", "sync", "wait=600", "abort"});
   EXPECT_EQ(outcome.status, 128 + SIGABRT);
