@@ -348,6 +348,7 @@ void EndEvent(const void* event) {
 
 void SetChainedHandle(const void* event, void* chained) {
   if (__atomic_load_n(&g_chained, __ATOMIC_ACQUIRE) == nullptr) {
+    if (chained == nullptr) return;
     const Locked table(g_table);
     if (g_chained == nullptr)
       __atomic_store_n(&g_chained, static_cast<ChainedHandles*>(Pages(kSlots * sizeof(ChainedHandles))),

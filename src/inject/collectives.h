@@ -66,7 +66,8 @@ void RecordChannelEnd(const void* handle, uint64_t gpu_ns);
 // The event has ended: the enqueueing of a call, or the kernel's work on a channel.
 void EndEvent(const void* handle);
 
-// The chained plugin's handle of an event of ours; null if it has none.
+// The chained plugin's handle of an event of ours; null if it has none. Set for each event, as its place may
+// have one of an earlier event.
 void SetChainedHandle(const void* handle, void* chained);
 void* ChainedHandle(const void* handle);
 

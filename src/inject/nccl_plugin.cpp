@@ -88,7 +88,7 @@ gpusonde_nccl_result StartEvent(void* context, void** handle, Event* event) {
   if (communicator == nullptr) return GPUSONDE_NCCL_SUCCESS;
   void* chained = ChainStart(*communicator, *event);
   void* own = BeginOwn(*communicator, *event);
-  if (own != nullptr && communicator->has_chained) SetChainedHandle(own, chained);
+  if (own != nullptr) SetChainedHandle(own, chained);
   *handle = own != nullptr ? own : chained;
   return GPUSONDE_NCCL_SUCCESS;
 }

@@ -19,7 +19,8 @@
 //   holder            prints whether somebody is subscribed to CUPTI
 //   cupti             prints whether CUPTI was finalized
 //   sync wait=MS      waits for the device, or so long
-//   nvtx=N            forks N times while two threads use NVTX; prints whether a child hung that did
+//   nvtx=N            forks N times while two threads use NVTX; prints how many children can't do the same
+//   and those of client_nccl.cpp
 //   exit=CODE exec    ends, or executes this program again with the remaining arguments
 //   dlclose           closes CUPTI's and our libraries more often than it opened them
 #include <dlfcn.h>
@@ -42,6 +43,7 @@
 #include <thread>
 #include <vector>
 
+#include "client.h"
 #include "wire/nvidia/cupti.h"
 #include "wire/nvidia/nvtx.h"
 
@@ -410,7 +412,8 @@ void UseNvtx() {
   reinterpret_cast<const void* (*)(const void*, const char*)>(g_register)(nullptr, "string");
 }
 
-// Forks while other threads call `use`, as each child does, too.
+}  // namespace
+
 void ForkWithin(long count, void (*use)()) {
   std::atomic<bool> stops = false;
   std::vector<std::thread> threads;
@@ -436,6 +439,8 @@ void ForkWithin(long count, void (*use)()) {
   std::fflush(stdout);
 }
 
+namespace {
+
 void CloseLibraries() {
   for (const char* path : {kCupti, static_cast<const char*>(std::getenv("CUDA_INJECTION64_PATH"))}) {
     void* library = dlopen(path, RTLD_NOW | RTLD_NOLOAD);
@@ -457,6 +462,7 @@ void Do(std::string_view word, long first, long second) {
     AttachNvtx();
     return ForkWithin(first, UseNvtx);
   }
+  if (DoNccl(word, first)) return;
   Begin();
   if (word == "kernels") Kernels(first);
   if (word == "rate") Rate(first, second);

@@ -70,6 +70,8 @@ struct Received {
   std::vector<std::string> ranges;
   std::vector<std::string> holders;
   std::vector<Listening> listening;
+  std::vector<Communicator> communicators;
+  std::vector<Collective> collectives;
   // The newest totals by session, kind and name.
   std::map<std::tuple<uint32_t, Total::Of, std::string>, Sum> totals;
   // The same for what ran before the session was joined and was not received as a record.
@@ -100,6 +102,8 @@ inline void Received::operator()(const Event& event) {
   if (const auto* node = std::get_if<GraphNode>(&event.what)) nodes.push_back(*node);
   if (const auto* range = std::get_if<Range>(&event.what)) ranges.emplace_back(range->text);
   if (const auto* foreign = std::get_if<Foreign>(&event.what)) holders.emplace_back(foreign->holder);
+  if (const auto* joined = std::get_if<Communicator>(&event.what)) communicators.push_back(*joined);
+  if (const auto* collective = std::get_if<Collective>(&event.what)) collectives.push_back(*collective);
   if (const auto* spent = std::get_if<Listening>(&event.what)) listening.push_back(*spent);
   if (const auto* total = std::get_if<Total>(&event.what)) {
     Sum sum{total->count, total->untimed, total->total_ns, total->bytes};

@@ -168,6 +168,18 @@ INSTANTIATE_TEST_SUITE_P(All, Chained,
                                 std::tuple(5, 4), std::tuple(5, 5), std::tuple(6, 3), std::tuple(6, 4),
                                 std::tuple(6, 5), std::tuple(6, 6)));
 
+// Its 4,096th call has the place of the first communicator's call.
+TEST(NcclPlugin, GivesACommunicatorThatTheOtherPluginRefusesNoHandlesOfAnother) {
+  const TempFolder folder;
+  const Outcome outcome = RunWithSocket(
+      {"join=1", "collectives=1", "wait=600", "join=2", "collectives=4096"},
+      {"GPUSONDE_NCCL_CHAIN=" GPUSONDE_TEST_PROGRAMS "/nccl_chained_v5.so", "NCCL_CHAINED_MASK=2",
+       "NCCL_CHAINED_COMMUNICATORS=1", "NCCL_CHAINED_LOG=" + (folder / "log")});
+  EXPECT_EQ(outcome.status, 0);
+  EXPECT_THAT(outcome.received.collectives, ::testing::SizeIs(4097));
+  EXPECT_THAT(ReadFile(folder / "log").value_or(""), HasSubstr("stop 1\n"));
+}
+
 TEST(NcclPlugin, RunsWithoutAPluginThatCantBeOpened) {
   const Job job =
       RunJob({"--ranks", "1", "--steps", "2"}, {Plugin(), "GPUSONDE_NCCL_CHAIN=/nonexistent.so"}, true);

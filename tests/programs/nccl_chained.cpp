@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A profiler plugin for NCCL of one version (GPUSONDE_CHAINED_VERSION) that appends each call to the file in
 // NCCL_CHAINED_LOG: what a plugin behind gpusonde's gets must be what it gets alone. It wants the events of
-// NCCL_CHAINED_MASK.
+// NCCL_CHAINED_MASK, refuses the communicators after the first NCCL_CHAINED_COMMUNICATORS, and aborts if it
+// is to stop what has not started, or has stopped.
 #include <fmt/format.h>
 
 #include <bit>
@@ -9,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>
+#include <set>
 #include <string>
 
 #include "wire/nvidia/nccl_profiler.h"
@@ -17,6 +19,8 @@ namespace {
 
 std::mutex g_mutex;
 uint64_t g_handles = 0;  // 1, 2, …: handles need not be addresses
+std::set<uint64_t> g_started;
+int g_communicators = 0;
 
 void Write(const std::string& line) {
   std::FILE* file = std::fopen(std::getenv("NCCL_CHAINED_LOG"), "a");
@@ -29,6 +33,8 @@ uint64_t Number(const void* handle) { return reinterpret_cast<uint64_t>(handle);
 
 int Begin(void** context, int* mask, const std::string& described) {
   const std::lock_guard lock(g_mutex);
+  const char* most = std::getenv("NCCL_CHAINED_COMMUNICATORS");
+  if (most != nullptr && ++g_communicators > std::atoi(most)) return GPUSONDE_NCCL_INTERNAL_ERROR;
   *context = std::bit_cast<void*>(uint64_t{0x77});
   *mask = std::atoi(std::getenv("NCCL_CHAINED_MASK"));
   Write("init " + described);
@@ -39,6 +45,7 @@ template <class Event>
 int Start(void* context, void** handle, Event* event) {
   const std::lock_guard lock(g_mutex);
   *handle = std::bit_cast<void*>(++g_handles);
+  g_started.insert(g_handles);
   std::string more;
   if (event->type == GPUSONDE_NCCL_COLL) {
     if constexpr (requires { event->coll.max_channels; })
@@ -69,6 +76,7 @@ int Start(void* context, void** handle, Event* event) {
 int Stop(void* handle) {
   const std::lock_guard lock(g_mutex);
   Write(fmt::format("stop {}", Number(handle)));
+  if (g_started.erase(Number(handle)) == 0) std::abort();
   return 0;
 }
 
