@@ -210,6 +210,16 @@ void Drain(const Communicator* left) {
   g_crowded = open > kSlots / 2;
 }
 
+// Without sending them.
+void FreeCallsOf(const Communicator& communicator) {
+  Slot* slots = __atomic_load_n(&g_slots, __ATOMIC_ACQUIRE);
+  for (uint32_t i = 0; slots != nullptr && i < kSlots; ++i) {
+    const uint32_t word = __atomic_load_n(&slots[i].word, __ATOMIC_ACQUIRE);
+    if ((word & 0xff) == kOpen && &communicator == &g_communicators[slots[i].communicator])
+      __atomic_store_n(&slots[i].word, (word & ~uint32_t{0xff}) | kFree, __ATOMIC_RELEASE);
+  }
+}
+
 // --- communicators; g_table is held ---
 
 // Writes which events NCCL has to report where NCCL reads it: the same place for all communicators of one
@@ -264,6 +274,8 @@ void LeaveCommunicator(Communicator* communicator) {
     Drain(communicator);
     SendCommunicator(*communicator);
     g_batch.Flush();
+  } else {
+    FreeCallsOf(*communicator);  // its place is another's from now on
   }
   const Locked table(g_table);
   *communicator = {};

@@ -146,6 +146,24 @@ TEST_F(Listeners, ThatReturnJoinAgain) {
   second->ExpectWhole("the one that came back");
 }
 
+// The place of a communicator that was destroyed meanwhile is another's.
+TEST_F(Listeners, ThatReturnReceiveNoCollectivesOfCommunicatorsThatAreGone) {
+  auto first = Create();
+  Client client({"join=17", "call", "wait=3000", "begin", "leave", "join=34", "wait=5000"}, kUngoverned,
+                [&](int32_t pid) { Attach(*first, pid); });
+  Listen(client, {first.get()}, 1500);
+  ASSERT_THAT(first->received.collectives, Not(IsEmpty()));
+  EXPECT_EQ(first->received.collectives[0].communicator, 17U);
+  first.reset();
+  std::this_thread::sleep_for(std::chrono::milliseconds(2000));
+  const auto second = Create(true);
+  Join(*second, client.pid());
+  Finish(client, {second.get()}, 5000);
+  ASSERT_THAT(second->received.communicators, Not(IsEmpty()));
+  EXPECT_EQ(second->received.communicators[0].communicator, 34U);
+  EXPECT_THAT(second->received.collectives, IsEmpty());
+}
+
 // Nobody saw which modules were unloaded meanwhile, and CUPTI, which is not finalized in a program with
 // graphs, gives the functions that are loaded next the names of earlier ones.
 TEST_F(Listeners, ThatReturnReceiveTheNamesOfWhatWasLoadedMeanwhile) {
