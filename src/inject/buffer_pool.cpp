@@ -108,6 +108,7 @@ void RequestBuffer(uint8_t** buffer, size_t* bytes, size_t* max_records) {
   *buffer = nullptr;
   *bytes = 0;
   *max_records = 0;
+  if (IsForkedChild()) return;
   const Locked locked(g_pool);
   if (const Buffer* free = FreeBuffer()) {
     *buffer = free->bytes;
@@ -121,6 +122,7 @@ void RequestBuffer(uint8_t** buffer, size_t* bytes, size_t* max_records) {
 }
 
 void CompleteBuffer(void*, uint32_t, uint8_t* bytes, size_t, size_t valid_bytes) {
+  if (IsForkedChild()) return;
   bool wake = false;
   {
     const Locked locked(g_pool);

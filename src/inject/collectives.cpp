@@ -268,9 +268,10 @@ Communicator* JoinCommunicator(const Communicator& described) {
 }
 
 void LeaveCommunicator(Communicator* communicator) {
+  if (getpid() != g_pid) return;  // a forked child
   const Locked drain(g_drain);
   communicator->left_ns = NowNs();
-  if (getpid() == g_pid && Load(g_awake) != 0) {
+  if (Load(g_awake) != 0) {
     Drain(communicator);
     SendCommunicator(*communicator);
     g_batch.Flush();

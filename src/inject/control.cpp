@@ -146,7 +146,7 @@ void FallAsleep(uint32_t reason, Leaving how) {
 
 // Another tool of this process, in the library `holder`, is about to subscribe to CUPTI, on this thread.
 void YieldTo(const char* holder) {
-  if (__atomic_load_n(&g_forked, __ATOMIC_RELAXED) != 0) return;
+  if (IsForkedChild()) return;
   SetNonblocking(true);  // this is the host's thread
   {
     const Locked locked(g_control);
@@ -382,7 +382,7 @@ void AwaitRecorder() {
 
 // If our thread hangs in CUPTI, the last records are dropped so that the host can exit.
 void AtExit() {
-  if (__atomic_load_n(&g_forked, __ATOMIC_RELAXED) != 0) return;
+  if (IsForkedChild()) return;
   AwaitRecorder();
   __atomic_store_n(&g_stop, 1, __ATOMIC_SEQ_CST);
   WakeThread();
@@ -409,12 +409,14 @@ void AwaitReadiness() {
     WaitWhile(&g_stop, 0, kReadyPollNs);
 }
 
-void InForkedChild() {
+void OnForkInChild() {
   __atomic_store_n(&g_forked, 1, __ATOMIC_RELAXED);
   SetCallSession(0);
 }
 
 }  // namespace
+
+bool IsForkedChild() { return __atomic_load_n(&g_forked, __ATOMIC_RELAXED) != 0; }
 
 void WakeThread() {
   __atomic_fetch_add(&g_wakes, 1, __ATOMIC_SEQ_CST);
@@ -422,13 +424,14 @@ void WakeThread() {
 }
 
 void Start() {
+  if (IsForkedChild()) return;
   {
     const Locked locked(g_control);
     if (g_started != 0) return;
     g_started = 1;
     OpenSocket(getenv(kSocketVariable));
     g_expected_until_ns = NowNs() + kExpectedNs;
-    pthread_atfork(nullptr, nullptr, InForkedChild);
+    pthread_atfork(nullptr, nullptr, OnForkInChild);
     SetPhase(ThreadPhase::kWaiting);
     if (!StartThread(ThreadBody, "gpusonde")) return SetPhase(ThreadPhase::kNone);
     if (Wanted()) WakeUp();

@@ -14,6 +14,10 @@ namespace gpusonde::inject {
 // doesn't survive a fork either.
 void Start();
 
+// Whether this is a forked child of a process in which the library has started. Its locks may be taken for
+// ever.
+bool IsForkedChild();
+
 // Wakes the library's thread before its next tick, because completed buffers wait. Thread-safe; one system
 // call.
 void WakeThread();

@@ -19,6 +19,7 @@ gpusonde_nccl_result Init(void** context, int* mask, Communicator described, con
                           gpusonde_nccl_log log) {
   if (context == nullptr || mask == nullptr) return GPUSONDE_NCCL_INTERNAL_ERROR;
   *context = nullptr;
+  if (IsForkedChild()) return GPUSONDE_NCCL_SUCCESS;  // as without a listener
   described.mask = mask;
   CopyName(described.name, name);
   Start();

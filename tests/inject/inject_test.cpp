@@ -233,6 +233,10 @@ TEST(Inject, AForkedChildUsesNvtxLikeItsParent) {
   EXPECT_EQ(RunWithSocket({"kernels=1", "nvtx=500"}).printed, "0 hung\n");
 }
 
+TEST(Inject, AForkedChildUsesThePluginForNcclLikeItsParent) {
+  EXPECT_EQ(RunWithSocket({"join=1", "nccl=500"}).printed, "0 hung\n");
+}
+
 TEST(Inject, AnAbortingProgramDiesOfItsOwnSignal) {
   const Outcome outcome = RunWithSocket({"kernels=1000", "sync", "wait=600", "abort"});
   EXPECT_EQ(outcome.status, 128 + SIGABRT);
