@@ -11,6 +11,7 @@
 #include "inject/cost_estimate.h"
 #include "inject/cupti.h"
 #include "inject/detach.h"
+#include "inject/devices.h"
 #include "inject/governor.h"
 #include "inject/launch_names.h"
 #include "inject/libc.h"
@@ -181,6 +182,8 @@ void WakeUp() {
     g_retry_at_ns = NowNs() + kSecondNs;  // the program may load it yet
     return;
   }
+  // Not later: a library may subscribe while it is loaded, and wait for us with the loader's lock.
+  FindDriver();
   const uint64_t begin_ns = NowNs();
   WithdrawLeft();
   char holder[GPUSONDE_CUPTI_OLD_SUBSCRIBER_NAME_BYTES] = {};

@@ -18,37 +18,52 @@ using GetMemory = int(size_t* bytes, int device);                 // cuDeviceTot
 using GetAttribute = int(int* value, int attribute, int device);  // cuDeviceGetAttribute
 constexpr int kMultiprocessorCount = 16;                          // CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
 
+struct Driver {
+  GetDevice* get_device;
+  GetUuid* get_uuid;
+  GetText* get_name;
+  GetText* get_bus;
+  GetMemory* get_memory;
+  GetAttribute* get_attribute;
+};
+Driver g_driver;
+
 template <class Function>
-Function* Find(void* library, const char* name) {
-  return reinterpret_cast<Function*>(FindSymbol(library, name));
+void Find(void* library, const char* name, Function*& function) {
+  function = reinterpret_cast<Function*>(FindSymbol(library, name));
 }
 
 }  // namespace
+
+void FindDriver() {
+  if (g_driver.get_device != nullptr) return;
+  void* library = OpenLibrary("libcuda.so.1", true);
+  if (library == nullptr) return;
+  Find(library, "cuDeviceGetUuid_v2", g_driver.get_uuid);  // for a MIG slice, the slice's own
+  if (g_driver.get_uuid == nullptr) Find(library, "cuDeviceGetUuid", g_driver.get_uuid);
+  Find(library, "cuDeviceGetName", g_driver.get_name);
+  Find(library, "cuDeviceGetPCIBusId", g_driver.get_bus);
+  Find(library, "cuDeviceTotalMem_v2", g_driver.get_memory);
+  Find(library, "cuDeviceGetAttribute", g_driver.get_attribute);
+  Find(library, "cuDeviceGet", g_driver.get_device);
+}
 
 void SendDevice(uint32_t ordinal, uint32_t session, Batch& out) {
   auto* record =
       static_cast<gpusonde_gpu_device*>(out.Add(session, GPUSONDE_GPU_DEVICE, sizeof(gpusonde_gpu_device)));
   record->ordinal = ordinal;
-  void* driver = OpenLibrary("libcuda.so.1", true);
-  if (driver == nullptr) return;
-  auto* get_device = Find<GetDevice>(driver, "cuDeviceGet");
   int device = 0;
-  if (get_device == nullptr || get_device(&device, static_cast<int>(ordinal)) != 0) return;
-
-  auto* get_uuid = Find<GetUuid>(driver, "cuDeviceGetUuid_v2");  // for a MIG slice, the slice's own
-  if (get_uuid == nullptr) get_uuid = Find<GetUuid>(driver, "cuDeviceGetUuid");
-  if (get_uuid != nullptr) get_uuid(&record->uuid, device);
-  if (auto* get_name = Find<GetText>(driver, "cuDeviceGetName"))
-    get_name(record->name, sizeof record->name - 1, device);
-  if (auto* get_bus = Find<GetText>(driver, "cuDeviceGetPCIBusId"))
-    get_bus(record->pci_bus, sizeof record->pci_bus - 1, device);
+  if (g_driver.get_device == nullptr || g_driver.get_device(&device, static_cast<int>(ordinal)) != 0) return;
+  if (g_driver.get_uuid != nullptr) g_driver.get_uuid(&record->uuid, device);
+  if (g_driver.get_name != nullptr) g_driver.get_name(record->name, sizeof record->name - 1, device);
+  if (g_driver.get_bus != nullptr) g_driver.get_bus(record->pci_bus, sizeof record->pci_bus - 1, device);
   size_t bytes = 0;
-  if (auto* get_memory = Find<GetMemory>(driver, "cuDeviceTotalMem_v2"))
-    if (get_memory(&bytes, device) == 0) record->memory_bytes = bytes;
+  if (g_driver.get_memory != nullptr && g_driver.get_memory(&bytes, device) == 0)
+    record->memory_bytes = bytes;
   int processors = 0;
-  if (auto* get_attribute = Find<GetAttribute>(driver, "cuDeviceGetAttribute"))
-    if (get_attribute(&processors, kMultiprocessorCount, device) == 0)
-      record->sm_count = static_cast<uint32_t>(processors);
+  if (g_driver.get_attribute != nullptr &&
+      g_driver.get_attribute(&processors, kMultiprocessorCount, device) == 0)
+    record->sm_count = static_cast<uint32_t>(processors);
 }
 
 }  // namespace gpusonde::inject

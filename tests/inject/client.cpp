@@ -303,9 +303,9 @@ Function* FindInRival(long kind, const char* name) {
     const char* library;
     int binding;
   };
-  constexpr Kind kKinds[] = {{"lazy", RTLD_LAZY},     {"now", RTLD_LAZY},        {"direct", RTLD_LAZY},
-                             {"lazy", RTLD_NOW},      {"slow_lazy", RTLD_LAZY},  {"slow_now", RTLD_LAZY},
-                             {"slow_lazy", RTLD_NOW}, {"slow_direct", RTLD_LAZY}};
+  constexpr Kind kKinds[] = {{"lazy", RTLD_LAZY},     {"now", RTLD_LAZY},         {"direct", RTLD_LAZY},
+                             {"lazy", RTLD_NOW},      {"slow_lazy", RTLD_LAZY},   {"slow_now", RTLD_LAZY},
+                             {"slow_lazy", RTLD_NOW}, {"slow_direct", RTLD_LAZY}, {"early", RTLD_LAZY}};
   const std::string library = std::string("librival_") + kKinds[kind].library + ".so";
   return Find<Function>(PathOf(library.c_str()).c_str(), name, kKinds[kind].binding);
 }

@@ -210,6 +210,14 @@ TEST(Inject, LeavesALibraryAloneThatIsLoadedInThePlaceOfARival) {
   EXPECT_EQ(outcome.printed, "replaced\nheld\n");
 }
 
+// Its constructor subscribes, within dlopen, while our thread looks at the first records of a device.
+TEST(Inject, LeavesCuptiToALibraryThatIsBeingLoaded) {
+  const Outcome outcome = RunWithSocket({"kernels=100", "load=8", "rival=8", "exit=4"});
+  EXPECT_EQ(outcome.status, 4);
+  EXPECT_EQ(outcome.printed, "39\n") << "its own first subscription";
+  EXPECT_THAT(outcome.received.holders, ElementsAre("librival_early.so"));
+}
+
 TEST(Inject, DetachesWhenAnotherToolTakesTheBuffers) {
   const Outcome outcome =
       RunWithSocket({"kernels=10", "sync", "wait=300", "buffers", "rate=100,12", "wait=300", "holder"});

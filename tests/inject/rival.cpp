@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A library that uses CUPTI as PyTorch's profiler does: linked with it, and a subscriber once it is called.
 #include <string.h>
+#include <unistd.h>
 
 #include "wire/nvidia/cupti.h"
 
@@ -25,6 +26,16 @@ EXPORTED int SubscribeAsRival() {
   const auto nothing = [](void*, uint32_t, uint32_t, const void*) {};
   return static_cast<int>(cuptiSubscribe(&subscriber, nothing, nullptr));
 }
+
+#ifdef RIVAL_IS_EARLY
+// Two ticks later, when its calls are redirected.
+__attribute__((constructor)) static void SubscribeAtOnce() {
+  usleep(700'000);
+  alarm(30);
+  SubscribeAsRival();
+  alarm(0);
+}
+#endif
 
 #ifdef RIVAL_IS_SLOW
 EXPORTED int (*LastOfRival())() { return ResolvedSlowlyLast; }
