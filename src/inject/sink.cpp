@@ -45,18 +45,24 @@ bool MayWait() {
          NowNs() < __atomic_load_n(&g_send_deadline_ns, __ATOMIC_RELAXED);
 }
 
+// The system call directly, and that of poll below, as the functions of the C library are cancellation
+// points: a cancelled thread of the program would leave with our locks.
+bool SendNow(int fd, const void* batch, size_t bytes) {
+  return syscall(SYS_sendto, fd, batch, bytes, MSG_NOSIGNAL | MSG_DONTWAIT, nullptr, 0) >= 0;
+}
+
 void Send(const void* batch, size_t bytes, bool may_block) {
   constexpr int kSliceMs = 20;
   for (;;) {
     const int fd = __atomic_load_n(&g_socket, __ATOMIC_RELAXED);
     if (fd < 0) return;
     if (!IsTheSocket(fd)) return LoseSocket();
-    if (send(fd, batch, bytes, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0) return;
+    if (SendNow(fd, batch, bytes)) return;
     if (errno == EINTR) continue;
     if (errno != EAGAIN && errno != ENOBUFS) return CloseSocket();  // the reader is gone
     if (!may_block || !MayWait()) return CountDrop(GPUSONDE_GPU_DROP_SEND);
     pollfd room{.fd = fd, .events = POLLOUT, .revents = 0};
-    poll(&room, 1, kSliceMs);
+    syscall(SYS_poll, &room, 1, kSliceMs);
   }
 }
 

@@ -20,11 +20,13 @@
 //   cupti             prints whether CUPTI was finalized
 //   sync wait=MS      waits for the device, or so long
 //   nvtx=N            forks N times while two threads use NVTX; prints how many children can't do the same
+//   cancel=N          cancels N threads that use NVTX, and uses it after each
 //   and those of client_nccl.cpp
 //   exit=CODE exec    ends, or executes this program again with the remaining arguments
 //   dlclose           closes CUPTI's and our libraries more often than it opened them
 #include <dlfcn.h>
 #include <link.h>
+#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -412,6 +414,27 @@ void UseNvtx() {
   reinterpret_cast<const void* (*)(const void*, const char*)>(g_register)(nullptr, "string");
 }
 
+// Cancels threads one after the other, each of which is using NVTX.
+void Cancel(long count) {
+  AttachNvtx();
+  alarm(30);
+  for (long i = 0; i < count; ++i) {
+    pthread_t thread{};
+    const auto use = [](void*) -> void* {
+      for (;;) {
+        UseNvtx();
+        pthread_testcancel();
+      }
+    };
+    pthread_create(&thread, nullptr, use, nullptr);
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    pthread_cancel(thread);
+    pthread_join(thread, nullptr);
+    for (int ranges = 0; ranges < 1000; ++ranges) UseNvtx();
+  }
+  alarm(0);
+}
+
 }  // namespace
 
 void ForkWithin(long count, void (*use)()) {
@@ -464,6 +487,7 @@ void Do(std::string_view word, long first, long second) {
   }
   if (DoNccl(word, first)) return;
   Begin();
+  if (word == "cancel") Cancel(first);
   if (word == "kernels") Kernels(first);
   if (word == "rate") Rate(first, second);
   if (word == "mix") Mix(first, second);

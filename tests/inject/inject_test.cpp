@@ -228,6 +228,10 @@ TEST(Inject, DetachesWhenAnotherToolTakesTheBuffers) {
   EXPECT_EQ(outcome.printed, "free\n");
 }
 
+TEST(Inject, ACancelledThreadLeavesNothingLocked) {
+  EXPECT_EQ(RunWithSocket({"kernels=1", "cancel=20", "exit=4"}).status, 4);
+}
+
 TEST(Inject, AForkedChildReportsNothingAndExitsNormally) {
   const Outcome outcome = RunWithSocket({"kernels=100", "fork", "kernels=100", "sync", "wait=50"});
   EXPECT_EQ(outcome.status, 0);
