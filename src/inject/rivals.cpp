@@ -21,7 +21,9 @@ constexpr uintptr_t kPageBytes = 4096;
 
 // An entry of a library's global offset table.
 struct Slot {
-  const ElfW(Phdr) * library;  // its program headers
+  ElfW(Addr) library;  // its load address
+  const ElfW(Phdr) * headers;
+  size_t header_count;
   void** entry;
   void* wrapper;
   void* wrapped;   // CUPTI's function
@@ -195,7 +197,9 @@ void AddSlots(const dl_phdr_info& library, const Dynamic& dynamic, const ElfW(Re
     auto** const entry = At<void*>(library.dlpi_addr + relocations[i].r_offset);
     if (replacement.wrapper == nullptr || Known(entry)) continue;
     Slot& slot = g_slots[g_slot_count++];
-    slot = {.library = library.dlpi_phdr,
+    slot = {.library = library.dlpi_addr,
+            .headers = library.dlpi_phdr,
+            .header_count = library.dlpi_phnum,
             .entry = entry,
             .wrapper = replacement.wrapper,
             .wrapped = replacement.wrapped,
@@ -221,11 +225,11 @@ void FindSlots(const dl_phdr_info& library) {
   AddSlots(library, dynamic, dynamic.relocations, dynamic.relocation_count, read_only);
 }
 
-bool IsCodeOf(const dl_phdr_info& library, const void* address) {
-  for (size_t i = 0; i < library.dlpi_phnum; ++i) {
-    const ElfW(Phdr)& header = library.dlpi_phdr[i];
+bool IsCodeOfLibrary(const Slot& slot, const void* address) {
+  for (size_t i = 0; i < slot.header_count; ++i) {
+    const ElfW(Phdr)& header = slot.headers[i];
     if (header.p_type == PT_LOAD && (header.p_flags & PF_X) != 0 &&
-        reinterpret_cast<uintptr_t>(address) - (library.dlpi_addr + header.p_vaddr) < header.p_memsz)
+        reinterpret_cast<uintptr_t>(address) - (slot.library + header.p_vaddr) < header.p_memsz)
       return true;
   }
   return false;
@@ -234,8 +238,8 @@ bool IsCodeOf(const dl_phdr_info& library, const void* address) {
 // Whether the loader has relocated the entry and leaves it alone from now on, but for binding it at a call. A
 // library is visible as soon as it is mapped, and relocating it and what it depends on takes up to seconds:
 // until then the entry holds an address as in the file, 0, or whatever the loader is about to overwrite.
-bool IsRelocated(const dl_phdr_info& library, const Slot& slot, const void* value) {
-  return value == slot.wrapped || (slot.lazy && IsCodeOf(library, value));
+bool IsRelocated(const Slot& slot, const void* value) {
+  return value == slot.wrapped || (slot.lazy && IsCodeOfLibrary(slot, value));
 }
 
 enum class Access : uint8_t { kReadOnly, kWritable, kUnknown };
@@ -266,25 +270,20 @@ bool Replace(const Slot& slot, void* from, void* to) {
 }
 
 // The program may have bound the call meanwhile, and so undone it.
-void Redirect(const dl_phdr_info& library, Slot& slot) {
+void Redirect(Slot& slot) {
   void* const value = __atomic_load_n(slot.entry, __ATOMIC_ACQUIRE);
-  if (value != slot.wrapper && IsRelocated(library, slot, value) && Replace(slot, value, slot.wrapper))
+  if (value != slot.wrapper && IsRelocated(slot, value) && Replace(slot, value, slot.wrapper))
     slot.original = value;
 }
 
 // The entry holds something else if the program has bound the call meanwhile, or another tool has redirected
 // it.
-void Restore(const dl_phdr_info&, Slot& slot) {
+void Restore(Slot& slot) {
   if (slot.original == nullptr) return;
   if (__atomic_load_n(slot.entry, __ATOMIC_ACQUIRE) != slot.wrapper ||
       Replace(slot, slot.wrapper, slot.original))
     slot.original = nullptr;
 }
-
-struct Pass {
-  bool begun;
-  bool searches;
-};
 
 // Libraries may have been loaded and unloaded, and others may be in their place.
 bool HaveLibrariesChanged(const dl_phdr_info& any) {
@@ -295,22 +294,24 @@ bool HaveLibrariesChanged(const dl_phdr_info& any) {
 }
 
 // Visits the slots of all libraries that are loaded now. The caller is dl_iterate_phdr, which keeps each
-// library mapped meanwhile.
-template <void (*Change)(const dl_phdr_info&, Slot&)>
-int ChangeSlotsOf(dl_phdr_info* library, size_t, void* argument) {
-  auto& pass = *static_cast<Pass*>(argument);
-  if (!pass.begun) {
-    pass = {.begun = true, .searches = HaveLibrariesChanged(*library)};
-    if (pass.searches) {
-      memcpy(g_earlier_slots, g_slots, sizeof g_slots);
-      g_earlier_slot_count = g_slot_count;
-      g_slot_count = 0;
-    }
-    if (!pass.searches && g_slot_count == 0) return 1;
+// library mapped meanwhile. Unless some have changed, only the first is looked at: a child that the program
+// forks finds the loader's lock taken for ever if it was at that moment.
+template <void (*Change)(Slot&)>
+int ChangeSlots(dl_phdr_info* library, size_t, void* argument) {
+  auto& searches = *static_cast<bool*>(argument);
+  if (!searches && !HaveLibrariesChanged(*library)) {
+    for (size_t i = 0; i < g_slot_count; ++i) Change(g_slots[i]);
+    return 1;
   }
-  if (pass.searches) FindSlots(*library);
-  for (size_t i = 0; i < g_slot_count; ++i)
-    if (g_slots[i].library == library->dlpi_phdr) Change(*library, g_slots[i]);
+  if (!searches) {
+    searches = true;
+    memcpy(g_earlier_slots, g_slots, sizeof g_slots);
+    g_earlier_slot_count = g_slot_count;
+    g_slot_count = 0;
+  }
+  const size_t known = g_slot_count;
+  FindSlots(*library);
+  for (size_t i = known; i < g_slot_count; ++i) Change(g_slots[i]);
   return 0;
 }
 
@@ -319,15 +320,15 @@ int ChangeSlotsOf(dl_phdr_info* library, size_t, void* argument) {
 void RedirectRivals(const Cupti& cupti, YieldFunction* yield) {
   g_cupti = &cupti;
   g_yield = yield;
-  Pass pass{};
-  dl_iterate_phdr(ChangeSlotsOf<Redirect>, &pass);
+  bool searches = false;
+  dl_iterate_phdr(ChangeSlots<Redirect>, &searches);
 }
 
 void StopRedirecting() {
   bool any = false;
   for (size_t i = 0; i < g_slot_count; ++i) any = any || g_slots[i].original != nullptr;
-  Pass pass{};
-  if (any) dl_iterate_phdr(ChangeSlotsOf<Restore>, &pass);
+  bool searches = false;
+  if (any) dl_iterate_phdr(ChangeSlots<Restore>, &searches);
 }
 
 }  // namespace gpusonde::inject
