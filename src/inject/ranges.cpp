@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "inject/ranges.h"
 
+#include <errno.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "inject/calls.h"
 #include "inject/libc.h"
@@ -32,8 +35,14 @@ struct Open {
   char text[GPUSONDE_GPU_TEXT_BYTES];
 };
 
+struct Stack {
+  Open ranges[kMaxDepth];
+  Stack* next;
+  uint32_t owner;  // atomic: a thread, which may have ended
+};
+
 struct ThreadRanges {
-  Open* stack;  // kMaxDepth entries, allocated at the thread's first range
+  Stack* stack;  // from the thread's first range on
   uint32_t depth;
   uint32_t tid;
 };
@@ -66,6 +75,40 @@ const Text* Known(const void* handle) {
   const auto offset = reinterpret_cast<uintptr_t>(handle) - reinterpret_cast<uintptr_t>(g_texts);
   const bool is_entry = offset < sizeof g_texts && offset % sizeof(Text) == 0;
   return is_entry ? &g_texts[offset / sizeof(Text)] : nullptr;
+}
+
+Stack* g_stacks = nullptr;          // atomic: all
+Stack* g_examined_stack = nullptr;  // atomic: the next that may be another thread's
+
+bool HasEnded(uint32_t thread) { return syscall(SYS_tgkill, getpid(), thread, 0) != 0 && errno == ESRCH; }
+
+// One of a thread that has ended, else a new one; null if there is no memory. Threads are not noticed when
+// they end, as that would take one of the program's keys (pthread_key_create).
+Stack* TakeStack(uint32_t thread) {
+  constexpr int kExamined = 8;
+  Stack* stack = __atomic_load_n(&g_examined_stack, __ATOMIC_ACQUIRE);
+  for (int i = 0; i < kExamined; ++i) {
+    if (stack == nullptr) stack = __atomic_load_n(&g_stacks, __ATOMIC_ACQUIRE);
+    if (stack == nullptr) break;
+    __atomic_store_n(&g_examined_stack, stack->next, __ATOMIC_RELEASE);
+    uint32_t owner = __atomic_load_n(&stack->owner, __ATOMIC_RELAXED);
+    if ((owner == thread || HasEnded(owner)) &&
+        __atomic_compare_exchange_n(&stack->owner, &owner, thread, false, __ATOMIC_ACQ_REL,
+                                    __ATOMIC_RELAXED)) {
+      for (Open& range : stack->ranges)
+        if (range.session != 0) range.session = 0;
+      return stack;
+    }
+    stack = stack->next;
+  }
+  stack = static_cast<Stack*>(Pages(sizeof(Stack)));
+  if (stack == nullptr) return nullptr;
+  stack->owner = thread;
+  stack->next = __atomic_load_n(&g_stacks, __ATOMIC_RELAXED);
+  while (!__atomic_compare_exchange_n(&g_stacks, &stack->next, stack, true, __ATOMIC_RELEASE,
+                                      __ATOMIC_RELAXED)) {
+  }
+  return stack;
 }
 
 void SetText(Open& range, const char* text, size_t length) {
@@ -116,14 +159,14 @@ int Push(const void* domain, Message message) {
   ThreadRanges& ranges = t_ranges;
   const uint32_t depth = ranges.depth++;
   if (CallSession() == 0) {
-    if (ranges.stack != nullptr && depth < kMaxDepth) ranges.stack[depth].session = 0;
+    if (ranges.stack != nullptr && depth < kMaxDepth) ranges.stack->ranges[depth].session = 0;
     return kNoLevels;
   }
-  if (ranges.stack == nullptr) ranges.stack = static_cast<Open*>(Pages(kMaxDepth * sizeof(Open)));
+  if (ranges.stack == nullptr) ranges.stack = TakeStack(Tid());
   if (ranges.stack == nullptr || depth >= kMaxDepth)
     CountDrop(GPUSONDE_GPU_DROP_RANGES);
   else
-    Begin(ranges.stack[depth], Known(domain), message);
+    Begin(ranges.stack->ranges[depth], Known(domain), message);
   return kNoLevels;
 }
 
@@ -134,8 +177,9 @@ int Pop() {
   const uint32_t session = CallSession();
   if (session == 0 || ranges.stack == nullptr || depth >= kMaxDepth) return kNoLevels;
   // A range that began in another session, or while asleep, was observed only in part and is not sent.
-  if (ranges.stack[depth].session == session) Send(ranges.stack[depth], GPUSONDE_GPU_RANGE_PUSH_POP);
-  ranges.stack[depth].session = 0;
+  Open& range = ranges.stack->ranges[depth];
+  if (range.session == session) Send(range, GPUSONDE_GPU_RANGE_PUSH_POP);
+  range.session = 0;
   return kNoLevels;
 }
 

@@ -20,6 +20,7 @@
 //   cupti             prints whether CUPTI was finalized
 //   sync wait=MS      waits for the device, or so long
 //   nvtx=N            forks N times while two threads use NVTX; prints how many children can't do the same
+//   brief=N           N threads, one after the other, with a range; prints by how many MiB the program grows
 //   cancel=N          cancels N threads that use NVTX, and uses it after each
 //   and those of client_nccl.cpp
 //   exit=CODE exec    ends, or executes this program again with the remaining arguments
@@ -38,6 +39,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <numeric>
 #include <span>
 #include <string>
@@ -414,6 +416,25 @@ void UseNvtx() {
   reinterpret_cast<const void* (*)(const void*, const char*)>(g_register)(nullptr, "string");
 }
 
+// In so many threads, one after the other, a range. Prints by how many MiB the program grows.
+void RangesOfThreads(long count) {
+  AttachNvtx();
+  const auto resident = [] {
+    std::ifstream file("/proc/self/statm");
+    long pages = 0;
+    file >> pages >> pages;
+    return pages;
+  };
+  const long before = resident();
+  for (long i = 0; i < count; ++i)
+    std::thread([] {
+      reinterpret_cast<int (*)(const char*)>(g_push)("range");
+      reinterpret_cast<int (*)()>(g_pop)();
+    }).join();
+  std::printf("%ld\n", (resident() - before) / 256);
+  std::fflush(stdout);
+}
+
 // Cancels threads one after the other, each of which is using NVTX.
 void Cancel(long count) {
   AttachNvtx();
@@ -488,6 +509,7 @@ void Do(std::string_view word, long first, long second) {
   if (DoNccl(word, first)) return;
   Begin();
   if (word == "cancel") Cancel(first);
+  if (word == "brief") RangesOfThreads(first);
   if (word == "kernels") Kernels(first);
   if (word == "rate") Rate(first, second);
   if (word == "mix") Mix(first, second);

@@ -117,6 +117,12 @@ TEST(Inject, RangesAreReported) {
   EXPECT_THAT(outcome.received.ranges, ElementsAre("step 0", "step 1", "step 2"));
 }
 
+TEST(Inject, RangesOfThreadsThatHaveEndedTakeNoMemory) {
+  const Outcome outcome = RunWithSocket({"kernels=1", "brief=5000"});
+  EXPECT_THAT(outcome.received.ranges, SizeIs(5000));
+  EXPECT_LT(std::atoi(outcome.printed.c_str()), 10) << "a page each are 20 MiB";
+}
+
 TEST(Inject, AnotherSubscriberIsLeftAloneAndReported) {
   const Outcome outcome = RunWithSocket({"subscribe", "kernels=100", "sync", "wait=300", "holder", "exit=3"});
   EXPECT_EQ(outcome.status, 3);
