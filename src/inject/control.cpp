@@ -57,12 +57,12 @@ constexpr uint32_t kKinds[] = {GPUSONDE_CUPTI_KIND_CONCURRENT_KERNEL, GPUSONDE_C
 
 enum class ThreadPhase : uint32_t { kNone, kWaiting, kWorking, kDone };
 
-Mutex g_control;  // guards everything below except the atomics
-uint32_t g_started = 0;
-uint32_t g_stop = 0;    // atomic: the process ends
-uint32_t g_wakes = 0;   // atomic: number of WakeThread calls
-uint32_t g_forked = 0;  // atomic: this is a forked child
-uint32_t g_phase = 0;   // atomic: ThreadPhase
+Mutex g_control;         // guards everything below except the atomics
+uint32_t g_started = 0;  // atomic
+uint32_t g_stop = 0;     // atomic: the process ends
+uint32_t g_wakes = 0;    // atomic: number of WakeThread calls
+uint32_t g_forked = 0;   // atomic: this is a forked child
+uint32_t g_phase = 0;    // atomic: ThreadPhase
 
 const Cupti* g_cupti = nullptr;
 gpusonde_cupti_subscriber_handle g_subscriber = nullptr;
@@ -427,11 +427,9 @@ void WakeThread() {
 }
 
 void Start() {
-  if (IsForkedChild()) return;
+  if (IsForkedChild() || __atomic_exchange_n(&g_started, 1, __ATOMIC_SEQ_CST) != 0) return;
   {
     const Locked locked(g_control);
-    if (g_started != 0) return;
-    g_started = 1;
     OpenSocket(getenv(kSocketVariable));
     g_expected_until_ns = NowNs() + kExpectedNs;
     pthread_atfork(nullptr, nullptr, OnForkInChild);
