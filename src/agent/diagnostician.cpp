@@ -69,7 +69,7 @@ Diagnostician::~Diagnostician() = default;
 
 std::vector<model::Batch> Diagnostician::Round(std::span<const model::Batch> gathered) {
   State& state = *state_;
-  state.processes.BeginRound();
+  state.processes.BeginRound(MonotonicNow());
   for (const model::Batch& batch : gathered) {
     state.diagnosis.Ingest(batch);
     state.processes.Ingest(batch);

@@ -140,6 +140,7 @@ void LiveTotals::IngestProcesses(const model::Batch& batch, int64_t now_ns) {
   for (const model::Process& row : model::RowsOf(model::kProcesses, batch)) {
     const auto [holder, is_new] = by_pid_.try_emplace(row.pid, row.process);
     if (!is_new && holder->second != row.process) {
+      if (row.exited_ns.has_value()) continue;  // ends come late: the pid has a new holder, and this one went
       Forget(holder->second);
       holder->second = row.process;
     }

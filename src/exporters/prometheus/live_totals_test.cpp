@@ -241,6 +241,17 @@ TEST_F(LiveTotalsTest, NoTwoProcessesHaveTheSameLabels) {
   EXPECT_THAT(Text(), Not(HasSubstr("pid=\"11\",command=\"train\"} 5\n")));
 }
 
+TEST_F(LiveTotalsTest, AnEndThatComesLateLeavesThePidsNewHolder) {
+  Add(ProcessRow(11, "old"));
+  Add(Rows(model::kProcesses, {{.process = {10, 11}, .pid = 11, .name = "train"}}));
+  Add(Rows(model::kKernelPacks, {{.process = {10, 11}, .device = kGpu, .count = 2}}));
+  Add(ProcessRow(11, "old", 1));
+  Add(Rows(model::kKernelPacks, {{.process = {10, 11}, .device = kGpu, .count = 1}}));
+  EXPECT_THAT(Text(), HasSubstr("pid=\"11\",command=\"train\"} 3\n"));
+  Add(Reading("gpu.temperature", 41), kNow + LiveTotals::kKeepExitedNs + 1);
+  EXPECT_THAT(Text(), HasSubstr("pid=\"11\",command=\"train\"} 3\n"));
+}
+
 TEST_F(LiveTotalsTest, AProcessKeepsTheNameOfItsFirstWork) {
   Add(ProcessRow(11, "first"));
   Add(Pack(11, 1, 1));
