@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <deque>
 #include <functional>
+#include <iterator>
 #include <utility>
 #include <vector>
 
@@ -43,7 +45,8 @@ struct LiveAgent::State {
   Options options;
   Sink& sink;
   Engine engine;
-  int64_t day = (MonotonicNow() + engine.epoch_offset_ns()) / kDayNs;
+  // (first frame, its day), rising; the first holds for all before, too.
+  std::deque<std::pair<int64_t, int64_t>> days = {{0, Today()}};
   int64_t ingested = 0;   // the last frame that the sink has ingested
   int64_t committed = 0;  // the last of those that it has made durable
   // The frames spooled in this round, consecutive from `fresh_first` on.
@@ -51,6 +54,7 @@ struct LiveAgent::State {
   int64_t fresh_first = 0;
   std::string last_trouble;
 
+  int64_t Today() const { return (MonotonicNow() + engine.epoch_offset_ns()) / kDayNs; }
   bool behind() { return ingested < engine.spool().last_sequence(); }
   bool behind_durable() { return committed < engine.spool().last_sequence(); }
   Status SendAll();
@@ -98,8 +102,9 @@ Result<LiveAgent> LiveAgent::Create(const Options& options, Sink& sink) {
   std::unique_ptr<State> state(new State{options, sink, std::move(engine)});
   const spool::Writer& spool = state->engine.spool();
   ASSIGN_OR_RETURN(state->committed, sink.CommittedThrough(spool.id()));
-  ASSIGN_OR_RETURN(state->ingested, sink.IngestedThrough(spool.id(), state->day, spool.last_sequence()));
-  TRY(state->SendAll());
+  ASSIGN_OR_RETURN(state->ingested,
+                   sink.IngestedThrough(spool.id(), state->days.front().second, spool.last_sequence()));
+  if (const Status sent = state->SendAll(); !sent.has_value()) state->LogTrouble(sent.error());
   state->engine.Recall(options.recall);
   return LiveAgent(std::move(state));
 }
@@ -128,17 +133,17 @@ Status LiveAgent::Finish() {
 }
 
 // After a step of the wall clock, times belong to a new source with its own offset. After midnight (UTC), all
-// names are repeated, so that the file of each day can be read by itself.
+// names are repeated, so that the file of each day can be read by itself. Frames that the sink has yet to
+// accept keep their day.
 Status LiveAgent::State::FollowClock() {
   if (const int64_t step_ns = engine.MeasureClockStep(); step_ns != 0) {
     LogWarn("the wall clock stepped by {} ms; starting a new source", step_ns / kNanosPerMilli);
     TRY(engine.BeginSource(NoLongerThan(kFinishNs),
                            [this](std::vector<model::Batch> batches) { Spool(std::move(batches)); }));
   }
-  const int64_t today = (MonotonicNow() + engine.epoch_offset_ns()) / kDayNs;
-  if (today == day) return {};
-  TRY(SendAll());  // the rest belongs to the previous day
-  day = today;
+  const int64_t today = Today();
+  if (today == days.back().second) return {};
+  days.emplace_back(engine.spool().last_sequence() + 1, today);
   engine.Rewrite();
   return {};
 }
@@ -199,11 +204,18 @@ Status LiveAgent::State::CatchUp() {
   return send();
 }
 
-// Sends the frames that follow the last ingested one to the sink.
+// Sends the frames that follow the last ingested one to the sink, those of each day by themselves.
 Status LiveAgent::State::SendToSink(std::vector<model::Batch> frames) {
-  const auto count = std::ssize(frames);
-  TRY(sink.Ingest(engine.spool().id(), day, ingested + 1, std::move(frames)));
-  ingested += count;
+  for (auto next = frames.begin(); next != frames.end();) {
+    while (days.size() > 1 && days[1].first <= ingested + 1) days.pop_front();
+    const int64_t left = frames.end() - next;
+    const int64_t count = days.size() > 1 ? std::min(left, days[1].first - ingested - 1) : left;
+    const auto last = next + count;
+    TRY(sink.Ingest(engine.spool().id(), days.front().second, ingested + 1,
+                    {std::move_iterator(next), std::move_iterator(last)}));
+    ingested += count;
+    next = last;
+  }
   return {};
 }
 

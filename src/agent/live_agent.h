@@ -90,13 +90,13 @@ class LiveAgent {
     std::function<int64_t()> measure_epoch_offset = MeasureEpochOffset;
   };
 
-  // Sends what an earlier run left in the spool to the sink, then starts sampling. Errors: those of
-  // Engine::Create (kUnavailable: another agent uses this spool) and of the sink. `sink` must outlive the
-  // agent.
+  // Sends what an earlier run left in the spool to the sink, then starts sampling. What the sink refuses now
+  // is sent later. Errors: those of Engine::Create (kUnavailable: another agent uses this spool) and of
+  // Sink::CommittedThrough and IngestedThrough. `sink` must outlive the agent.
   static Result<LiveAgent> Create(const Options& options, Sink& sink);
 
   // Waits about a second, then gathers, spools and commits. Errors that may go away (disk full, sink busy)
-  // are logged once and counted, not returned.
+  // are logged once and counted, not returned. Errors: those of the sources.
   Status Round();
 
   // Stops sampling, sends the rest to the sink and makes it durable.

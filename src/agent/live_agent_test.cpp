@@ -29,7 +29,8 @@ class TestSink : public Sink {
     durable = through;
     return {};
   }
-  Status Ingest(const Id128&, int64_t, int64_t first_sequence, std::vector<model::Batch> frames) override {
+  Status Ingest(const Id128&, int64_t day, int64_t first_sequence,
+                std::vector<model::Batch> frames) override {
     if (refuse) return Fail(ErrorCode::kUnavailable, "refusing");
     EXPECT_EQ(first_sequence, through + 1) << "no frame is missing, none comes twice";
     through += static_cast<int64_t>(frames.size());
@@ -37,7 +38,7 @@ class TestSink : public Sink {
     for (const int64_t offset_ns : FixedColumn<int64_t>(frames, "sources", "epoch_offset_ns"))
       source_offsets.insert(offset_ns);
     for (const int64_t time_ns : FixedColumn<int64_t>(frames, "samples", "time_ns"))
-      newest_sample_ns = time_ns;
+      newest_sample_ns = time_ns, ++samples_of_day[{day, time_ns / (86'400 * kNanosPerSecond)}];
     const std::vector<std::string> reasons = TextColumn(frames, "drops", "reason");
     const std::vector<int64_t> counts = FixedColumn<int64_t>(frames, "drops", "count");
     for (size_t i = 0; i < reasons.size(); ++i)
@@ -58,6 +59,7 @@ class TestSink : public Sink {
   int64_t through = 0;
   int64_t durable = 0;
   std::map<std::string, size_t> rows;
+  std::map<std::pair<int64_t, int64_t>, int> samples_of_day;  // by the day given and that of their time
   std::set<int64_t> source_offsets;
   int64_t newest_sample_ns = 0;  // in the latest commit
   std::vector<model::Incident> incidents;
@@ -147,6 +149,46 @@ TEST_F(LiveAgentTest, FramesOfAnEarlierRunAreSentFirst) {
   sink_.refuse = false;
   LiveAgent agent = LiveAgent::Create(Options(), sink_).value();
   EXPECT_GT(sink_.rows["samples"], 0u);
+}
+
+TEST_F(LiveAgentTest, AnEarlierRunsFramesThatTheSinkRefusesAreSentLater) {
+  {
+    sink_.refuse = true;
+    LiveAgent agent = LiveAgent::Create(Options(), sink_).value();
+    Burn();
+    ASSERT_TRUE(agent.Round().has_value());
+  }
+  Result<LiveAgent> agent = LiveAgent::Create(Options(), sink_);
+  ASSERT_TRUE(agent.has_value()) << agent.error().message;
+  sink_.refuse = false;
+  ASSERT_TRUE(agent->Round().has_value());
+  EXPECT_GT(sink_.rows["samples"], 0u);
+}
+
+TEST_F(LiveAgentTest, FramesThatWaitOverMidnightKeepTheirDay) {
+  constexpr int64_t kDay = 20'000;
+  LiveAgent::Options options = Options();
+  // Half past eleven in the evening; the clock then steps over midnight.
+  const int64_t offset_ns = (kDay * 48 + 47) * 1'800 * kNanosPerSecond - MonotonicNow();
+  int64_t step_ns = 0;
+  options.measure_epoch_offset = [&] { return offset_ns + step_ns; };
+  LiveAgent agent = LiveAgent::Create(options, sink_).value();
+  sink_.refuse = true;
+  Burn();
+  ASSERT_TRUE(agent.Round().has_value());
+  step_ns = 3'600 * kNanosPerSecond;
+  Burn();
+  ASSERT_TRUE(agent.Round().has_value());
+  Burn();
+  ASSERT_TRUE(agent.Round().has_value());
+  EXPECT_EQ(sink_.through, 0);
+  sink_.refuse = false;
+  ASSERT_TRUE(agent.Finish().has_value());
+  using testing::Gt;
+  using testing::Pair;
+  EXPECT_THAT(sink_.samples_of_day, testing::ElementsAre(Pair(std::pair(kDay, kDay), Gt(0)),
+                                                         Pair(std::pair(kDay + 1, kDay + 1), Gt(0))));
+  EXPECT_EQ(sink_.rows["sources"], 5u) << "each at its start and with its end, the second also for its day";
 }
 
 TEST_F(LiveAgentTest, FramesThatAreNotDurableStayInTheSpool) {
