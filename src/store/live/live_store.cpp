@@ -329,6 +329,7 @@ Status LiveStore::AppendWithWindows(Day day, std::span<const model::Batch> batch
   const std::optional<TimeRange> work = work_->TimesOf(batches);
   if (work.has_value()) TRY(work_->Correct(writer(), CatalogOf(day), *work));
   TRY(transaction.Commit());
+  written_ = day;
   ++revision_;
   names().Forget(batches);
   Advance(*work_, day, work);
@@ -413,18 +414,37 @@ Result<int> LiveStore::Retain(int max_days, int64_t max_bytes) {
   TRY(EnsureOpen());
   if (max_days < 1)
     return Fail(ErrorCode::kInvalidArgument, fmt::format("keep {} days: at least one day is kept", max_days));
+  if (days_.empty()) return 0;
   int64_t bytes = 0;
   for (const Day day : days_) bytes += BytesOf(day);
+  const Day newest = NewestBelieved(max_days);
   int deleted = 0;
-  while (days_.size() > 1) {
-    const Day oldest = days_.front();
-    const bool too_old = days_.back() - oldest >= std::chrono::days(max_days);
+  for (const Day day : std::vector(days_)) {
+    const bool too_old = newest - day >= std::chrono::days(max_days);
     if (!too_old && bytes <= max_bytes) break;
-    bytes -= BytesOf(oldest);
-    TRY(DeleteDay(oldest));
+    if (day == newest || day == written_) continue;
+    bytes -= BytesOf(day);
+    TRY(DeleteDay(day));
     ++deleted;
   }
   return deleted;
+}
+
+// The newest day, unless a gap of `max_days` separates it from those before and fewer than kEnough days
+// follow the gap: then the newest before the gap. A clock that is wrong for some hours, such as that of a
+// machine that has yet to ask a time server, records two days at most, and its days would make all others
+// old.
+Day LiveStore::NewestBelieved(int max_days) const {
+  constexpr int kEnough = 3;
+  const std::chrono::days gap(std::max(max_days, 2));  // there is one day between any two
+  auto newest = days_.end() - 1;
+  int follow = 1;
+  for (auto day = newest; day != days_.begin() && follow < kEnough; --day, ++follow)
+    if (*day - *(day - 1) >= gap) {
+      newest = day - 1;
+      follow = 0;
+    }
+  return *newest;
 }
 
 Status LiveStore::DeleteDay(Day day) {

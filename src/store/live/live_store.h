@@ -74,8 +74,9 @@ class LiveStore : public Store {
   int64_t CommittedThrough(Id128 spool) const;
 
   // Deletes days that are `max_days` or more older than the newest one, then the oldest ones until the rest
-  // fits into `max_bytes`. The newest day always stays. Running queries still see deleted days. Returns the
-  // number of deleted days.
+  // fits into `max_bytes`. The newest day always stays, and so does the one last written to. Days after a gap
+  // of `max_days` don't make older ones old before three of them are recorded: the clock may be wrong.
+  // Running queries still see deleted days. Returns the number of deleted days.
   Result<int> Retain(int max_days, int64_t max_bytes);
 
   std::vector<Day> days() const;
@@ -128,6 +129,7 @@ class LiveStore : public Store {
   Status CommitHeldNow();
   Status AppendWithWindows(Day day, std::span<const model::Batch> batches, duckdb::Transaction transaction);
   void Advance(Rollup& rollup, Day day, const std::optional<TimeRange>& times);
+  Day NewestBelieved(int max_days) const;
   Status DeleteDay(Day day);
   int64_t BytesOf(Day day) const;
 
@@ -145,6 +147,7 @@ class LiveStore : public Store {
   };
   std::optional<Trouble> trouble_;      // why nothing is stored now
   std::vector<Day> days_;               // attached; rising
+  std::optional<Day> written_;          // the last one that rows were added to
   std::map<Id128, int64_t> committed_;  // by spool
   struct Held {
     Day day;

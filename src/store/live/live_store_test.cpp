@@ -208,9 +208,12 @@ TEST_F(Live, OldDaysGoByAge) {
       << "Tuesday is the first of eight days that end with the last";
   EXPECT_EQ(Ask(*store, kTimes), "1,2,8");
   EXPECT_FALSE(std::filesystem::exists(path_ + "/2026-11-23.sonde"));
-  EXPECT_EQ(store->Retain(1, INT64_MAX).value(), 2);
-  EXPECT_EQ(Ask(*store, kTimes), "8");
-  EXPECT_EQ(store->CommittedThrough(kLiveSpool), 9) << "what has gone isn't taken again";
+  EXPECT_EQ(store->Retain(6, INT64_MAX).value(), 0) << "the days before the gap may be the newest";
+  for (const int day : {9, 10})
+    ASSERT_TRUE(store->Commit(kMonday + days(day), kLiveSpool, day + 1, {{Sample(day)}}).has_value());
+  EXPECT_EQ(store->Retain(1, INT64_MAX).value(), 4);
+  EXPECT_EQ(Ask(*store, kTimes), "10");
+  EXPECT_EQ(store->CommittedThrough(kLiveSpool), 11) << "what has gone isn't taken again";
   EXPECT_FALSE(store->Retain(0, INT64_MAX).has_value());
 }
 
@@ -240,7 +243,7 @@ TEST_F(Live, ATimeInTheNewestDaysIsReadInThemAlone) {
   ASSERT_TRUE(store->Commit(kMonday + days(4), kLiveSpool, 7, {{Sample(at(4, 1))}}).has_value());
   EXPECT_EQ(Ask(recent, kTimes), fmt::format("{},{},{}", at(3, 12), at(3, 13), at(4, 1))) << "a day later";
   EXPECT_EQ(&store->Within({at(3, 0), at(3, 1)}), store.get());
-  ASSERT_EQ(store->Retain(2, INT64_MAX).value(), 2);
+  ASSERT_EQ(store->Retain(3, INT64_MAX).value(), 2);
   EXPECT_EQ(&store->Within({at(4, 1), INT64_MAX}), store.get()) << "no other days are left";
   EXPECT_EQ(Ask(recent, "SELECT count(*) FROM samples"), "3");
 }
@@ -252,6 +255,41 @@ TEST_F(Live, OldDaysGoBySizeButNeverTheNewest) {
   EXPECT_EQ(store->Retain(100, INT64_MAX).value(), 0);
   EXPECT_EQ(store->Retain(100, 0).value(), 2);
   EXPECT_THAT(store->days(), testing::ElementsAre(kMonday + days(2)));
+}
+
+TEST_F(Live, AClockThatIsWrongForADayMakesNoOthersOld) {
+  auto store = Open();
+  int sequence = 0;
+  const auto commit = [&](int day) {
+    ++sequence;
+    ASSERT_TRUE(store->Commit(kMonday + days(day), kLiveSpool, sequence, {{Sample(day)}}).has_value());
+  };
+  for (const int day : {0, 1, 2, 30'000, 30'001}) commit(day);
+  EXPECT_EQ(store->Retain(7, INT64_MAX).value(), 0);
+  commit(3);
+  EXPECT_EQ(store->Retain(7, INT64_MAX).value(), 0);
+  store.reset();
+  store = Open();
+  EXPECT_EQ(store->Retain(7, INT64_MAX).value(), 0);
+  for (const int day : {7, 8, 9}) commit(day);
+  EXPECT_EQ(store->Retain(7, INT64_MAX).value(), 3) << "days go on by age";
+  EXPECT_EQ(Ask(*store, kTimes), "3,7,8,9,30000,30001");
+  EXPECT_EQ(store->Retain(7, 0).value(), 5);
+  EXPECT_EQ(Ask(*store, kTimes), "9");
+}
+
+TEST_F(Live, TheDayThatIsWrittenStaysThoughItsClockIsBehind) {
+  auto store = Open();
+  for (const int day : {0, 1, 2})
+    ASSERT_TRUE(store->Commit(kMonday + days(day), kLiveSpool, day + 1, {{Sample(day)}}).has_value());
+  ASSERT_TRUE(store->Commit(Day(), kLiveSpool, 4, {{Sample(1970)}}).has_value());
+  EXPECT_EQ(store->Retain(7, INT64_MAX).value(), 0);
+  EXPECT_EQ(store->Retain(7, 0).value(), 2);
+  EXPECT_EQ(Ask(*store, kTimes), "2,1970") << "and so does the newest";
+  for (const int day : {3, 4})
+    ASSERT_TRUE(store->Commit(kMonday + days(day), kLiveSpool, day + 2, {{Sample(day)}}).has_value());
+  EXPECT_EQ(store->Retain(7, INT64_MAX).value(), 1) << "the clock is right again";
+  EXPECT_EQ(Ask(*store, kTimes), "2,3,4");
 }
 
 TEST_F(Live, ARunningQuerySeesADeletedDay) {
