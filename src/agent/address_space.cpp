@@ -5,8 +5,16 @@
 
 namespace gpusonde::agent {
 
-void AddressSpace::Map(const Mapping& mapping) {
-  if (mapping.start >= mapping.end) return;
+bool AddressSpace::Has(const Mapping& mapping) const {
+  const Mapping* known = Find(mapping.start);
+  if (known == nullptr || known->end < mapping.end || known->binary != mapping.binary) return false;
+  // Anonymous memory has no file that an offset could be in.
+  return mapping.binary == nullptr ||
+         mapping.start - mapping.file_offset == known->start - known->file_offset;
+}
+
+bool AddressSpace::Map(const Mapping& mapping) {
+  if (mapping.start >= mapping.end || Has(mapping)) return false;
   ++generation_;
   auto next = by_start_.lower_bound(mapping.start);
   if (next != by_start_.begin()) {
@@ -28,6 +36,7 @@ void AddressSpace::Map(const Mapping& mapping) {
     next = by_start_.emplace_hint(next, covered.start, covered);
   }
   by_start_[mapping.start] = mapping;
+  return true;
 }
 
 void AddressSpace::Clear() {

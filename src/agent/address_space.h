@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 
@@ -21,8 +22,9 @@ class AddressSpace {
     bool operator==(const Mapping&) const = default;
   };
 
-  // Requires `start` < `end`. Removes the parts of older mappings that it covers.
-  void Map(const Mapping& mapping);
+  // Removes the parts of older mappings that it covers. False, and nothing changes, for one that is known
+  // already or is empty: the kernel reports a mapping again whenever its protection changes.
+  bool Map(const Mapping& mapping);
   void Clear();
 
   // The mapping that covers `address`, or null.
@@ -34,10 +36,14 @@ class AddressSpace {
     for (const auto& [start, mapping] : by_start_) visit(mapping);
   }
 
+  size_t size() const { return by_start_.size(); }
+
   // Changes whenever Find may return something else.
   uint64_t generation() const { return generation_; }
 
  private:
+  bool Has(const Mapping& mapping) const;
+
   std::map<uint64_t, Mapping> by_start_;
   uint64_t generation_ = 0;
 };

@@ -63,5 +63,23 @@ TEST(AddressSpace, EveryChangeAdvancesTheGeneration) {
   EXPECT_EQ(space.Find(1), nullptr);
 }
 
+// A JIT makes its code writable and executable in turns, a part of it at a time.
+TEST(AddressSpace, AMappingThatIsKnownChangesNothing) {
+  const Binary file, other;
+  AddressSpace space;
+  EXPECT_TRUE(space.Map({.start = 0x1000, .end = 0x5000, .file_offset = 0x1000}));
+  EXPECT_TRUE(space.Map({.start = 0x6000, .end = 0x9000, .file_offset = 0x2000, .binary = &file}));
+  const uint64_t before = space.generation();
+  EXPECT_FALSE(space.Map({.start = 0x1000, .end = 0x5000, .file_offset = 0x1000}));
+  EXPECT_FALSE(space.Map({.start = 0x2000, .end = 0x3000, .file_offset = 0}));
+  EXPECT_FALSE(space.Map({.start = 0x6000, .end = 0x9000, .file_offset = 0x2000, .binary = &file}));
+  EXPECT_FALSE(space.Map({.start = 0x8000, .end = 0x9000, .file_offset = 0x4000, .binary = &file}));
+  EXPECT_EQ(space.generation(), before);
+  EXPECT_EQ(space.size(), 2u);
+  EXPECT_TRUE(space.Map({.start = 0x8000, .end = 0x9000, .file_offset = 0x3000, .binary = &file}));
+  EXPECT_TRUE(space.Map({.start = 0x6000, .end = 0x7000, .file_offset = 0x2000, .binary = &other}));
+  EXPECT_TRUE(space.Map({.start = 0x4000, .end = 0x5001}));
+}
+
 }  // namespace
 }  // namespace gpusonde::agent

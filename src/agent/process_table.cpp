@@ -59,11 +59,7 @@ Process* ProcessTable::AddFromProc(int32_t pid) {
     if (thread.tid != pid || !proc::HasThreadEnded(pid, pid))
       process->threads[thread.tid] = {.name = std::move(thread.name), .started_ns = {}, .exited_ns = {}};
   process->living_threads = process->threads.size();
-  const auto mappings = proc::ReadExecutableMappings(pid).value_or(std::vector<proc::MappedFile>());
-  for (const proc::MappedFile& file : mappings) {
-    const auto* binary = IsAnonymous(file.path) ? nullptr : binaries_.InternFromProcess(pid, file.path);
-    Map(*process, {file.start, file.end, file.file_offset, binary}, now);
-  }
+  for (const AddressSpace::Mapping& mapping : ReadMappings(*process)) Map(*process, mapping, now);
   return process;
 }
 
@@ -111,7 +107,7 @@ void ProcessTable::MakeVisible(Process& process) {
 }
 
 void ProcessTable::Map(Process& process, const AddressSpace::Mapping& mapping, int64_t time_ns) {
-  process.mappings.Map(mapping);
+  if (!process.mappings.Map(mapping)) return;
   process.runs_anonymous_code |= mapping.binary == nullptr;
   if (mapping.binary != nullptr) process.jit->OpenDump(process.info.pid, mapping.binary->path);
   if (process.visible) WriteMapping(process, mapping, time_ns);
@@ -124,6 +120,7 @@ void ProcessTable::Apply(const perf::SidebandEvent& event) {
 void ProcessTable::On(const perf::MapEvent& event, int64_t time_ns) {
   Process* process = Known(event.pid);
   if (process == nullptr || time_ns < process->known_since_ns) return;
+  if (process->mappings.size() >= kMaxMappings) ReplaceMappings(*process, ReadMappings(*process), time_ns);
   const symbols::BinaryTable::Binary* binary = nullptr;
   if (event.path == "[vdso]")
     binary = binaries_.InternFromProcess(event.pid, event.path);
@@ -253,18 +250,29 @@ void ProcessTable::EndThreads(Process& process, const std::unordered_set<int32_t
   process.living_threads = living.size();
 }
 
-void ProcessTable::ResyncMappings(Process& process, int64_t time_ns) {
-  const Result<std::vector<proc::MappedFile>> files = proc::ReadExecutableMappings(process.info.pid);
-  if (!files.has_value()) return;
-  std::vector<AddressSpace::Mapping> now, before;
-  for (const proc::MappedFile& file : *files)
-    now.push_back(
+// Empty for a process that has ended.
+std::vector<AddressSpace::Mapping> ProcessTable::ReadMappings(const Process& process) {
+  auto files = proc::ReadExecutableMappings(process.info.pid).value_or(std::vector<proc::MappedFile>());
+  if (files.size() > kMaxMappings / 2) files.resize(kMaxMappings / 2);
+  std::vector<AddressSpace::Mapping> mappings;
+  for (const proc::MappedFile& file : files)
+    mappings.push_back(
         {file.start, file.end, file.file_offset,
          IsAnonymous(file.path) ? nullptr : binaries_.InternFromProcess(process.info.pid, file.path)});
-  process.mappings.ForEach([&before](const AddressSpace::Mapping& mapping) { before.push_back(mapping); });
-  if (now == before) return;
+  return mappings;
+}
+
+void ProcessTable::ReplaceMappings(Process& process, const std::vector<AddressSpace::Mapping>& now,
+                                   int64_t time_ns) {
   process.mappings.Clear();
   for (const AddressSpace::Mapping& mapping : now) Map(process, mapping, time_ns);
+}
+
+void ProcessTable::ResyncMappings(Process& process, int64_t time_ns) {
+  const std::vector<AddressSpace::Mapping> now = ReadMappings(process);
+  std::vector<AddressSpace::Mapping> before;
+  process.mappings.ForEach([&before](const AddressSpace::Mapping& mapping) { before.push_back(mapping); });
+  if (!now.empty() && now != before) ReplaceMappings(process, now, time_ns);
 }
 
 bool ProcessTable::RefreshPython(Process& process) {

@@ -63,6 +63,10 @@ class ProcessTable {
     // Follow every process; else only those given to Follow and their descendants.
     bool every_process = false;
   };
+  // Mappings of one process, 100 bytes each; programs with much code have some hundreds. The kernel doesn't
+  // report unmapping: when there are so many, they are read from /proc, half as many at most.
+  static constexpr size_t kMaxMappings = 8192;
+
   // `binaries` and `rows` must outlive the table.
   ProcessTable(Options options, symbols::BinaryTable& binaries, Rows& rows);
   ProcessTable(const ProcessTable&) = delete;
@@ -116,6 +120,8 @@ class ProcessTable {
   void End(Process& process, int64_t time_ns);
   void MakeVisible(Process& process);
   void Map(Process& process, const AddressSpace::Mapping& mapping, int64_t time_ns);
+  std::vector<AddressSpace::Mapping> ReadMappings(const Process& process);
+  void ReplaceMappings(Process& process, const std::vector<AddressSpace::Mapping>& now, int64_t time_ns);
 
   void On(const perf::MapEvent& event, int64_t time_ns);
   void On(const perf::CommEvent& event, int64_t time_ns);

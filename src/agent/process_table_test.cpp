@@ -105,6 +105,33 @@ TEST_F(ProcessTableTest, ANewThreadHasTheNameOfTheThreadThatMadeIt) {
   EXPECT_THAT(TextColumn(rows_.Take(), "threads", "name"), Contains("pool"));
 }
 
+TEST_F(ProcessTableTest, AMappingThatIsReportedAgainHasOneRow) {
+  ProcessTable table = Make();
+  ASSERT_TRUE(table.Follow(self_).has_value());
+  table.WriteChanges();
+  (void)rows_.Take();
+  const Process& self = table.FindSampled(self_, now_);
+  for (int64_t flip = 0; flip < 3; ++flip)
+    table.Apply(Event(now_ + flip,
+                      perf::MapEvent{.pid = self_, .start = 0x1000, .length = 0x2000, .path = "//anon"}));
+  const uint64_t generation = self.mappings.generation();
+  table.Apply(
+      Event(now_ + 3, perf::MapEvent{.pid = self_, .start = 0x2000, .length = 0x1000, .path = "//anon"}));
+  EXPECT_EQ(self.mappings.generation(), generation);
+  EXPECT_EQ(FixedColumn<int64_t>(rows_.Take(), "mappings", "start_address"), std::vector<int64_t>{0x1000});
+}
+
+TEST_F(ProcessTableTest, MappingsWithoutEndStayBounded) {
+  ProcessTable table = Make(/*every_process=*/true);
+  ASSERT_TRUE(table.Follow(self_).has_value());
+  for (uint64_t i = 0; i < 10 * ProcessTable::kMaxMappings; ++i)
+    table.Apply(Event(
+        now_, perf::MapEvent{.pid = self_, .start = (2 * i + 1) << 12, .length = 0x1000, .path = "//anon"}));
+  const Process& self = table.FindSampled(self_, now_);
+  EXPECT_LE(self.mappings.size(), ProcessTable::kMaxMappings);
+  EXPECT_NE(self.mappings.Find(reinterpret_cast<uint64_t>(&::getenv)), nullptr) << "what is mapped stays";
+}
+
 TEST_F(ProcessTableTest, ExecForgetsMappingsAndRenames) {
   ProcessTable table = Make();
   ASSERT_TRUE(table.Follow(self_).has_value());
