@@ -41,6 +41,10 @@ void GpuPrograms::Attach(int32_t pid, const std::string& path) {
 void GpuPrograms::Apply(const perf::SidebandEvent& event) {
   if (const auto* exit = std::get_if<perf::ExitEvent>(&event.what); exit != nullptr)
     if (!processes_.Runs(exit->pid)) End(exit->pid);
+  if (const auto* fork = std::get_if<perf::ForkEvent>(&event.what); fork != nullptr) {
+    const auto former = reporting_.find(fork->pid);
+    if (former != reporting_.end() && processes_.Find(fork->pid) != former->second) End(fork->pid);
+  }
   if (!events_.has_value()) return;
   const auto* comm = std::get_if<perf::CommEvent>(&event.what);
   if (comm != nullptr && !with_stacks_ && comm->name == cupti::kLibraryThread && processes_.Runs(comm->pid) &&
@@ -71,8 +75,13 @@ void GpuPrograms::EnableStacks() {
   }
 }
 
+// Also one that reported nothing: the source may hold its records for lack of names, or know it from batches
+// without records. A process that the table doesn't know may still run: this can be the end of a thread.
 void GpuPrograms::End(int32_t pid) {
-  if (auto process = reporting_.extract(pid); !process.empty()) ended_.emplace_back(pid, process.mapped());
+  if (auto process = reporting_.extract(pid); !process.empty())
+    ended_.emplace_back(pid, process.mapped());
+  else if (const std::optional<Id128> known = processes_.Find(pid); events_.has_value() && known.has_value())
+    ended_.emplace_back(pid, *known);
 }
 
 void GpuPrograms::Finish(size_t count) {

@@ -64,7 +64,7 @@ class GpuPrograms {
   const std::vector<int32_t>& beginning() const { return beginning_; }
   void EnableStacks();
 
-  // Call when the process has ended; what it sent may still be in the source's buffer.
+  // Call when a process has ended, after the process table; what it sent may still be in the source's buffer.
   void End(int32_t pid);
   // How many have ended and are not finished.
   size_t ended() const { return ended_.size(); }

@@ -24,16 +24,29 @@ bool IsAnonymous(const std::string& path) {
 ProcessTable::ProcessTable(Options options, symbols::BinaryTable& binaries, Rows& rows)
     : options_(std::move(options)), binaries_(binaries), rows_(rows) {}
 
-Process* ProcessTable::Known(int32_t pid) {
+Process* ProcessTable::Known(int32_t pid) const {
   const auto found = by_pid_.find(pid);
   return found == by_pid_.end() ? nullptr : found->second.get();
 }
 
-Process* ProcessTable::Ended(int32_t pid) {
+Process* ProcessTable::Ended(int32_t pid) const {
   for (const auto* past : {&ended_, &ended_before_})
     for (const std::unique_ptr<Process>& process : *past)
       if (process->info.pid == pid) return process.get();
   return nullptr;
+}
+
+// According to /proc, where another process may have its pid now.
+bool ProcessTable::IsRunning(const Process& process) const {
+  const Result<proc::ProcessInfo> now = proc::ReadProcessStat(process.info.pid);
+  return now.has_value() &&
+         proc::MakeProcessId(options_.host.boot_id, process.info.pid, now->start_ticks) == process.id;
+}
+
+std::optional<Id128> ProcessTable::Find(int32_t pid) const {
+  const Process* process = Known(pid);
+  if (process == nullptr) process = Ended(pid);
+  return process == nullptr ? std::nullopt : std::optional(process->id);
 }
 
 Process* ProcessTable::Insert(proc::ProcessInfo info, int64_t known_since_ns) {
@@ -157,6 +170,13 @@ void ProcessTable::On(const perf::CommEvent& event, int64_t time_ns) {
 
 void ProcessTable::On(const perf::ForkEvent& event, int64_t time_ns) {
   Process* process = Known(event.pid);
+  const bool is_new_process = event.tid == event.pid && event.pid != event.parent_pid;
+  if (process != nullptr && is_new_process && process->known_since_ns < time_ns && !IsRunning(*process)) {
+    // The exit of the pid's former owner was lost, or late events named it after its end.
+    EndThreads(*process, {}, time_ns);
+    End(*process, time_ns);
+    process = nullptr;
+  }
   if (process == nullptr) {
     if (event.pid == event.parent_pid) return;  // a new thread of a process that is not followed
     Process* parent = Known(event.parent_pid);

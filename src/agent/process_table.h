@@ -93,6 +93,8 @@ class ProcessTable {
 
   // Whether a process with this pid runs, according to the events applied so far.
   bool Runs(int32_t pid) const { return by_pid_.contains(pid); }
+  // The process with this pid that runs or, if there is none, has ended in this round or the last one.
+  std::optional<Id128> Find(int32_t pid) const;
 
   // Writes the rows that changed and removes processes that have ended.
   void WriteChanges();
@@ -107,8 +109,9 @@ class ProcessTable {
   std::vector<int32_t> living() const;
 
  private:
-  Process* Known(int32_t pid);
-  Process* Ended(int32_t pid);
+  Process* Known(int32_t pid) const;
+  Process* Ended(int32_t pid) const;
+  bool IsRunning(const Process& process) const;
   // Adds a process as /proc shows it now; null if it has ended.
   Process* AddFromProc(int32_t pid);
   // Adds a process that the kernel reported and /proc no longer shows.

@@ -82,6 +82,39 @@ TEST_F(ProcessTableTest, AnExecutedProgramIsInTheCgroupItWasMovedTo) {
   std::filesystem::remove(cgroup);
 }
 
+TEST_F(ProcessTableTest, AForkedChildIsNotTheFormerOwnerOfItsPid) {
+  ProcessTable table = Make(/*every_process=*/true);
+  ASSERT_TRUE(table.Follow(self_).has_value());
+  const Id128 former = table.FindSampled(kGone, now_).id;  // whose exit was lost
+  table.Apply(Event(now_ + kNanosPerSecond,
+                    perf::ForkEvent{.pid = kGone, .tid = kGone, .parent_pid = self_, .parent_tid = self_}));
+  const Process& child = table.FindSampled(kGone, now_ + 2 * kNanosPerSecond);
+  EXPECT_NE(child.id, former);
+  EXPECT_EQ(child.info.parent_pid, self_);
+  EXPECT_EQ(table.Find(kGone), child.id);
+  table.WriteChanges();
+  const std::vector<int64_t> exits = FixedColumn<int64_t>(rows_.Take(), "processes", "exited_ns");
+  EXPECT_THAT(exits, Contains(now_ + kNanosPerSecond + 1000)) << "the former owner has ended";
+}
+
+// As when forks are found by polling /proc.
+TEST_F(ProcessTableTest, AForkThatIsReportedLateIsThatOfTheKnownProcess) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::pause();
+    ::_exit(0);
+  }
+  ProcessTable table = Make();
+  const Id128 id = table.FindSampled(child, now_).id;
+  table.Apply(
+      Event(now_ + kNanosPerSecond, perf::ForkEvent{.pid = child, .tid = child, .parent_pid = self_}));
+  EXPECT_EQ(table.FindSampled(child, now_).id, id);
+  table.WriteChanges();
+  EXPECT_EQ(FixedColumn<int64_t>(rows_.Take(), "processes", "exited_ns"), std::vector<int64_t>{0});
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+}
+
 TEST_F(ProcessTableTest, ChildrenOfUnfollowedProcessesAreIgnored) {
   ProcessTable table = Make();
   table.Apply(Event(now_, perf::ForkEvent{.pid = kGone, .tid = kGone, .parent_pid = kGone + 1}));

@@ -568,6 +568,11 @@ void Decoder::Forget(int32_t pid) {
   processes_.erase(found);
 }
 
+void Decoder::ForgetEnded(std::span<const int32_t> pids, const std::function<bool(int32_t pid)>& runs) {
+  for (const int32_t pid : pids)
+    if (!runs(pid)) Forget(pid);
+}
+
 model::DropCounts Decoder::DrainDrops() {
   for (auto& [pid, process] : processes_)
     for (Received& received : process.received)

@@ -41,10 +41,15 @@ class Decoder {
   // received through both probes and socket.
   void Decode(const Origin& origin, std::span<const std::byte> batch, const Visit& visit);
 
+  // How many processes have sent batches and are not forgotten.
+  size_t processes() const { return processes_.size(); }
   // The processes whose records are held.
   std::vector<int32_t> Holding() const;
   // Decodes all held records with the names that are known, and holds no more records of these sessions.
   void Release(const Visit& visit);
+
+  // Forgets those of these processes that have ended, according to `runs`: no snapshot will come from them.
+  void ForgetEnded(std::span<const int32_t> pids, const std::function<bool(int32_t pid)>& runs);
 
   // Forgets a process. Counts its lost messages, and those held, as dropped.
   void Forget(int32_t pid);

@@ -394,6 +394,15 @@ TEST_F(Joining, HoldsNothingOfASessionReceivedFromItsBegin) {
   EXPECT_THAT(decoder_.Holding(), ::testing::SizeIs(1));
 }
 
+TEST_F(Joining, DropsAndCountsWhatIsHeldOfAProcessThatHasEnded) {
+  Take(Records(10));
+  decoder_.Decode({.pid = kPid + 1}, Records(10), [this](const Event& event) { Describe(event); });
+  decoder_.ForgetEnded(decoder_.Holding(), [](int32_t pid) { return pid != kPid; });
+  EXPECT_THAT(decoder_.Holding(), ::testing::ElementsAre(kPid + 1));
+  EXPECT_EQ(decoder_.processes(), 1u);
+  EXPECT_EQ(decoder_.DrainDrops().Of(DropReason::kGpuMessagesLost), 1);
+}
+
 TEST_F(Joining, CountsHeldRecordsAsLostWhenTheProcessIsForgotten) {
   Take(Records(0));
   decoder_.Forget(kPid);

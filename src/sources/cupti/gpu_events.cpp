@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <signal.h>
 #include <sys/epoll.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -182,6 +183,9 @@ void GpuEvents::State::FollowSnapshots(const Decoder::Visit& visit) {
     return;
   }
   if (now_ns < *requested_ns + (holding.empty() ? kMinRequestNs : kMaxRequestNs)) return;
+  // Of a process that has ended meanwhile nobody else would know what it was. After Stop all are known.
+  if (*requested_ns != 0)
+    decoder.ForgetEnded(holding, [](int32_t pid) { return ::kill(pid, 0) == 0 || errno != ESRCH; });
   decoder.Release(visit);
   probes->EndSnapshots();
   requested_ns.reset();
