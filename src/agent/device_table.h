@@ -26,12 +26,20 @@ class DeviceTable {
   // visible to a program, NVML those of the host: where both report, the ordinal and the memory are NVML's.
   std::optional<model::Device> Add(const model::Device& seen, Witness witness);
 
+  // Whether Add of this device may be called for a program, which may claim to have any number of them.
+  bool HasRoomFor(const Id128& device) const {
+    return devices_.size() < kMaxDevices || devices_.contains(device);
+  }
+
   template <class Visit>
   void ForEach(Visit visit) const {
     for (const auto& [id, known] : devices_) visit(known.row);
   }
 
  private:
+  // 16 GPUs with seven MIG instances each are 128.
+  static constexpr size_t kMaxDevices = 256;
+
   struct Known {
     model::Device row;
     bool by_nvml = false;

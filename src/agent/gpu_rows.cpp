@@ -112,12 +112,14 @@ void GpuRows::Finish(const Id128& process) {
   if (found == sessions_.end()) return;
   WriteMissing(found->second);
   CountUnreported(found->second);
+  sum_bytes_ -= found->second.sum_bytes;
   sessions_.erase(found);
 }
 
 void GpuRows::FinishAll() {
   for (auto& [process, session] : sessions_) WriteMissing(session);
   sessions_.clear();
+  sum_bytes_ = 0;
 }
 
 void GpuRows::Rewrite() {
@@ -133,6 +135,7 @@ GpuRows::Session& GpuRows::SessionOf(const Id128& process, uint32_t number) {
   // Late records of the previous session become rows like any other, though its totals are already compared.
   if (is_new || wanted > session.row.session) {
     if (!is_new) WriteMissing(session);
+    sum_bytes_ -= session.sum_bytes;
     session = {};
     session.row.process = process;
     session.row.session = wanted;
@@ -159,12 +162,27 @@ bool GpuRows::IsReported(const Session& session, const Launch& launch) {
   return session.reported.has_value() && !IsLater(launch.correlation, *session.reported);
 }
 
-GpuRows::Sum& GpuRows::SeenOf(Session& session, const TotalView& key) {
-  if (session.last_seen != nullptr && session.last_seen->first == key) return session.last_seen->second;
+bool GpuRows::AddSumBytes(Session& session, std::string_view name) {
+  constexpr size_t kEntryBytes = 128;
+  const size_t bytes = kEntryBytes + name.size();
+  if (session.sum_bytes + bytes > kMaxSumBytes || sum_bytes_ + bytes > kMaxSumBytesInAll) {
+    drops_.Add(model::DropReason::kGpuTotalsLost);
+    return false;
+  }
+  session.sum_bytes += bytes;
+  sum_bytes_ += bytes;
+  return true;
+}
+
+GpuRows::Sum* GpuRows::SeenOf(Session& session, const TotalView& key) {
+  if (session.last_seen != nullptr && session.last_seen->first == key) return &session.last_seen->second;
   auto sum = session.seen.find(key);
-  if (sum == session.seen.end()) sum = session.seen.try_emplace(TotalKey(key)).first;
+  if (sum == session.seen.end()) {
+    if (!AddSumBytes(session, std::get<2>(key))) return nullptr;
+    sum = session.seen.try_emplace(TotalKey(key)).first;
+  }
   session.last_seen = &*sum;
-  return sum->second;
+  return &sum->second;
 }
 
 bool GpuRows::Timed(Session& session, const cupti::Activity& activity, Total::Of of, std::string_view name) {
@@ -175,11 +193,12 @@ bool GpuRows::Timed(Session& session, const cupti::Activity& activity, Total::Of
     return false;
   }
   if (session_number_ != session.row.session) return true;
+  Sum* const sum = SeenOf(session, {of, activity.device, name});
+  if (sum == nullptr) return false;
   if (!session.reported.has_value() || IsLater(activity.correlation, *session.reported))
     session.reported = activity.correlation;
-  Sum& sum = SeenOf(session, {of, activity.device, name});
-  ++sum.count;
-  sum.total_ns = AddSaturated(sum.total_ns, activity.end_ns - activity.start_ns);
+  ++sum->count;
+  sum->total_ns = AddSaturated(sum->total_ns, activity.end_ns - activity.start_ns);
   const int64_t start_ns = Epoch(activity.start_ns);
   session.first_ns = session.first_ns == 0 ? start_ns : std::min(session.first_ns, start_ns);
   session.last_ns = std::max(session.last_ns, Epoch(activity.end_ns));
@@ -189,7 +208,8 @@ bool GpuRows::Timed(Session& session, const cupti::Activity& activity, Total::Of
 void GpuRows::WriteMissing(Session& session) {
   for (const auto& [key, total] : session.totals) {
     const auto& [of, device, name] = key;
-    Sum seen = session.seen[key];
+    const auto known = session.seen.find(key);
+    Sum seen = known == session.seen.end() ? Sum() : known->second;
     if (const auto earlier = session.earlier.find(key); earlier != session.earlier.end()) {
       seen.count = AddSaturated(seen.count, earlier->second.count);
       seen.total_ns = AddSaturated(seen.total_ns, earlier->second.total_ns);
@@ -241,6 +261,9 @@ void GpuRows::Write(const cupti::Device& device, Session& session) {
       .sm_count = device.sm_count > 0 ? std::optional(device.sm_count) : std::nullopt,
       .memory_bytes = device.memory_bytes > 0 ? std::optional(device.memory_bytes) : std::nullopt,
       .pci_bus = device.pci_bus.empty() ? std::nullopt : std::optional(ToUtf8(device.pci_bus))};
+  if (!options_.devices->HasRoomFor(row.device) ||
+      (!session.devices.contains(device.ordinal) && session.devices.size() >= kMaxDevices))
+    return drops_.Add(model::DropReason::kGpuMalformed);
   session.devices[device.ordinal] = row.device;
   if (const auto updated = options_.devices->Add(row, DeviceTable::Witness::kCuda); updated.has_value())
     rows_.devices.Append(*updated);
@@ -327,12 +350,15 @@ void GpuRows::Write(const cupti::Total& total, Session& session) {
   if (session_number_ != session.row.session) return;
   const TotalKey key{total.of, total.device, std::string(total.name)};
   const Sum sum{static_cast<int64_t>(total.count - total.untimed), static_cast<int64_t>(total.total_ns)};
+  const bool is_known = total.joined ? session.earlier.contains(key) : session.totals.contains(key);
+  if (!is_known && !AddSumBytes(session, total.name)) return;
   if (!total.joined) {
     session.totals[key] = sum;
     return;
   }
   // Totals include records that became rows by now.
-  const Sum seen = session.seen[key];
+  const auto known = session.seen.find(key);
+  const Sum seen = known == session.seen.end() ? Sum() : known->second;
   session.earlier.try_emplace(key, Sum{.count = std::max<int64_t>(sum.count - seen.count, 0),
                                        .total_ns = std::max<int64_t>(sum.total_ns - seen.total_ns, 0)});
 }

@@ -77,6 +77,11 @@ class GpuRows {
   // Enough for the calls of 250 ms, the flush interval of a program; about 100 calls per second and thread
   // are sampled.
   static constexpr size_t kMaxLaunches = 4096;
+  // Numbers of devices and names come from an untrusted process. With eight devices and 5,000 kernels whose
+  // names have 200 characters, the sums take 25 MB.
+  static constexpr size_t kMaxDevices = 64;
+  static constexpr size_t kMaxSumBytes = size_t{32} << 20;       // of one session
+  static constexpr size_t kMaxSumBytesInAll = size_t{96} << 20;  // of all
   using SeenSums = std::unordered_map<TotalKey, Sum, TotalHash, std::equal_to<>>;
   struct Session {
     model::GpuSession row;
@@ -84,6 +89,7 @@ class GpuRows {
     std::map<TotalKey, Sum> totals;             // the library's totals, without work that had no times
     std::map<TotalKey, Sum> earlier;            // the part of the totals from before we joined the session
     SeenSums seen;                              // sums of records that became rows
+    size_t sum_bytes = 0;                       // of these three
     SeenSums::value_type* last_seen = nullptr;  // that of the record before: work often repeats
     std::vector<Launch> launches;               // sampled calls whose work may not have been reported yet
     std::optional<uint32_t> reported;           // the newest correlation id of a record
@@ -93,8 +99,12 @@ class GpuRows {
 
   Session& SessionOf(const Id128& process, uint32_t session);
   Id128 DeviceOf(const Session& session, uint32_t ordinal) const;
-  static Sum& SeenOf(Session& session, const TotalView& key);
-  // Whether CUPTI recorded times. Adds the activity to the sums if so, and counts it as lost if not.
+  // Counts the bytes of one more sum. False, and counted as dropped, if there are too many.
+  bool AddSumBytes(Session& session, std::string_view name);
+  // Null, and counted as dropped, if there are too many sums.
+  Sum* SeenOf(Session& session, const TotalView& key);
+  // Whether CUPTI recorded times. Adds the activity to the sums if so, and counts it as lost if not; also if
+  // there are too many sums.
   bool Timed(Session& session, const cupti::Activity& activity, cupti::Total::Of of, std::string_view name);
   void WriteMissing(Session& session);
   void CountUnreported(const Session& session);
@@ -129,6 +139,7 @@ class GpuRows {
   KernelPacker packer_;
   int32_t session_number_ = 0;                   // of the event that is being written
   std::unordered_map<Id128, Session> sessions_;  // the current one, by process
+  size_t sum_bytes_ = 0;                         // of all sessions
 };
 
 }  // namespace gpusonde::agent

@@ -208,6 +208,43 @@ TEST_F(GpuRowsTest, ImpossibleTotalsAreMalformed) {
   EXPECT_EQ(drops_.Of(model::DropReason::kGpuMalformed), 3);
 }
 
+TEST_F(GpuRowsTest, SumsOfASessionAreBoundedAndTheRestIsCounted) {
+  const std::string name(32'000, 'k');
+  cupti::Kernel kernel = Kernel(name, 100, 250);
+  cupti::Total total = KernelTotal(name, 1, 150);
+  constexpr uint32_t kDevices = 3'000;
+  for (uint32_t device = 0; device < kDevices; ++device) {
+    kernel.device = total.device = device;
+    Ingest(kernel);
+    Ingest(total);
+  }
+  // 32 MB of names are 1,000; each of these devices has two sums.
+  EXPECT_NEAR(static_cast<double>(FixedColumn<int64_t>(rows_.Take(), "kernels", "start_ns").size()), 522, 2);
+  EXPECT_NEAR(static_cast<double>(drops_.Take().Of(model::DropReason::kGpuTotalsLost)), 2 * (3'000 - 522), 4);
+  // The next session has room again.
+  Ingest(kernel, 2);
+  EXPECT_EQ(FixedColumn<int64_t>(rows_.Take(), "kernels", "start_ns").size(), 1u);
+}
+
+TEST_F(GpuRowsTest, DevicesThatAProgramClaimsAreBounded) {
+  cupti::Device device = H100();
+  for (uint32_t ordinal = 0; ordinal < 1'000; ++ordinal) {
+    device.ordinal = ordinal;
+    device.uuid[1] = static_cast<uint8_t>(ordinal);
+    device.uuid[2] = static_cast<uint8_t>(ordinal / 256);
+    Ingest(device);
+  }
+  EXPECT_EQ(TextColumn(rows_.Take(), "devices", "uuid").size(), 64u) << "of a session";
+  EXPECT_EQ(drops_.Take().Of(model::DropReason::kGpuMalformed), 1'000 - 64);
+  for (uint32_t ordinal = 0; ordinal < 1'000; ++ordinal) {
+    device.ordinal = 0;
+    device.uuid[1] = static_cast<uint8_t>(ordinal);
+    device.uuid[2] = static_cast<uint8_t>(ordinal / 256);
+    Ingest(device, 1 + ordinal);
+  }
+  EXPECT_EQ(TextColumn(rows_.Take(), "devices", "uuid").size(), 256u - 64) << "of all";
+}
+
 TEST_F(GpuRowsTest, CallsKeepTheirStackAndProbability) {
   Ingest(cupti::Call{.correlation = 5,
                      .start_ns = 1,
