@@ -39,6 +39,10 @@ constexpr int64_t kFlushNs = 10 * kNanosPerMilli;
 // Reading /proc for 10,000 threads takes 0.1 s, and losses come in bursts.
 constexpr int64_t kResyncIntervalNs = kNanosPerSecond;
 
+// Known program files, 500 bytes each, before those that no process maps any more are forgotten. A machine
+// that compiles and tests runs 100,000 a day.
+constexpr size_t kMaxBinaries = 10'000;
+
 Result<cupti::GpuEvents> OpenGpuEvents(const ebpf::StackTables* tables, const Collector::Options& options) {
   const std::optional<std::string> library = cupti::FindInjectLibrary();
   if (!library.has_value())
@@ -133,6 +137,7 @@ struct Collector::State {
 
   int64_t events_lost = 0;  // as of the last resync
   int64_t resynced_ns = 0;  // CLOCK_MONOTONIC
+  size_t max_binaries = kMaxBinaries;
 
   Status gathered;  // result of the last Gather during a wait
 
@@ -144,6 +149,7 @@ struct Collector::State {
   template <class Captured>
   void Resolve(const Captured& captured, int32_t pid, int64_t time_ns, const ebpf::RawStack& stack);
   void ResyncAfterLoss();
+  void ForgetBinaries();
   void DescribeSampled();
   void Describe(Process& process);
   void WriteDrops();
@@ -373,8 +379,19 @@ std::vector<model::Batch> Collector::State::DrainRows() {
   names.WriteArrived();
   gpu_rows.Flush();
   processes.WriteChanges();
+  ForgetBinaries();
   WriteDrops();
   return rows.Take();
+}
+
+// Only once there are twice as many as were used last: it looks at all mappings.
+void Collector::State::ForgetBinaries() {
+  if (names.binaries().size() <= max_binaries) return;
+  std::unordered_set<const symbols::BinaryTable::Binary*> used;
+  processes.AddMapped(used);
+  names.stacks().AddAwaited(used);
+  names.binaries().ForgetExcept(used);
+  max_binaries = std::max(kMaxBinaries, 2 * names.binaries().size());
 }
 
 void Collector::State::WriteDrops() {

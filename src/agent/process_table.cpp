@@ -340,6 +340,15 @@ void ProcessTable::Rewrite() {
     for (const std::unique_ptr<Process>& process : *past) rewrite(*process);
 }
 
+void ProcessTable::AddMapped(std::unordered_set<const symbols::BinaryTable::Binary*>& binaries) const {
+  const auto add = [&](const Process& process) {
+    process.mappings.ForEach([&](const AddressSpace::Mapping& mapping) { binaries.insert(mapping.binary); });
+  };
+  for (const auto& [pid, process] : by_pid_) add(*process);
+  for (const auto* past : {&ended_, &ended_before_})
+    for (const std::unique_ptr<Process>& process : *past) add(*process);
+}
+
 void ProcessTable::WriteAgain(int32_t pid, const Id128& id) {
   Process* process = Known(pid);
   if (process == nullptr) process = Ended(pid);

@@ -54,6 +54,11 @@ class StackInterner {
   // How many files that are.
   size_t files_awaited() const { return unnamed_.size(); }
 
+  // Adds those files.
+  void AddAwaited(std::unordered_set<const symbols::BinaryTable::Binary*>& binaries) const {
+    for (const auto& [binary, unnamed] : unnamed_) binaries.insert(binary);
+  }
+
   // Writes everything again from now on, as into a new store.
   void Rewrite();
 

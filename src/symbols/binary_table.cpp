@@ -243,6 +243,20 @@ std::optional<uint64_t> BinaryTable::FindFunctionStart(const Binary* binary, uin
   return entry.file == nullptr ? std::nullopt : entry.file->FindFunctionStart(file_offset);
 }
 
+void BinaryTable::ForgetExcept(const std::unordered_set<const Binary*>& used) {
+  std::erase_if(by_id_, [&](const auto& known) {
+    const Entry& entry = *known.second;
+    if (used.contains(&entry.binary) || entry.python.has_value() || entry.pending) return false;
+    if (entry.file != nullptr) {
+      bytes_loaded_ -= entry.file->bytes();
+      --files_loaded_;
+    }
+    by_binary_.erase(&entry.binary);
+    return true;
+  });
+  std::erase_if(last_mapped_, [&](const auto& mapped) { return !by_binary_.contains(mapped.second); });
+}
+
 // Closes the files used longest ago; they are read again when asked for.
 void BinaryTable::KeepWithinBudget(const Entry* keep) {
   while (bytes_loaded_ > kMaxBytesLoaded || files_loaded_ > kMaxFilesLoaded) {

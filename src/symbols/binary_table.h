@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "base/id128.h"
@@ -54,7 +55,8 @@ class BinaryTable {
   // The file that was mapped, by its identity (symbols/binary_identity.h). Adds it on first sight. What can
   // no longer be opened is taken for the file that processes of the same user mapped before from this path
   // with this build id. A file that can't be read is known by its path and build id, and has no symbols.
-  // Never fails; pointers stay valid.
+  // Never fails; pointers stay valid until
+  // ForgetExcept.
   const Binary* Intern(const Mapped& mapped);
 
   // The file that `path` names in the mount namespace of process `pid` now.
@@ -81,6 +83,10 @@ class BinaryTable {
   // The CPython interpreter inside the file, or null; looked for once per file. Nothing while the reader is
   // still at it.
   std::optional<const PythonInterpreter*> FindPython(const Binary* binary, const Mapper& mapper);
+
+  // Forgets all files but those in `used`, which are all that the caller holds pointers to. Those with a
+  // CPython interpreter, whose data others hold, and those that the reader is still at stay too.
+  void ForgetExcept(const std::unordered_set<const Binary*>& used);
 
   size_t size() const { return by_id_.size(); }
 

@@ -47,6 +47,24 @@ TEST(BinaryTable, AFileFoundInAProcessAndOneReportedByTheKernelAreTheSame) {
   EXPECT_EQ(table.size(), 2u);
 }
 
+TEST(BinaryTable, FilesThatNothingUsesAreForgotten) {
+  BinaryTable table;
+  const BinaryTable::Binary* own = table.InternFromProcess(::getpid(), OwnPath());
+  const std::string build_id = own->build_id;
+  (void)InternMapped(table, std::string(kSystemProgram), "");
+  for (int file = 0; file < 1'000; ++file) (void)InternMapped(table, "/gone/" + std::to_string(file), "ab");
+  ASSERT_TRUE(table.Load(own, {.pid = ::getpid()}).has_value());
+  EXPECT_EQ(table.size(), 1'002u);
+  table.ForgetExcept({own});
+  EXPECT_EQ(table.size(), 1u);
+  EXPECT_EQ(InternMapped(table, OwnPath(), build_id), own);
+  table.ForgetExcept({});
+  EXPECT_EQ(table.size(), 0u);
+  own = InternMapped(table, OwnPath(), build_id);
+  EXPECT_EQ(own->build_id, build_id) << "it can come again";
+  EXPECT_TRUE(table.Load(own, {.pid = ::getpid()}).has_value());
+}
+
 // A file with this build id and one function, which covers all of its code.
 std::string Poisoned(const std::string& build_id) {
   ElfBuilder builder;

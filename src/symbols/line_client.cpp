@@ -94,6 +94,7 @@ void LineClient::Exchange(const std::function<void(const Answer&)>& visit) {
     if (!asked_.has_value()) Send();
   }
   Send();
+  if (idle() && files_.size() > kMaxFiles) ForgetFiles();
   if (!idle() || MonotonicNow() - std::max(asked_ns_, heard_ns_) < options_.idle_ns) return;
   if (server_pid_ != 0) paused_until_ns_ = MonotonicNow() + options_.pause_ns;
   Stop();
@@ -156,6 +157,14 @@ void LineClient::GiveUp(LineAnswer::Kind kind, const std::function<void(const An
 
 void LineClient::Keep() {
   for (File& file : files_) cache_.Add(file.id, std::exchange(file.found, {}));
+}
+
+// Nothing may be asked. The server knows files by their numbers: ends it.
+void LineClient::ForgetFiles() {
+  Stop();
+  Keep();
+  files_.clear();
+  numbers_.clear();
 }
 
 void LineClient::Wait(int timeout_ms) {

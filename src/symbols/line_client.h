@@ -64,6 +64,10 @@ class LineClient {
   void Exchange(const std::function<void(const Answer&)>& visit);
 
   static constexpr size_t kMaxOpenFiles = 128;
+  // When more files are known and nothing is asked, all are forgotten; 200 bytes each. A file without lines
+  // is then asked about once more.
+  static constexpr size_t kMaxFiles = 10'000;
+  size_t files() const { return files_.size(); }
 
   // Whether nothing is asked.
   bool idle() const { return queue_.empty() && ready_.empty() && !asked_.has_value(); }
@@ -97,6 +101,7 @@ class LineClient {
   void Close(File& file);
   // Hands what was found to the cache.
   void Keep();
+  void ForgetFiles();
   // The file that was asked about last gets no more questions.
   void GiveUp(LineAnswer::Kind kind, const std::function<void(const Answer&)>& visit);
 

@@ -183,5 +183,15 @@ TEST_F(LineServerTest, WhatDoesNotParseIsRefused) {
   }
 }
 
+TEST(LineClient, FilesAreForgottenWhenThereAreManyAndNothingIsAsked) {
+  LineClient client({.command = {"/bin/false"}});
+  for (uint64_t file = 0; file <= LineClient::kMaxFiles; ++file)
+    EXPECT_FALSE(client.Ask({7, file}, ::getpid(), "/gone", 1,
+                            [] { return Result<Fd>(Fail(ErrorCode::kNotFound, "gone")); }));
+  EXPECT_EQ(client.files(), LineClient::kMaxFiles + 1);
+  client.Exchange([](const LineClient::Answer&) {});
+  EXPECT_EQ(client.files(), 0u);
+}
+
 }  // namespace
 }  // namespace gpusonde::symbols
