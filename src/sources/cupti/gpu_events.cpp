@@ -33,6 +33,9 @@ namespace {
 // arrives.
 constexpr int64_t kMinRequestNs = 600 * kNanosPerMilli, kMaxRequestNs = 3 * kNanosPerSecond;
 
+// Files with the library's name that are not our library, remembered so that they are read once.
+constexpr size_t kMaxOthers = 10'000;
+
 struct FileId {
   dev_t device;
   ino_t inode;
@@ -81,6 +84,8 @@ struct GpuEvents::State {
   std::map<FileId, Fd> files;                        // those that are our library
   std::set<std::pair<int32_t, FileId>> with_stacks;  // processes whose launches are reported
   std::optional<int64_t> requested_ns;               // since when snapshots are requested
+  model::DropCounts drops;
+  bool reported_full = false;
 
   Status Watch(int fd) {
     epoll_event event{};
@@ -89,6 +94,7 @@ struct GpuEvents::State {
     return {};
   }
   Result<bool> ConsiderFile(int32_t pid, Fd file, bool has_begun);
+  bool MakeRoomForFile();
 
   Status AttachReports(int32_t pid, const Fd& file);
   Status RequestSnapshot(int32_t pid, const Fd& file);
@@ -151,7 +157,16 @@ Result<bool> GpuEvents::State::ConsiderFile(int32_t pid, Fd file, bool has_begun
   if (::fstat(file.get(), &status) != 0) return Fail(ErrnoError(errno, "fstat"));
   const FileId id{status.st_dev, status.st_ino};
   if (const auto known = considered_files.find(id); known != considered_files.end()) return known->second;
-  const bool ours = HasContent(file.get(), content);
+  bool ours = HasContent(file.get(), content);
+  if (ours && !files.contains(id) && !MakeRoomForFile()) {
+    drops.Add(model::DropReason::kGpuProgramUnheard);
+    if (!std::exchange(reported_full, true))
+      LogWarn("GPU work of further programs is not profiled: {} copies of {} are in use, the limit",
+              files.size(), kLibraryName);
+    ours = false;
+  }
+  if (considered_files.size() >= kMaxOthers + options.max_files)
+    std::erase_if(considered_files, [](const auto& known) { return !known.second; });
   if (options.every_process) considered_files.emplace(id, ours);
   if (!ours) return false;
   const auto [kept, is_new] = files.try_emplace(id, std::move(file));
@@ -163,6 +178,22 @@ Result<bool> GpuEvents::State::ConsiderFile(int32_t pid, Fd file, bool has_begun
   // totals later on, and nowhere else. A program before its exec has reported nothing yet.
   if (has_begun) TRY(RequestSnapshot(whose, kept->second));
   return true;
+}
+
+// Whether one more file may be attached to; if there are too many, one that was deleted makes room: nothing
+// can load it any more.
+bool GpuEvents::State::MakeRoomForFile() {
+  if (files.size() < options.max_files) return true;
+  for (auto file = files.begin(); file != files.end(); ++file) {
+    struct stat status{};
+    if (::fstat(file->second.get(), &status) != 0 || status.st_nlink > 0) continue;
+    probes->DetachFile(PathOf(file->second));
+    std::erase_if(with_stacks, [&](const auto& of) { return of.second == file->first; });
+    considered_files.erase(file->first);
+    files.erase(file);
+    return true;
+  }
+  return false;
 }
 
 Status GpuEvents::State::RequestSnapshot(int32_t pid, const Fd& file) {
@@ -244,6 +275,7 @@ Status GpuEvents::Drain(const Visit& visit) {
 
 model::DropCounts GpuEvents::DrainDrops() {
   model::DropCounts drops = state_->decoder.DrainDrops();
+  drops.Merge(state_->drops.Take());
   drops.Merge(state_->sockets.DrainDrops());
   if (state_->probes) drops.Merge(state_->probes->DrainDrops());
   return drops;

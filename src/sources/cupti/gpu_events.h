@@ -35,6 +35,10 @@ class GpuEvents final : public sources::Source {
     // of its budgets (GPUSONDE_GPU_BUDGETS), and to the lowest of several listeners'. None: 0.5 %, or what
     // others say.
     std::optional<double> budget = std::nullopt;
+    // Copies of the library that probes are attached in, each for some ten descriptors. Each container may
+    // bring its own, and any user may make more. Further ones take the place of one that was deleted; if
+    // there is none, their programs are counted and not received.
+    size_t max_files = 32;
     uint32_t ring_bytes = uint32_t{8} << 20;
     // Limit per process of the bytes sent through probes; more is dropped and counted.
     uint32_t bytes_per_second = uint32_t{16} << 20;
@@ -55,7 +59,8 @@ class GpuEvents final : public sources::Source {
 
   // Call when `pid` has mapped the file `path` (in its mount namespace, e.g. from perf::MapEvent). If the
   // file is our library, attaches to its probes except `launch`; else returns false. With every_process one
-  // call per file is enough for all processes. Errors: kPermissionDenied, kIo.
+  // call per file is enough for all processes. Also false when there are max_files. Errors:
+  // kPermissionDenied, kIo.
   Result<bool> Consider(int32_t pid, const std::string& path);
 
   // Attaches to a child of ours between fork and exec, so that nothing is missed.

@@ -35,6 +35,10 @@ struct Destroy {
   void operator()(ring_buffer* ring) const { ring_buffer__free(ring); }
 };
 using Link = std::unique_ptr<bpf_link, Destroy>;
+struct Attached {
+  std::string path;
+  Link link;
+};
 
 // CAP_PERFMON is not enough for these, tried on Linux 6.18.
 Error ProbeError(int error_number, std::string_view what) {
@@ -48,8 +52,8 @@ Error ProbeError(int error_number, std::string_view what) {
 struct ProbeReader::State {
   std::unique_ptr<gpu_events_bpf, Destroy> skeleton;
   std::unique_ptr<ring_buffer, Destroy> ring;
-  std::unordered_map<int32_t, std::vector<Link>> links;  // by pid
-  std::vector<Link> snapshot_links;
+  std::unordered_map<int32_t, std::vector<Attached>> links;  // by pid
+  std::vector<Attached> snapshot_links;
   const std::function<void(const Decoder::Origin&, std::span<const std::byte>)>* visit = nullptr;
   ebpf::ProgramCounters counters{GPUSONDE_GPU_COUNTERS};
   ebpf::ProgramCounters stack_counters{GPUSONDE_STACK_COUNTERS};
@@ -134,8 +138,8 @@ Status ProbeReader::Attach(int32_t pid, const std::string& path, Probes wanted) 
     ASSIGN_OR_RETURN(Link link, State::AttachTo(probe.program, pid, path, probe.name));
     links.push_back(std::move(link));
   }
-  std::vector<Link>& kept = wanted == Probes::kSnapshots ? state_->snapshot_links : state_->links[pid];
-  for (Link& link : links) kept.push_back(std::move(link));
+  std::vector<Attached>& kept = wanted == Probes::kSnapshots ? state_->snapshot_links : state_->links[pid];
+  for (Link& link : links) kept.push_back({path, std::move(link)});
   return {};
 }
 
@@ -146,13 +150,20 @@ Status ProbeReader::AttachBudget(int32_t pid, const std::string& path, double bu
     ++level;
   ASSIGN_OR_RETURN(Link link, State::AttachTo(state_->skeleton->progs.on_batch, pid, path,
                                               fmt::format("budget{}", level)));
-  state_->links[pid].push_back(std::move(link));
+  state_->links[pid].push_back({path, std::move(link)});
   return {};
 }
 
 void ProbeReader::EndSnapshots() { state_->snapshot_links.clear(); }
 
 void ProbeReader::Detach(int32_t pid) { state_->links.erase(pid); }
+
+void ProbeReader::DetachFile(const std::string& path) {
+  const auto is_of_file = [&path](const Attached& attached) { return attached.path == path; };
+  for (auto& [pid, links] : state_->links) std::erase_if(links, is_of_file);
+  std::erase_if(state_->links, [](const auto& entry) { return entry.second.empty(); });
+  std::erase_if(state_->snapshot_links, is_of_file);
+}
 
 bool ProbeReader::AttachedTo(int32_t pid) const { return state_->links.contains(pid); }
 

@@ -40,6 +40,8 @@ class ProbeReader {
   void EndSnapshots();
   // Detaches from one process; has no effect unless Attach was called for this pid.
   void Detach(int32_t pid);
+  // Detaches all processes from the library that was at this path when it was attached to.
+  void DetachFile(const std::string& path);
   bool AttachedTo(int32_t pid) const;
 
   void Drain(const std::function<void(const Decoder::Origin&, std::span<const std::byte> batch)>& visit);

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sources/cupti/gpu_events.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "base/testing/refused.h"
+#include "base/testing/temp_folder.h"
+#include "sources/cupti/inject_library.h"
+
+namespace gpusonde::cupti {
+namespace {
+
+TEST(GpuEvents, CopiesOfTheLibraryAreAttachedToUpToALimit) {
+  const std::optional<std::string> library = FindInjectLibrary();
+  if (!library.has_value()) GTEST_SKIP() << "libgpusonde-inject.so is not built";
+  const Result<ebpf::StackTables> tables = ebpf::StackTables::Create();
+  SKIP_WHERE_REFUSED(tables);
+  Result<GpuEvents> events =
+      GpuEvents::Create({.library_path = *library, .every_process = true, .max_files = 2}, &*tables);
+  SKIP_WHERE_REFUSED(events);
+  const TempFolder folder;
+  const auto copy = [&](const std::string& name) {
+    std::filesystem::create_directory(folder / name);
+    std::string path = folder / name + "/libgpusonde-inject.so";
+    std::filesystem::copy_file(*library, path);
+    return path;
+  };
+  const std::string first = copy("first");
+  const std::string second = copy("second");
+  const std::string third = copy("third");
+  EXPECT_TRUE(events->Consider(::getpid(), first).value());
+  EXPECT_FALSE(events->Consider(::getpid(), second).value()) << "the installed one and one copy";
+  EXPECT_FALSE(events->Consider(::getpid(), second).value());
+  EXPECT_EQ(events->DrainDrops().Of(model::DropReason::kGpuProgramUnheard), 1) << "once per file";
+  std::filesystem::remove(first);
+  EXPECT_TRUE(events->Consider(::getpid(), third).value()) << "in the place of the deleted one";
+  EXPECT_EQ(events->DrainDrops().Of(model::DropReason::kGpuProgramUnheard), 0);
+}
+
+}  // namespace
+}  // namespace gpusonde::cupti
