@@ -13,7 +13,7 @@ once in two minutes and computes roll-ups then, in a burst, so it is measured fo
 of the day and read the program's files; how many of the kernels it has stored shows whether the governor let the library
 sleep meanwhile. What a launch costs is that of the simulated CUPTI mostly: `libcupti_only.so` (tools/gpu-suite) in the
 library's place subscribes to the same and ignores it, and what `record` adds to that is ours. Asleep, the library is loaded
-without listeners; the peer is the same program without it. Memory is resident memory while profiling; `record` doesn't load
+without a profiler; the peer is the same program without it. Memory is resident memory while profiling; `record` doesn't load
 DuckDB until it ends, so its memory is that of the agent.
 """
 
@@ -96,11 +96,11 @@ def child_of(parent, name):
     raise RuntimeError(f"{name} was not started")
 
 
-def measure(listener_s, program, kernel_programs, seconds):
-    """The cost of profiling as a percentage of the machine, from now on while the program runs. `listener_s` returns the
+def measure(profiler_s, program, kernel_programs, seconds):
+    """The cost of profiling as a percentage of the machine, from now on while the program runs. `profiler_s` returns the
     profiler's CPU time."""
     def used_s():
-        return listener_s() + kernel_programs.spent_s()[0] + library_s(program)
+        return profiler_s() + kernel_programs.spent_s()[0] + library_s(program)
 
     before_s, started = used_s(), time.monotonic()
     time.sleep(seconds)
@@ -112,15 +112,15 @@ def run_around(command, workload, environment, counting_ns, seconds):
     """A profiler that starts the program itself."""
     kernel_programs = bpf_stats.Programs(counting_ns)
     with subprocess.Popen([*command, "--", *workload], env=environment, stdout=subprocess.PIPE, text=True,
-                          stderr=subprocess.DEVNULL) as listener:
+                          stderr=subprocess.DEVNULL) as profiler:
         try:
-            program = child_of(listener.pid, pathlib.Path(workload[0]).name[:15])
+            program = child_of(profiler.pid, pathlib.Path(workload[0]).name[:15])
             time.sleep(WARM_UP_S)
-            percent = measure(lambda: cpu_s(listener.pid), program, kernel_programs, seconds)
-            sizes = resident_mib(listener.pid)
-            output, _ = listener.communicate(timeout=60)
+            percent = measure(lambda: cpu_s(profiler.pid), program, kernel_programs, seconds)
+            sizes = resident_mib(profiler.pid)
+            output, _ = profiler.communicate(timeout=60)
         finally:
-            listener.kill()
+            profiler.kill()
     return Run(percent, *sizes, launches_of(output))
 
 
@@ -173,7 +173,7 @@ class Alone:
 
 
 def run_alone(added, workload, environment, seconds):
-    """The program without listeners, with these variables in its environment."""
+    """The program without profilers, with these variables in its environment."""
     with subprocess.Popen(workload, env={**environment, **added}, stdout=subprocess.PIPE, text=True) as program:
         time.sleep(WARM_UP_S)
         before_s, started = library_s(program.pid), time.monotonic()
@@ -184,7 +184,7 @@ def run_alone(added, workload, environment, seconds):
 
 
 def alone_environments(build):
-    """Ways to run the program without listeners, each a dict of variables."""
+    """Ways to run the program without profilers, each a dict of variables."""
     return {"asleep": {"CUDA_INJECTION64_PATH": str(build / "lib/libgpusonde-inject.so")},
             "cupti": {"CUDA_INJECTION64_PATH": str(build / "lib/libcupti_only.so"),
                       "GPU_SUITE_CUPTI": str(build / "lib/simgpu/libcupti.so.13")},
@@ -208,15 +208,15 @@ def rows_of(runs, alone, counted):
         row("CPU of `up`, diagnosis included", "% of the machine", *both("up", lambda run: run.percent), peer,
             CPU_GOAL_PERCENT),
         row("kernels that it stored", "%", [run.stored_percent for run in runs["up"]], [], ""),
-        row("p99 of a launch heard by `up`", "ns", [run.launches["p99_ns"] for run in runs["up"]],
-            [run.launches["p99_ns"] for run in alone["cupti"]], "heard by nobody but the simulated CUPTI",
+        row("p99 of a launch profiled by `up`", "ns", [run.launches["p99_ns"] for run in runs["up"]],
+            [run.launches["p99_ns"] for run in alone["cupti"]], "with the simulated CUPTI only",
             LAUNCH_P99_GOAL_NS),
-        row("mean of a launch heard by `record`", "ns", *both("record", lambda run: run.launches["mean_ns"]), peer),
-        row("mean of a launch heard by nobody but the simulated CUPTI", "ns",
+        row("mean of a launch profiled by `record`", "ns", *both("record", lambda run: run.launches["mean_ns"]), peer),
+        row("mean of a launch with the simulated CUPTI only", "ns",
             *both_alone("cupti", lambda run: run.launches["mean_ns"]), "the program without the library"),
         row("mean of a launch: what `record` adds to the simulated CUPTI's own", "ns", ours, [], "", LAUNCH_GOAL_NS),
         row("CPU of `record` at 10,000 GPU events/s", "% of the machine", *both("record", lambda run: run.percent), peer),
-        row("memory of the agent's part (`record` while it listens)", "MiB", *both("record", lambda run: run.mib), peer,
+        row("memory of the agent's part (`record` while it profiles)", "MiB", *both("record", lambda run: run.mib), peer,
             AGENT_GOAL_MIB),
         row("maps of kernel programs, resident in it", "MiB", *both("record", lambda run: run.map_mib), peer, MAPS_GOAL_MIB),
         row("memory of `up`, the store included", "MiB", *both("up", lambda run: run.mib), peer, UP_GOAL_MIB),
@@ -234,7 +234,7 @@ def rows_of(runs, alone, counted):
 
 
 def main():
-    parser = argparse.ArgumentParser(description="Measure what listening to a GPU costs, beside perf.")
+    parser = argparse.ArgumentParser(description="Measure what GPU profiling costs, beside perf.")
     parser.add_argument("--build", type=pathlib.Path, default=record_bench.BUILD)
     parser.add_argument("--seconds", type=float, default=10)
     parser.add_argument("--up-seconds", type=float, default=120, help="of `up`: a multiple of 120")

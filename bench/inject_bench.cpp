@@ -75,7 +75,7 @@ __attribute__((noinline)) double LaunchFrom(int depth) {
   return std::chrono::duration<double, std::nano>(Clock::now() - start).count();
 }
 
-// The library in this program, awake because of a listener: on its socket, like `record` without root, or on
+// The library in this program, awake because of a consumer: on its socket, like `record` without root, or on
 // its probes, like `up`.
 class Awake {
  public:
@@ -101,7 +101,7 @@ class Awake {
     return std::nullopt;
   }
 
-  // Whether callbacks arrive. With listeners on probes only, the governor may suspend the library.
+  // Whether callbacks arrive. With consumers on probes only, the governor may suspend the library.
   static bool IsAwake() { return BenchCallback() != nullptr; }
   static void Wait() {
     while (!IsAwake()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -111,7 +111,7 @@ class Awake {
   Awake() {
     Result<cupti::GpuEvents> events =
         cupti::GpuEvents::Create({.library_path = GPUSONDE_INJECT_LIBRARY}, nullptr);
-    if (!events.has_value()) Give("listen to the library", events.error().message);
+    if (!events.has_value()) Give("attach to the library", events.error().message);
     Result<cupti::GpuEvents::Inheritance> inheritance = events->MakeSocket();
     if (!inheritance.has_value()) Give("make a socket", inheritance.error().message);
     static std::string variable = inheritance->environment;

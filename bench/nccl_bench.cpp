@@ -64,7 +64,7 @@ class Plugin {
   void Drain() const {
     std::this_thread::sleep_for(std::chrono::milliseconds(300));
     char batch[8192];
-    while (::recv(listener_, batch, sizeof batch, MSG_DONTWAIT) > 0) {
+    while (::recv(consumer_, batch, sizeof batch, MSG_DONTWAIT) > 0) {
     }
   }
   bool wanted() const { return __atomic_load_n(&mask_, __ATOMIC_RELAXED) != 0; }
@@ -74,7 +74,7 @@ class Plugin {
     int ends[2];
     struct stat status{};
     if (::socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends) != 0 || ::fstat(ends[1], &status) != 0) std::abort();
-    listener_ = ends[0];
+    consumer_ = ends[0];
     static std::string variable =
         "GPUSONDE_INJECT_SOCKET=" + std::to_string(ends[1]) + ":" + std::to_string(status.st_ino);
     if (std::getenv("NCCL_BENCH_ASLEEP") == nullptr) ::putenv(variable.data());
@@ -83,19 +83,19 @@ class Plugin {
     table_->init(&context_, 42, &mask_, "bench", 1, 1, 0, Log);
   }
 
-  int listener_ = -1;
+  int consumer_ = -1;
   const gpusonde_nccl_profiler_v5* table_ = nullptr;
   void* context_ = nullptr;
   int mask_ = 0;
   uint64_t sequence_ = 0;
 };
 
-// A burst each iteration; NCCL_BENCH_ASLEEP=1 for a library without a listener, which NCCL would not even
+// A burst each iteration; NCCL_BENCH_ASLEEP=1 for a library without a consumer, which NCCL would not even
 // call.
 void NcclCollective(benchmark::State& state) {
   Plugin& plugin = Plugin::Get();
   if (plugin.wanted() == (std::getenv("NCCL_BENCH_ASLEEP") != nullptr))
-    return state.SkipWithError("the plugin has not noticed its listener");
+    return state.SkipWithError("the plugin has not noticed its consumer");
   for (auto _ : state) {
     const auto start = std::chrono::steady_clock::now();
     for (int i = 0; i < kBurst; ++i) plugin.Collective();

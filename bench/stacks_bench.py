@@ -187,7 +187,7 @@ def run(gpusonde, command, folder):
     """(ours, perf's or None) of one run of the program."""
     recording, data = f"{folder}/run.sonde", f"{folder}/perf.data"
     if shutil.which("perf"):
-        # User space only: paths are those of its own functions. If two listeners differ on whether they want build ids of
+        # User space only: paths are those of its own functions. If two profilers differ on whether they want build ids of
     # mappings, Linux 6.1 gives one of them the wrong one, which crashes perf: so both request them.
         command = ["perf", "record", "-q", "--buildid-mmap", "-e", "cpu-clock:u", "-F", str(HZ), "--call-graph",
                    f"dwarf,{PERF_STACK_BYTES}", "-o", data, "--", *command]

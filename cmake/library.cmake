@@ -70,13 +70,13 @@ endfunction()
 # gpusonde_test(base SOURCES a_test.cpp … DEPENDS gpusonde::base): program gpusonde_base_test, one ctest entry per
 # TEST. LONG: its tests start before those of other programs, so that no long one is left for the end. WAITS: its tests mostly
 # wait: four of them take the place of one other, so ctest counts quarters of CPUs (tools/test). What follows takes patterns
-# of tests, as for --gtest_filter. ALONE: nothing runs beside them, because they measure shares of CPU or of time. LISTENS:
-# they listen to the GPU work of all programs, so one runs at a time.
+# of tests, as for --gtest_filter. ALONE: nothing runs beside them, because they measure shares of CPU or of time. PROFILES_ALL:
+# they profile the GPU work of all programs, so one runs at a time.
 function(gpusonde_test name)
   if(NOT GPUSONDE_TESTS)
     return()
   endif()
-  cmake_parse_arguments(arg "LONG;WAITS" "" "SOURCES;DEPENDS;ALONE;LISTENS" ${ARGN})
+  cmake_parse_arguments(arg "LONG;WAITS" "" "SOURCES;DEPENDS;ALONE;PROFILES_ALL" ${ARGN})
   set(timeout_s 300)
   set(properties)
   if(GPUSONDE_SANITIZE STREQUAL "thread")
@@ -107,16 +107,16 @@ function(gpusonde_test name)
   set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   set(discovery TEST_PREFIX "${name}/" DISCOVERY_TIMEOUT 60 WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   list(JOIN arg_ALONE ":" alone)
-  list(JOIN arg_LISTENS ":" listen)
+  list(JOIN arg_PROFILES_ALL ":" profiles_all)
   if(alone)
     gtest_discover_tests(${target} ${discovery} TEST_FILTER "${alone}" TEST_LIST ${target}_ALONE
       PROPERTIES ${properties} RUN_SERIAL TRUE)
   endif()
-  if(listen)
-    gtest_discover_tests(${target} ${discovery} TEST_FILTER "${listen}" TEST_LIST ${target}_LISTEN
-      PROPERTIES ${properties} RESOURCE_LOCK gpu_listeners)
+  if(profiles_all)
+    gtest_discover_tests(${target} ${discovery} TEST_FILTER "${profiles_all}" TEST_LIST ${target}_PROFILES_ALL
+      PROPERTIES ${properties} RESOURCE_LOCK gpu_profilers)
   endif()
-  if(NOT listen STREQUAL "*")
-    gtest_discover_tests(${target} ${discovery} TEST_FILTER "*-${alone}:${listen}" PROPERTIES ${properties})
+  if(NOT profiles_all STREQUAL "*")
+    gtest_discover_tests(${target} ${discovery} TEST_FILTER "*-${alone}:${profiles_all}" PROPERTIES ${properties})
   endif()
 endfunction()

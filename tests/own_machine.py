@@ -5,7 +5,7 @@
     tests/own_machine.py COMMAND…
 
 It has its own processes (agents observe those of their pid namespace: src/sources/ebpf/bpf/pids.h), loopback, shared memory
-(/dev/shm, where simulated GPUs are), and copy of the inject library: listeners attach to a file, so those of another machine
+(/dev/shm, where simulated GPUs are), and copy of the inject library: consumers attach to a file, so those of another machine
 would wake this one's programs. Its CPUs, its kernel's counters, its cgroups and its disk are everyone's. What the command
 started ends with it. Exits with the command's status, or with NOT_ALLOWED if this user may not make namespaces.
 """

@@ -29,8 +29,7 @@ void AddLiveFlags(CLI::App& command, LiveFlags& flags, bool has_store) {
       ->check(Number("HZ", 1, 10, true));
   command
       .add_option("--overhead", flags.overhead,
-                  "Percentage by which listening to a program's GPU work may slow it down; docs/sampling.md "
-                  "says how that is kept")
+                  "Maximum slowdown of a program by GPU profiling, in percent; see docs/sampling.md")
       ->default_str("0.5%")
       ->transform(Percentage(0.05, 5));
   command

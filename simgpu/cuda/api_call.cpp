@@ -9,7 +9,7 @@
 namespace simgpu::cuda {
 namespace {
 
-std::atomic<const Listener*> the_listener = nullptr;
+std::atomic<const ToolCallbacks*> attached_tool = nullptr;
 
 // Ids have 32 bits and wrap; 0 means none. The start is configurable so that tests can reach the wrap.
 std::atomic<uint32_t>& CorrelationCounter() {
@@ -37,8 +37,8 @@ void EnterCall(ApiEvent* event) {
   Context* context = CurrentContext();
   event->context = context;
   event->context_id = context == nullptr ? 0 : context->id;
-  const Listener* listener = TheListener();
-  if (listener != nullptr) listener->api(*event);
+  const ToolCallbacks* tool = AttachedTool();
+  if (tool != nullptr) tool->api(*event);
 }
 
 void LeaveCall(ApiEvent* event, int32_t result) {
@@ -47,17 +47,17 @@ void LeaveCall(ApiEvent* event, int32_t result) {
   Context* context = CurrentContext();
   event->context = context;
   event->context_id = context == nullptr ? 0 : context->id;
-  const Listener* listener = TheListener();
-  if (listener != nullptr) listener->api(*event);
+  const ToolCallbacks* tool = AttachedTool();
+  if (tool != nullptr) tool->api(*event);
   --call_depth;
 }
 
-bool Attach(const Listener* listener) {
-  const Listener* none = nullptr;
-  return the_listener.compare_exchange_strong(none, listener) || none == listener;
+bool Attach(const ToolCallbacks* tool) {
+  const ToolCallbacks* none = nullptr;
+  return attached_tool.compare_exchange_strong(none, tool) || none == tool;
 }
 
-void Detach(const Listener* listener) { the_listener.compare_exchange_strong(listener, nullptr); }
+void Detach(const ToolCallbacks* tool) { attached_tool.compare_exchange_strong(tool, nullptr); }
 
 bool AnyModule() {
   Driver& driver = TheDriver();
@@ -92,7 +92,7 @@ constexpr ToolsTable kToolsTable = {
     .size = sizeof(ToolsTable),
     .attach = Attach,
     .detach = Detach,
-    .listening = [] { return TheListener() != nullptr; },
+    .attached = [] { return AttachedTool() != nullptr; },
     .any_module = AnyModule,
     .enter = EnterCall,
     .leave = LeaveCall,
@@ -106,13 +106,13 @@ constexpr ToolsTable kToolsTable = {
 
 }  // namespace
 
-const Listener* TheListener() { return the_listener.load(std::memory_order_acquire); }
+const ToolCallbacks* AttachedTool() { return attached_tool.load(std::memory_order_acquire); }
 
 uint32_t CorrelationId() { return call_depth > 0 ? call_id : 0; }
 
 void NotifyResource(const ResourceEvent& event) {
-  const Listener* listener = TheListener();
-  if (listener != nullptr) listener->resource(event);
+  const ToolCallbacks* tool = AttachedTool();
+  if (tool != nullptr) tool->resource(event);
 }
 
 void ApiCall::Enter(uint32_t callback_id, const char* function, const void* params, const char* symbol) {

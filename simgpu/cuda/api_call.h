@@ -10,13 +10,13 @@
 
 namespace simgpu::cuda {
 
-// The listener; null when there is none.
-const Listener* TheListener();
-// The correlation id of the call that this thread is in; 0 outside of calls and without a listener.
+// The tool; null when there is none.
+const ToolCallbacks* AttachedTool();
+// The correlation id of the call that this thread is in; 0 outside of calls and without a tool.
 uint32_t CorrelationId();
 void NotifyResource(const ResourceEvent& event);
 
-// One call into the driver API, from its entry to its exit. Costs two loads without a listener.
+// One call into the driver API, from its entry to its exit. Costs two loads without a tool.
 //
 //   SIMGPU_EXPORT Result cuThing(int a) {
 //     const struct { int a; } params{a};
@@ -26,7 +26,7 @@ void NotifyResource(const ResourceEvent& event);
 class ApiCall {
  public:
   ApiCall(uint32_t callback_id, const char* function, const void* params, const char* symbol = nullptr) {
-    if (TheListener() != nullptr) Enter(callback_id, function, params, symbol);
+    if (AttachedTool() != nullptr) Enter(callback_id, function, params, symbol);
   }
   Result Return(Result result) {
     if (entered_) Leave(result);

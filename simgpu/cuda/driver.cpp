@@ -39,8 +39,8 @@ Operation MakeOperation(OperationKind kind, const Stream& stream, const Placed& 
 
 void Notify(const Operation& operation, bool silent) {
   Log(operation);
-  const Listener* listener = TheListener();
-  if (listener != nullptr && !silent) listener->operation(operation);
+  const ToolCallbacks* tool = AttachedTool();
+  if (tool != nullptr && !silent) tool->operation(operation);
 }
 
 // Calls `place` under both locks until there is room in the queue. A graph's nodes have their own ready_ns
@@ -201,11 +201,11 @@ void Synchronize(Context& context, Stream* stream, uint32_t sync_kind, uint32_t 
   if (sync_kind != GPUSONDE_CUPTI_SYNC_STREAM_WAIT_EVENT) WaitUntil(end_ns);
   operation.end_ns = NowNs();
   Log(operation);
-  const Listener* listener = TheListener();
-  if (listener == nullptr) return;
-  listener->operation(operation);
+  const ToolCallbacks* tool = AttachedTool();
+  if (tool == nullptr) return;
+  tool->operation(operation);
   if (sync_kind == GPUSONDE_CUPTI_SYNC_STREAM || sync_kind == GPUSONDE_CUPTI_SYNC_CONTEXT)
-    listener->synchronized(&context, stream);
+    tool->synchronized(&context, stream);
 }
 
 }  // namespace simgpu::cuda

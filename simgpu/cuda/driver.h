@@ -52,7 +52,7 @@ Context* CurrentContext();
 // The stream for a handle in the current context; null for an invalid handle.
 Stream* StreamOf(void* handle);
 
-// Appends one operation to a stream and notifies the listener; blocks while the device's queue is full. It
+// Appends one operation to a stream and notifies the tool; blocks while the device's queue is full. It
 // starts no earlier than `ready_ns` (0: no bound). Returns its end time.
 struct GraphPlace {
   uint32_t graph_id = 0;
@@ -76,7 +76,7 @@ int64_t TailNs(const Context& context);
 
 // Returns at end_ns, without busy waiting.
 void WaitUntil(int64_t end_ns);
-// Waits, and reports it to the listener as a synchronisation.
+// Waits, and reports it to the tool as a synchronisation.
 void Synchronize(Context& context, Stream* stream, uint32_t sync_kind, uint32_t event_id, int64_t end_ns);
 
 // Adds a node to the graph that `stream` is being captured into.

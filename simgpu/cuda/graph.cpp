@@ -93,13 +93,13 @@ void CloneInto(Graph& clone, const Graph& original) {
 
 GraphExec& Instantiate(Graph& graph) {
   Driver& driver = TheDriver();
-  const Listener* listener = TheListener();
+  const ToolCallbacks* tool = AttachedTool();
   uint32_t id = 0;
   {
     const std::lock_guard lock(driver.mutex);
     id = driver.next_graph++;
   }
-  auto* exec = new GraphExec(id, listener != nullptr && listener->graph_trace());
+  auto* exec = new GraphExec(id, tool != nullptr && tool->graph_trace());
   NotifyGraph(GPUSONDE_CUPTI_RESOURCE_GRAPH_CREATED, exec->graph);
   CloneInto(exec->graph, graph);
   NotifyGraph(GPUSONDE_CUPTI_RESOURCE_GRAPHEXEC_CREATE_STARTING, graph, exec);
@@ -117,9 +117,9 @@ GraphExec& Instantiate(Graph& graph) {
 }
 
 void Run(const GraphExec& exec, Stream& stream) {
-  const Listener* listener = TheListener();
+  const ToolCallbacks* tool = AttachedTool();
   GraphPlace place{.graph_id = exec.id};
-  place.silent = exec.traced_whole && listener != nullptr && listener->graph_trace();
+  place.silent = exec.traced_whole && tool != nullptr && tool->graph_trace();
   int64_t begin_ns = 0;
   {
     const std::lock_guard lock(TheDriver().mutex);
@@ -166,7 +166,7 @@ void Run(const GraphExec& exec, Stream& stream) {
   operation.start_ns = std::min(first_ns, last_ns);
   operation.end_ns = last_ns;
   operation.graph_id = exec.id;
-  listener->operation(operation);
+  tool->operation(operation);
 }
 
 }  // namespace simgpu::cuda

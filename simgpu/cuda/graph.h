@@ -7,7 +7,7 @@ namespace simgpu::cuda {
 
 Graph& MakeGraph();
 
-// Adds clones of all nodes of `original`, with new ids, and notifies the listener of each, first as created,
+// Adds clones of all nodes of `original`, with new ids, and notifies the tool of each, first as created,
 // then as cloned.
 void CloneInto(Graph& clone, const Graph& original);
 

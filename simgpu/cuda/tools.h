@@ -55,8 +55,8 @@ struct Operation {
   uint32_t grid[3];
   uint32_t block[3];
   uint32_t shared_bytes;
-  // Kernels: counts up by one in each context, whether or not anybody listens. A graph's are numbered when it
-  // is instantiated.
+  // Kernels: counts up by one in each context, whether or not a tool is attached. A graph's are numbered when
+  // it is instantiated.
   int64_t grid_id;
 };
 
@@ -77,8 +77,8 @@ struct ResourceEvent {
   size_t image_bytes;
 };
 
-// The callbacks of a listener (libcupti), called on the thread that makes the CUDA call.
-struct Listener {
+// The callbacks of a tool (libcupti), called on the thread that makes the CUDA call.
+struct ToolCallbacks {
   void (*api)(ApiEvent& event);
   void (*operation)(const Operation& operation);
   void (*resource)(const ResourceEvent& event);
@@ -88,10 +88,10 @@ struct Listener {
 
 struct ToolsTable {
   size_t size;
-  // One listener at a time; false if another is attached. A listener is never freed.
-  bool (*attach)(const Listener* listener);
-  void (*detach)(const Listener* listener);
-  bool (*listening)();
+  // One tool at a time; false if another is attached. A tool is never freed.
+  bool (*attach)(const ToolCallbacks* tool);
+  void (*detach)(const ToolCallbacks* tool);
+  bool (*attached)();
   // Whether a module is loaded already: enabling kernel records is slow then.
   bool (*any_module)();
 

@@ -44,7 +44,7 @@ Error Start() {
 }
 
 RuntimeCall::RuntimeCall(uint32_t callback_id, const char* function, const void* params, const char* symbol) {
-  if (Tools() == nullptr || !Tools()->listening()) return;
+  if (Tools() == nullptr || !Tools()->attached()) return;
   entered_ = true;
   event_.domain = GPUSONDE_CUPTI_DOMAIN_RUNTIME;
   event_.callback_id = callback_id;

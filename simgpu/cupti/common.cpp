@@ -25,7 +25,7 @@ const ToolsTable* FindTools() {
   return tools->size == sizeof(ToolsTable) ? tools : nullptr;
 }
 
-constexpr Listener kListener = {
+constexpr ToolCallbacks kCallbacks = {
     .api = OnApi,
     .operation = OnOperation,
     .resource = OnResource,
@@ -132,8 +132,8 @@ const ToolsTable* Tools() {
 bool KeepAttached() {
   const ToolsTable* tools = Tools();
   if (tools == nullptr) return false;
-  if (AnySubscriber() || AnyKind()) return tools->attach(&kListener);
-  tools->detach(&kListener);
+  if (AnySubscriber() || AnyKind()) return tools->attach(&kCallbacks);
+  tools->detach(&kCallbacks);
   return true;
 }
 

@@ -32,7 +32,7 @@ class Collector {
     double frequency_hz = 99;
     bool every_process = false;  // else only those given to Follow and their descendants
     bool with_kernel = true;     // else only what needs no privileges
-    // The share of its time that listening to a program's GPU work may cost it; none: the library's own.
+    // The share of its time that profiling a program's GPU work may cost it; none: the library's own.
     std::optional<double> overhead = std::nullopt;
     std::string host;     // the machine's name in the rows; empty: its own
     std::string command;  // the profiled command as typed; empty for the whole machine

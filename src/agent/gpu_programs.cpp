@@ -49,7 +49,7 @@ void GpuPrograms::Apply(const perf::SidebandEvent& event) {
   const auto* comm = std::get_if<perf::CommEvent>(&event.what);
   if (comm != nullptr && !with_stacks_ && comm->name == cupti::kLibraryThread && processes_.Runs(comm->pid) &&
       !events_->HasSocket(comm->pid))
-    drops_.Add(model::DropReason::kGpuProgramUnheard);
+    drops_.Add(model::DropReason::kGpuProgramUnrecorded);
   const auto* map = std::get_if<perf::MapEvent>(&event.what);
   if (map != nullptr && processes_.Runs(map->pid)) Attach(map->pid, map->path);
 }

@@ -20,7 +20,7 @@ using cupti::Total;
 
 std::string_view NameOf(cupti::EndReason reason) {
   switch (reason) {
-    case cupti::EndReason::kNoListener:
+    case cupti::EndReason::kNoConsumer:
       return "unheard";
     case cupti::EndReason::kGovernor:
       return "governor";
@@ -369,22 +369,22 @@ void GpuRows::Write(const cupti::Foreign& foreign, Session&) {
           std::max<int64_t>(foreign.until_ns - MonotonicNow(), 0) / kNanosPerSecond);
 }
 
-void GpuRows::Write(const cupti::Listening& listening, Session& session) {
+void GpuRows::Write(const cupti::Overhead& overhead, Session& session) {
   const auto write = [&](model::Metric metric, double share) {
     constexpr double kPercent = 100;
-    rows_.metrics.Append({.time_ns = Epoch(listening.time_ns),
+    rows_.metrics.Append({.time_ns = Epoch(overhead.time_ns),
                           .source = options_.source,
                           .device = {},
                           .process = session.row.process,
                           .metric = std::string(model::InfoOf(metric).name),
                           .value = kPercent * share});
   };
-  write(model::Metric::kListeningBudget, listening.budget);
-  write(model::Metric::kListeningSpent, listening.spent);
-  if (!listening.known) return;
-  write(model::Metric::kListeningCost, listening.cost);
-  write(model::Metric::kListeningCostHigh, listening.cost_high);
-  write(model::Metric::kListeningCostLow, listening.cost_low);
+  write(model::Metric::kOverheadBudget, overhead.budget);
+  write(model::Metric::kOverheadSpent, overhead.spent);
+  if (!overhead.known) return;
+  write(model::Metric::kOverheadCost, overhead.cost);
+  write(model::Metric::kOverheadCostHigh, overhead.cost_high);
+  write(model::Metric::kOverheadCostLow, overhead.cost_low);
 }
 
 void GpuRows::WriteCall(const cupti::Event& event, const cupti::Call& call, Session& session,

@@ -125,7 +125,7 @@ class GpuRows {
   void Write(const cupti::Sync& sync, Session& session);
   void Write(const cupti::Total& total, Session& session);
   void Write(const cupti::Foreign& foreign, Session& session);
-  void Write(const cupti::Listening& listening, Session& session);
+  void Write(const cupti::Overhead& overhead, Session& session);
   void WriteCall(const cupti::Event& event, const cupti::Call& call, Session& session,
                  std::optional<Id128> stack);
   void WriteNode(const cupti::GraphNode& node, Session& session, std::optional<Id128> stack);

@@ -65,15 +65,15 @@ TEST_F(GpuRowsTest, KernelsHaveTheirDeviceAndTimesSinceTheEpoch) {
             FixedColumn<Id128>(batches, "devices", "device"));
 }
 
-TEST_F(GpuRowsTest, WhatListeningCostsAreMetricsOfTheProcess) {
-  Ingest(cupti::Listening{.time_ns = 100, .pairs = 3, .budget = 0.005, .spent = 0.0025});
+TEST_F(GpuRowsTest, TheProfilingOverheadIsMetricsOfTheProcess) {
+  Ingest(cupti::Overhead{.time_ns = 100, .pairs = 3, .budget = 0.005, .spent = 0.0025});
   std::vector<model::Batch> batches = rows_.Take();
   EXPECT_THAT(TextColumn(batches, "metrics", "metric"), ElementsAre("listening.budget", "listening.spent"));
   EXPECT_THAT(FixedColumn<double>(batches, "metrics", "value"), ElementsAre(0.5, 0.25));
   EXPECT_THAT(FixedColumn<int64_t>(batches, "metrics", "time_ns"),
               ElementsAre(100 + kGpuClockOffset, 100 + kGpuClockOffset));
   EXPECT_THAT(FixedColumn<Id128>(batches, "metrics", "process"), ElementsAre(kGpuProcess, kGpuProcess));
-  Ingest(cupti::Listening{
+  Ingest(cupti::Overhead{
       .budget = 0.005, .spent = 0.005, .known = true, .cost = 0.5, .cost_low = -0.25, .cost_high = 1});
   batches = rows_.Take();
   EXPECT_THAT(TextColumn(batches, "metrics", "metric"),

@@ -64,7 +64,7 @@ class LiveAgent {
     std::string host;  // the machine's name in the rows; empty: its own
     double frequency_hz = 19;
     double nvml_hz = 1;       // NVML readings per second; 0: none
-    double overhead = 0.005;  // the share of its time that listening to a program's GPU work may cost it
+    double overhead = 0.005;  // the share of its time that profiling a program's GPU work may cost it
     bool diagnose = true;
     std::optional<pods::Watcher::Options> pod_watcher = {};  // null: nobody is asked for pods
     // When this many frames (some hours' worth) wait for a sink that refuses them, new data is dropped and

@@ -23,7 +23,7 @@ struct ContextDevice {
   uint32_t context;
   uint32_t device;
 };
-// A listener stays attached to the snapshot probe until it has read a snapshot, which may take it longer than
+// A consumer stays attached to the snapshot probe until it has read a snapshot, which may take it longer than
 // one delivery of records: no more than one snapshot in this time.
 constexpr uint64_t kSnapshotIntervalNs = 100'000'000;
 constexpr size_t kContexts = 256;
@@ -84,7 +84,7 @@ void SendDrops(const uint64_t (&drops)[GPUSONDE_GPU_DROP_REASONS], Batch& out) {
   memcpy(record->counts, drops, sizeof drops);
 }
 
-// Repeats the devices, names and totals that a new listener needs to interpret the records that follow.
+// Repeats the devices, names and totals that a new consumer needs to interpret the records that follow.
 void SendSnapshot() {
   auto* begin = AddTo<gpusonde_gpu_snapshot_begin>(g_snapshot, GPUSONDE_GPU_SNAPSHOT_BEGIN);
   begin->cupti_version = g_cupti->version;
@@ -316,12 +316,12 @@ StepMarks::Window EndMarks() {
   return g_marks.EndWindow();
 }
 
-void SendListening(double budget, const Governor::Use& use, const CostEstimate::Interval& estimate) {
+void SendOverhead(double budget, const Governor::Use& use, const CostEstimate::Interval& estimate) {
   const auto ppm = [](double share) {
     return static_cast<int32_t>(share * GPUSONDE_GPU_PPM + (share < 0 ? -0.5 : 0.5));
   };
   const Locked locked(g_session_mutex);
-  auto* record = AddTo<gpusonde_gpu_listening>(g_state, GPUSONDE_GPU_LISTENING);
+  auto* record = AddTo<gpusonde_gpu_overhead>(g_state, GPUSONDE_GPU_OVERHEAD);
   record->pairs = estimate.pairs;
   record->time_ns = NowNs();
   record->budget = static_cast<uint32_t>(ppm(budget));

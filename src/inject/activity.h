@@ -27,8 +27,8 @@ void BeginMarks(uint64_t now_ns, uint64_t length_ns);
 // The marks of the window that ends.
 StepMarks::Window EndMarks();
 
-// Reports what listening costs: the shares of Governor::Use, and what the program's pace shows.
-void SendListening(double budget, const Governor::Use& use, const CostEstimate::Interval& estimate);
+// Reports the profiling overhead: the shares of Governor::Use, and what the program's pace shows.
+void SendOverhead(double budget, const Governor::Use& use, const CostEstimate::Interval& estimate);
 
 // Reports that `holder`, another tool, is subscribed to CUPTI; the library retries at `until_ns`.
 void SendForeignUser(const char* holder, uint64_t until_ns);

@@ -19,7 +19,7 @@ constexpr uint32_t kSlots = 4096;
 constexpr uint32_t kTries = 16;
 // A collective that has not ended for this long is sent as it is, and again when it has ended.
 constexpr uint64_t kLongNs = 1'000'000'000;
-// Which communicators there are is sent again after this time, for listeners that have come since.
+// Which communicators there are is sent again after this time, for consumers that have come since.
 constexpr uint64_t kAgainNs = 5'000'000'000;
 // With kernels of all channels seen to begin and end, a collective has ended if none begins for this long.
 // NCCL 2.24 announces more channels than it uses.

@@ -56,7 +56,7 @@ struct CallDescription {
   const char* protocol;
 };
 
-// A collective is being enqueued. Returns its handle; null while nobody listens, and if there is no slot
+// A collective is being enqueued. Returns its handle; null without a consumer, and if there is no slot
 // (counted).
 void* BeginCall(Communicator& communicator, const CallDescription& call);
 // Its kernel began on a channel. Returns the handle of that; null for a call that is no longer known.
@@ -71,7 +71,7 @@ void EndEvent(const void* handle);
 void SetChainedHandle(const void* handle, void* chained);
 void* ChainedHandle(const void* handle);
 
-// Whether there is a listener; without, NCCL is asked for no events but those of a chained plugin.
+// Whether there is a consumer; without, NCCL is asked for no events but those of a chained plugin.
 void SetCollectivesWanted(bool wanted);
 // The same, and sends what there is. For the library's thread, at each tick.
 void PollCollectives(bool wanted);

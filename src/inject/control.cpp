@@ -26,7 +26,7 @@ namespace gpusonde::inject {
 namespace {
 
 constexpr uint64_t kSecondNs = uint64_t{1'000'000'000};
-// Period of the thread: asleep it checks for listeners, awake it flushes records.
+// Period of the thread: asleep it checks for consumers, awake it flushes records.
 constexpr uint64_t kTickNs = 250'000'000;
 // Time until the next attempt when another tool is subscribed to CUPTI, or CUPTI has failed.
 constexpr uint64_t kBackoffNs = 60 * kSecondNs;
@@ -40,10 +40,10 @@ constexpr uint64_t kSendTimeoutNs = kSecondNs;
 // attaches to a new process within 0.3 s, but later where many start on a busy machine. Within a second it
 // missed three of eight ranks there. Until then records are kept; only a program that ends before waits.
 constexpr uint64_t kExpectedNs = 3 * kSecondNs;
-// The kernel increments a probe's semaphore before the listener's BPF program is in place: by up to 12 ms,
+// The kernel increments a probe's semaphore before the consumer's BPF program is in place: by up to 12 ms,
 // where it was measured.
 constexpr uint64_t kAttachingNs = kSecondNs / 5;
-// How long cuInit waits for a listener to prepare the unwind tables of the program. Most take 10 to 40 ms.
+// How long cuInit waits for a consumer to prepare the unwind tables of the program. Most take 10 to 40 ms.
 constexpr uint64_t kReadyTimeoutNs = kSecondNs / 2;
 constexpr uint64_t kReadyPollNs = 1'000'000;
 // How long a program may make no CUDA call until we unsubscribe without finalizing CUPTI.
@@ -141,7 +141,7 @@ void FallAsleep(uint32_t reason, Leaving how) {
   HostBatch().Flush();
   DrainBuffers(true);
   EndSession(reason);
-  if (reason == GPUSONDE_GPU_END_NO_LISTENER) ForgetSocket();  // a later listener is a different one
+  if (reason == GPUSONDE_GPU_END_NO_CONSUMER) ForgetSocket();  // a later consumer is a different one
   if (finalize) RequestFinalize(*g_cupti);                     // last: it ends all other use of CUPTI
 }
 
@@ -203,12 +203,12 @@ void WakeUp() {
   BeginSession(*g_cupti, ++g_sessions);
   // The clock comes first: a kind keeps the timestamp callback that was registered when it was enabled.
   g_cupti->register_timestamp(NowNs);
-  bool listening = g_cupti->register_callbacks(RequestBuffer, CompleteBuffer) == GPUSONDE_CUPTI_SUCCESS;
+  bool active = g_cupti->register_callbacks(RequestBuffer, CompleteBuffer) == GPUSONDE_CUPTI_SUCCESS;
   for (const uint32_t kind : kKinds) {
     const bool enabled = g_cupti->activity_enable(kind) == GPUSONDE_CUPTI_SUCCESS;
-    if (kind == GPUSONDE_CUPTI_KIND_CONCURRENT_KERNEL) listening = listening && enabled;
+    if (kind == GPUSONDE_CUPTI_KIND_CONCURRENT_KERNEL) active = active && enabled;
   }
-  if (!listening) {
+  if (!active) {
     g_retry_at_ns = NowNs() + kBackoffNs;
     for (const uint32_t kind : kKinds) g_cupti->activity_disable(kind);
     g_cupti->unsubscribe(g_subscriber);
@@ -216,7 +216,7 @@ void WakeUp() {
     g_sleep = {};
     return EndSession(GPUSONDE_GPU_END_CUPTI);
   }
-  g_keeps_records = !HasListeners();
+  g_keeps_records = !HasConsumers();
   SetCallSession(g_sessions);
   EnableCallbacks(*g_cupti, g_subscriber);
   RedirectRivals(*g_cupti, YieldTo);
@@ -254,7 +254,7 @@ bool RecordsStopped(uint64_t now) {
 bool Governed() { return !SocketOpen() && !SocketLost(); }
 
 bool RecorderExpected() { return SocketLost() && NowNs() < g_expected_until_ns; }
-bool Wanted() { return HasListeners() || RecorderExpected(); }
+bool Wanted() { return HasConsumers() || RecorderExpected(); }
 
 // What the window that ends now and the budget make of the next.
 uint64_t SleepAfterWindow(uint64_t now, uint64_t measured_ns, const StepMarks::Window& marks) {
@@ -274,7 +274,7 @@ uint64_t SleepAfterWindow(uint64_t now, uint64_t measured_ns, const StepMarks::W
                          .since_wake_ns = now - g_woke_ns},
                         estimate, budget);
   g_window_ns = decision.next_window_ns;
-  SendListening(budget, g_governor.use(), estimate);
+  SendOverhead(budget, g_governor.use(), estimate);
   return decision.sleep_ns;
 }
 
@@ -310,7 +310,7 @@ void Poll() {
     SendTotals();
     NextSecond();
   }
-  if (!Wanted()) return FallAsleep(GPUSONDE_GPU_END_NO_LISTENER, Leaving::kFinalize);
+  if (!Wanted()) return FallAsleep(GPUSONDE_GPU_END_NO_CONSUMER, Leaving::kFinalize);
   if (TestAndClearFatalError()) {
     g_retry_at_ns = now + kBackoffNs;
     return FallAsleep(GPUSONDE_GPU_END_CUPTI, Leaving::kBroken);
@@ -328,7 +328,7 @@ void StayAsleep() {
 }
 
 void Tick() {
-  PollCollectives(HasListeners());
+  PollCollectives(HasConsumers());
   const Locked locked(g_control);
   if (Awake())
     Poll();
@@ -404,11 +404,11 @@ void AtExit() {
   if (Awake()) FallAsleep(GPUSONDE_GPU_END_EXIT, Leaving::kUnsubscribe);
 }
 
-// Waits until the listener can unwind this process's stacks. The nodes of a graph that is captured before
+// Waits until the consumer can unwind this process's stacks. The nodes of a graph that is captured before
 // that would have no call stacks, for as long as the graph is launched.
 void AwaitReadiness() {
   const uint64_t give_up_ns = NowNs() + kReadyTimeoutNs;
-  while (ProbeAttached(GPUSONDE_GPU_STATE) && !ListenerReady() && NowNs() < give_up_ns)
+  while (ProbeAttached(GPUSONDE_GPU_STATE) && !ConsumerReady() && NowNs() < give_up_ns)
     WaitWhile(&g_stop, 0, kReadyPollNs);
 }
 

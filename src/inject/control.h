@@ -4,12 +4,12 @@
 namespace gpusonde::inject {
 
 // Starts the library in this process, when CUDA initialises or NCCL has loaded it as its profiler plugin;
-// later calls have no effect. If a listener (a process that has attached to the probes, or the reader of the
+// later calls have no effect. If a consumer (a process that has attached to the probes, or the reader of the
 // socket) is present already, CUPTI is enabled when this returns, before the first module is loaded, and the
-// listener is ready to unwind stacks, for which it has at most half a second. On any failure the library
+// consumer is ready to unwind stacks, for which it has at most half a second. On any failure the library
 // stays asleep; nothing is reported to the host.
 //
-// From then on a thread of the library checks four times a second whether there is a listener. While asleep
+// From then on a thread of the library checks four times a second whether there is a consumer. While asleep
 // the library has no subscription with CUPTI. A forked child has no such thread and stays silent: CUDA
 // doesn't survive a fork either.
 void Start();

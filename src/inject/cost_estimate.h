@@ -7,13 +7,13 @@
 
 namespace gpusonde::inject {
 
-// Estimates what listening costs a program from its pace while the library is awake and while it is asleep:
-// by how much a step takes longer. Each sleep is compared with the halves of the awake windows beside it, so
-// that a program that gets slower or faster by itself is compared with itself of a second ago; a sleep whose
-// two sides differ by more than kSteady says nothing and is left out. The estimate is the median of all means
-// of two comparisons (Hodges and Lehmann 1963) of the newest kPairs sleeps, and its 95 % interval the one
-// that inverts Wilcoxon's signed-rank test: neither supposes a distribution, and single sleeps during which
-// something else happened move neither by much. Not thread-safe.
+// Estimates the profiling overhead of a program from its pace while the library is awake and while it is
+// asleep: by how much a step takes longer. Each sleep is compared with the halves of the awake windows beside
+// it, so that a program that gets slower or faster by itself is compared with itself of a second ago; a sleep
+// whose two sides differ by more than kSteady says nothing and is left out. The estimate is the median of all
+// means of two comparisons (Hodges and Lehmann 1963) of the newest kPairs sleeps, and its 95 % interval the
+// one that inverts Wilcoxon's signed-rank test: neither supposes a distribution, and single sleeps during
+// which something else happened move neither by much. Not thread-safe.
 //
 // Uses neither the C++ library nor the heap, as the inject library has neither.
 class CostEstimate {
@@ -26,7 +26,7 @@ class CostEstimate {
   static constexpr double kMinCost = -0.5, kMaxCost = 3;
 
   // A kernel that the program launches once or a few times a step: its number among the program's kernels,
-  // which CUDA counts also while nobody listens, and when it ran. Time 0: there was none.
+  // which CUDA counts also while the library is asleep, and when it ran. Time 0: there was none.
   struct Mark {
     uint64_t number = 0;
     uint64_t time_ns = 0;
@@ -40,7 +40,7 @@ class CostEstimate {
     uint64_t until_ns = 0;
     Mark after[2];
   };
-  // As a share of the time of a step without listening: 0.01 is 1 %.
+  // As a share of the time of a step without profiling: 0.01 is 1 %.
   struct Interval {
     uint32_t pairs = 0;
     double cost = 0;  // all 0 if fewer than kMinPairs
@@ -48,7 +48,7 @@ class CostEstimate {
     double high = 0;
 
     bool known() const { return pairs >= kMinPairs; }
-    // Whether listening certainly costs something.
+    // Whether profiling certainly costs something.
     bool significant() const { return known() && low > 0; }
   };
 

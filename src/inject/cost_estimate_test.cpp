@@ -12,7 +12,7 @@ namespace {
 constexpr double kSecond = 1e9;
 constexpr uint64_t kKernelsPerStep = 20;
 
-// A program whose steps take `step_ns(now)` without listening, and `cost` more with; its marks are the first
+// A program whose steps take `step_ns(now)` without profiling, and `cost` more with; its marks are the first
 // kernels of its steps.
 class Steps {
  public:
@@ -113,7 +113,7 @@ TEST(CostEstimate, ContainsTheCostOfProgramsWithNoise) {
   EXPECT_NEAR(sum / kPrograms, kCost, kCost / 10);
 }
 
-// It becomes slower all the time, and at once, by far more than listening costs.
+// It becomes slower all the time, and at once, by far more than profiling costs.
 TEST(CostEstimate, IsNotTakenInByAProgramThatChanges) {
   Steps drifting(0.02, [](double now) { return 10e6 * (1 + now / kSecond / 100); });
   Steps jumping(0.02, [](double now) { return now < 40 * kSecond ? 10e6 : 30e6; });
@@ -146,7 +146,7 @@ TEST(CostEstimate, LeavesOutSleepsWithoutMarks) {
   // The numbers went backwards: another context, or a counter that doesn't count.
   EXPECT_FALSE(estimate.Add(
       {.before = {{10, 100}, {20, 200}}, .from_ns = 210, .until_ns = 300, .after = {{5, 310}, {15, 410}}}));
-  // They stood still while asleep: the counter counts listeners' kernels only.
+  // They stood still while asleep: the counter counts consumers' kernels only.
   EXPECT_FALSE(estimate.Add({.before = {{10, 100}, {20, 200}},
                              .from_ns = 210,
                              .until_ns = 1000,

@@ -8,7 +8,7 @@
 
 namespace gpusonde::inject {
 
-// Decides how long to sleep after an awake window, so that listening costs the program no more than a budget.
+// Decides how long to sleep after an awake window, so that profiling costs the program no more than a budget.
 // The cost of a window is the larger of two: what can be measured inside the process (the time of our
 // callbacks on the host's threads, the CPU time of our own thread, and the overhead that CUPTI reports about
 // itself), and what the program's pace awake and asleep shows (CostEstimate), which includes what CUPTI adds
@@ -22,7 +22,7 @@ namespace gpusonde::inject {
 // have cost that were awake before the pace showed it, is a debt that longer sleeps pay. Not thread-safe.
 class Governor {
  public:
-  // Step time may rise by at most 0.5 % if no listener says otherwise: the goal for profiling that is always
+  // Step time may rise by at most 0.5 % if no consumer says otherwise: the goal for profiling that is always
   // on.
   static constexpr double kDefaultBudget = 0.005;
   // Length of an awake window: several flushes (250 ms) long, yet short enough for interactive use. Shorter

@@ -112,7 +112,7 @@ TEST(Governor, ShortensWindowsRatherThanSleepLongerThanAMinute) {
   EXPECT_EQ(Governor::WindowFor(0.001, kDefault), Governor::kWindowNs);
 }
 
-TEST(Governor, TriesWhatListeningCostsWhereItMayBeMuch) {
+TEST(Governor, MeasuresTheOverheadByTrialsWhereItMayBeLarge) {
   Governor governor;
   EXPECT_EQ(governor.Decide(Busy(0), kUnknown, kDefault).sleep_ns, Governor::kTrialNs);
   const CostEstimate::Interval cheap{.pairs = 6, .cost = 0.001, .low = -0.001, .high = 0.003};

@@ -27,7 +27,7 @@ gpusonde_nccl_result Init(void** context, int* mask, Communicator described, con
   if (communicator == nullptr)
     return GPUSONDE_NCCL_SUCCESS;  // its events come without a context, and are ignored
   ChainInit(*communicator, log);
-  SetCollectivesWanted(HasListeners());
+  SetCollectivesWanted(HasConsumers());
   *context = communicator;
   return GPUSONDE_NCCL_SUCCESS;
 }

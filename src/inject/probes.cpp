@@ -3,7 +3,7 @@
 
 #include "wire/gpu_event.h"
 
-// The kernel increments these while a listener is attached (perf_event_open(2), uprobe's ref_ctr_offset).
+// The kernel increments these while a consumer is attached (perf_event_open(2), uprobe's ref_ctr_offset).
 // They must be in a writable segment, and the probe's note has their address.
 #define SEMAPHORE(name)                                                                    \
   extern "C" {                                                                             \
@@ -78,7 +78,7 @@ bool ProbeAttached(uint32_t channel) {
   }
 }
 
-bool ListenerReady() { return gpusonde_ready_semaphore != 0; }
+bool ConsumerReady() { return gpusonde_ready_semaphore != 0; }
 
 uint32_t BudgetPpm(uint32_t otherwise) {
   static constexpr uint32_t kBudgets[GPUSONDE_GPU_BUDGET_COUNT] = GPUSONDE_GPU_BUDGETS;

@@ -112,7 +112,7 @@ bool SocketLost() { return __atomic_load_n(&g_socket_lost, __ATOMIC_RELAXED) != 
 bool RecorderRuns() { return g_recorder > 0 && (kill(g_recorder, 0) == 0 || errno == EPERM); }
 void ForgetSocket() { __atomic_store_n(&g_socket_lost, 0, __ATOMIC_RELAXED); }
 
-bool HasListeners() {
+bool HasConsumers() {
   return SocketOpen() || ProbeAttached(GPUSONDE_GPU_STATE) || ProbeAttached(GPUSONDE_GPU_RECORDS) ||
          ProbeAttached(GPUSONDE_GPU_LAUNCH);
 }

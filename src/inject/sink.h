@@ -17,8 +17,8 @@ namespace gpusonde::inject {
 inline constexpr const char* kSocketVariable = "GPUSONDE_INJECT_SOCKET";
 void OpenSocket(const char* value);
 
-// Whether there is a listener. Costs one load each of four variables.
-bool HasListeners();
+// Whether there is a consumer. Costs one load each of four variables.
+bool HasConsumers();
 // Whether the socket is open: the program was started under `gpusonde record`.
 bool SocketOpen();
 // Whether the environment names a socket that this process no longer has: the program closed it, or the
@@ -31,7 +31,7 @@ bool RecorderRuns();
 // No longer expects the recorder of a lost socket.
 void ForgetSocket();
 
-// Sends a batch to all listeners. `batch` begins with room for the header, which is filled in here.
+// Sends a batch to all consumers. `batch` begins with room for the header, which is filled in here.
 // Thread-safe. `may_block`: when the socket is full, wait for its reader until the deadline of
 // SetSendDeadline; for the library's thread only.
 void Deliver(uint32_t channel, uint32_t session, void* batch, size_t bytes, bool may_block);

@@ -14,7 +14,7 @@ namespace gpusonde::inject {
 // the same until a window lacks it, as marks before and after a sleep must be of the same kernel.
 //
 // Kernels are numbered by CUPTI's gridId. That it counts the kernels of a context one by one, with and
-// without a listener, is checked as far as records can tell: a window that has more kernels than numbers, or
+// without a consumer, is checked as far as records can tell: a window that has more kernels than numbers, or
 // fewer than half as many, has no marks. Not thread-safe; neither order nor completeness of the records
 // matters.
 class StepMarks {

@@ -33,7 +33,7 @@ void WriteShare(JsonWriter& json, const store::DeviceShare& share) {
   json.Field("busy_ns", share.busy_ns).Field("memory_bytes", share.memory_bytes).EndObject();
 }
 
-void WriteListening(JsonWriter& json, const std::optional<store::ListeningUse>& use) {
+void WriteOverhead(JsonWriter& json, const std::optional<store::ProfilingOverhead>& use) {
   json.Key("listening");
   if (!use.has_value()) {
     json.Value(std::optional<double>());
@@ -239,7 +239,7 @@ std::string ProcessesJson(std::vector<store::ProcessUse> processes,
       if (user != by_process.end())
         for (const store::DeviceShare& share : user->second->devices) WriteShare(json, share);
       json.EndArray();
-      WriteListening(json, user == by_process.end() ? std::nullopt : user->second->listening);
+      WriteOverhead(json, user == by_process.end() ? std::nullopt : user->second->overhead);
     }
     json.EndObject();
   }

@@ -324,7 +324,7 @@ TEST_F(ApiTest, ProcessesSayOnRequestWhatTheyUseGpusFor) {
                  {.process = kId,
                   .pid = 411,
                   .devices = {{.device = kId, .kernels = 3, .busy_ns = 600}},
-                  .listening = store::ListeningUse{.budget = 0.5, .spent = 0.25, .cost = 2}}};
+                  .overhead = store::ProfilingOverhead{.budget = 0.5, .spent = 0.25, .cost = 2}}};
   const json processes = Get("processes", {{"gpus", "1"}, {"from_us", "1"}})["processes"];
   ASSERT_EQ(processes.size(), 3u);
   EXPECT_EQ(processes[0]["gpus"], json::parse(R"([{"device":"00112233445566778899aabbccddeeff","kernels":3,

@@ -262,26 +262,26 @@ TEST_F(HttpServerTest, FilesAreAnsweredWhileEveryWorkerIsBusy) {
 
 TEST_F(HttpServerTest, AClientThatDoesNotReadItsAnswerBlocksNobody) {
   Start();
-  std::vector<HttpClient> deaf;
+  std::vector<HttpClient> stalled;
   for (int i = 0; i < 8; ++i) {
-    deaf.push_back(Connect());
-    deaf.back().Send("GET /api/large HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    stalled.push_back(Connect());
+    stalled.back().Send("GET /api/large HTTP/1.1\r\nHost: localhost\r\n\r\n");
   }
   EXPECT_EQ(Connect().Get("/api/x").body, "/api/x");
 }
 
 TEST_F(HttpServerTest, AnswersNobodyFetchesAreBoundedInMemory) {
   Start({.workers = 1});
-  std::vector<HttpClient> deaf;
+  std::vector<HttpClient> stalled;
   int refused = 0;
   // 8 MiB each; some of it fits into the socket's buffers.
   for (int i = 0; i < 60 && refused == 0; ++i) {
-    deaf.push_back(Connect());
-    deaf.back().Send("GET /api/large HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    stalled.push_back(Connect());
+    stalled.back().Send("GET /api/large HTTP/1.1\r\nHost: localhost\r\n\r\n");
     if (Connect().Get("/api/x").status == 503) ++refused;
   }
   EXPECT_EQ(refused, 1);
-  deaf.clear();
+  stalled.clear();
   HttpClient client = Connect();
   for (int tries = 0; tries < 1000 && client.Get("/api/x").status != 200; ++tries)
     std::this_thread::sleep_for(std::chrono::milliseconds(5));

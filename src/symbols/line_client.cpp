@@ -65,7 +65,7 @@ void LineClient::Exchange(const std::function<void(const Answer&)>& visit) {
   while (asked_.has_value()) {
     Result<std::optional<LineAnswer>> received = ReceiveAnswer(socket_.get(), false);
     if (!received.has_value() && received.error().code == ErrorCode::kUnavailable) {
-      if (MonotonicNow() - heard_ns_ < options_.patience_ns) return;
+      if (MonotonicNow() - received_ns_ < options_.patience_ns) return;
       LogWarn("the lines of {} take too long to find", files_[asked_->file].path);
       return GiveUp(LineAnswer::Kind::kUnreadable, visit);
     }
@@ -74,7 +74,7 @@ void LineClient::Exchange(const std::function<void(const Answer&)>& visit) {
       return GiveUp(LineAnswer::Kind::kUnreadable, visit);
     }
     LineAnswer& answer = **received;
-    heard_ns_ = MonotonicNow();
+    received_ns_ = MonotonicNow();
     if (answer.kind != LineAnswer::Kind::kFrames) {
       File& file = files_[asked_->file];
       file.hopeless = true;
@@ -95,7 +95,7 @@ void LineClient::Exchange(const std::function<void(const Answer&)>& visit) {
   }
   Send();
   if (idle() && files_.size() > kMaxFiles) ForgetFiles();
-  if (!idle() || MonotonicNow() - std::max(asked_ns_, heard_ns_) < options_.idle_ns) return;
+  if (!idle() || MonotonicNow() - std::max(asked_ns_, received_ns_) < options_.idle_ns) return;
   if (server_pid_ != 0) paused_until_ns_ = MonotonicNow() + options_.pause_ns;
   Stop();
   Keep();
@@ -134,7 +134,7 @@ void LineClient::Send() {
   else
     queue_.push_back(number);
   asked_ = {.file = number, .answers_due = count};
-  heard_ns_ = MonotonicNow();
+  received_ns_ = MonotonicNow();
 }
 
 // Forgets the requests that wait.

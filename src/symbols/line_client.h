@@ -116,7 +116,7 @@ class LineClient {
   std::deque<uint32_t> queue_;  // of files with offsets to send
   std::optional<Asked> asked_;
   int64_t asked_ns_ = 0;
-  int64_t heard_ns_ = 0;
+  int64_t received_ns_ = 0;
   int64_t paused_until_ns_ = 0;  // few questions don't start the server before
 };
 

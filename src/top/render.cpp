@@ -52,7 +52,7 @@ std::string Rate(const std::optional<double>& per_second) {
                                              : fmt::format("{:.0f}", *per_second);
 }
 
-// "0.43/0.5 %": what listening has cost lately, of its budget.
+// "0.43/0.5 %": the profiling overhead lately, of its budget.
 std::string SpentOf(const Process& process) {
   if (!process.spent.has_value() || !process.budget.has_value()) return "-";
   return fmt::format("{:.2f}/{:g} %", *process.spent, *process.budget);
@@ -160,7 +160,7 @@ std::vector<std::string> ProcessTable(std::vector<Process> processes, SortBy sor
   TextColumn memory{.title = "MEMORY", .right = true, .leave_out = 3};
   TextColumn cpu{.title = "CPU", .right = true, .leave_out = 6};
   // Only where a process has a budget.
-  TextColumn spent{.title = "LISTENING", .right = true, .leave_out = 7};
+  TextColumn spent{.title = "OVERHEAD", .right = true, .leave_out = 7};
   TextColumn cost{.title = "COST", .right = true, .leave_out = 8};
   TextColumn command{.title = "COMMAND", .leave_out = 2, .min_width = kMinText, .max_width = kMaxText};
   for (const Process& process : processes) {

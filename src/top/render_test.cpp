@@ -87,7 +87,7 @@ TEST(Render, WhatTheSmsDoIsAColumnWhereItIsRead) {
   EXPECT_THAT(narrow[1], Not(HasSubstr("CLOCK")));
 }
 
-TEST(Render, WhatListeningCostsIsAColumnWhereAProcessHasABudget) {
+TEST(Render, TheProfilingOverheadIsAColumnWhereAProcessHasABudget) {
   Snapshot snapshot = Some();
   snapshot.processes[0].budget = 0.5;
   snapshot.processes[0].spent = 0.432;
@@ -95,7 +95,7 @@ TEST(Render, WhatListeningCostsIsAColumnWhereAProcessHasABudget) {
   snapshot.processes[0].cost_low = -0.2;
   snapshot.processes[0].cost_high = 4.06;
   const std::string text = Text(Render(snapshot, Width(120)));
-  EXPECT_THAT(text, HasSubstr("CPU   LISTENING                 COST  COMMAND"));
+  EXPECT_THAT(text, HasSubstr("CPU    OVERHEAD                 COST  COMMAND"));
   EXPECT_THAT(text, HasSubstr("98 %  0.43/0.5 %  2.1 % (-0.2 to 4.1)  python3"));
   EXPECT_THAT(text, HasSubstr("120 %           -                    -  hold"));
   snapshot.processes[0].cost.reset();

@@ -17,7 +17,7 @@ namespace {
 
 using nlohmann::json;
 
-// A program that is listened to once a minute, or less often, has steps in this time.
+// A program that is profiled once a minute, or less often, has steps in this time.
 constexpr int64_t kStepsUs = 150'000'000;
 
 // A server that has been replaced by something else may send anything: whatever is absent or of another type
@@ -168,12 +168,12 @@ void AddProcess(const json& process, double seconds, const GpusById& gpus, Snaps
     added.busy = 100 * busy_ns / observed_ns;
     added.kernels_per_second = kernels / (observed_ns / 1e9);
   }
-  const json& listening = Member(process, "listening");
-  added.spent = Number(listening, "spent");
-  added.budget = Number(listening, "budget");
-  added.cost = Number(listening, "cost");
-  added.cost_low = Number(listening, "cost_low");
-  added.cost_high = Number(listening, "cost_high");
+  const json& overhead = Member(process, "listening");
+  added.spent = Number(overhead, "spent");
+  added.budget = Number(overhead, "budget");
+  added.cost = Number(overhead, "cost");
+  added.cost_low = Number(overhead, "cost_low");
+  added.cost_high = Number(overhead, "cost_high");
   std::ranges::sort(added.gpus);
   snapshot.processes.push_back(std::move(added));
 }

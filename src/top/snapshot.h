@@ -38,14 +38,14 @@ struct Process {
   int64_t pid = 0;
   std::string command;
   std::vector<int64_t> gpus;  // ordinals, rising
-  // Null if nobody listened to its GPU work.
+  // Null if its GPU work wasn't profiled.
   std::optional<double> busy;  // %; 100: its work kept one GPU busy all the time
   std::optional<double> kernels_per_second;
   std::optional<double> memory_bytes;  // on all its GPUs
   double cpu = 0;                      // %; 100: one CPU
-  // What gpusonde costs it by listening, % of its time; null without a budget or until it is known.
+  // What profiling costs it, % of its time; null without a budget or until it is known.
   std::optional<double> spent, budget;
-  std::optional<double> cost, cost_low, cost_high;  // while listened to
+  std::optional<double> cost, cost_low, cost_high;  // while profiling is active
 };
 
 // An incident or a warning that lasts, or what disturbs all steps of a program.

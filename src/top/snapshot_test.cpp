@@ -96,7 +96,7 @@ TEST_F(SnapshotTest, ProcessesAreThoseThatUseGpusAndRun) {
   ASSERT_THAT(snapshot->processes, SizeIs(2));
   const Process& idle = snapshot->processes[0];
   EXPECT_EQ(idle.command, "idle --now");
-  EXPECT_EQ(idle.busy, std::nullopt) << "nobody listened to it";
+  EXPECT_EQ(idle.busy, std::nullopt) << "it was not profiled";
   EXPECT_THAT(idle.memory_bytes, Optional(DoubleEq(1 << 20)));
   const Process& busy = snapshot->processes[1];
   EXPECT_EQ(busy.command, "busy");

@@ -68,7 +68,7 @@ class UsageHoursTest : public store::MemoryStoreTest {
                               .started_ns = from_ns,
                               .exited_ns = exited_ns}});
   }
-  void Listen(uint64_t number, int64_t from_ns, std::optional<int64_t> to_ns = {}, int32_t session = 1) {
+  void Observe(uint64_t number, int64_t from_ns, std::optional<int64_t> to_ns = {}, int32_t session = 1) {
     Come(model::kGpuSessions,
          {{.process = {5, number}, .session = session, .start_ns = from_ns, .end_ns = to_ns}});
   }
@@ -128,10 +128,10 @@ TEST_F(UsageHoursTest, WithoutDataThereIsNothing) {
 
 TEST_F(UsageHoursTest, HoursSumUpToWhatTheStoreSays) {
   Process(1, kBegin + kSecond);
-  Listen(1, kBegin + kSecond);
+  Observe(1, kBegin + kSecond);
   Work(1, kBegin + 50 * kMinuteNs, kBegin + 130 * kMinuteNs);
   Process(2, kBegin + kSecond, kBegin + 200 * kMinuteNs);
-  Listen(2, kBegin + kSecond, kBegin + 100 * kMinuteNs);
+  Observe(2, kBegin + kSecond, kBegin + 100 * kMinuteNs);
   Work(2, kBegin + 60 * kMinuteNs, kBegin + 90 * kMinuteNs);
   Work(2, kBegin + 60 * kMinuteNs, kBegin + 70 * kMinuteNs, 1);
   for (const int64_t minutes : {65, 66, 140})
@@ -158,7 +158,7 @@ TEST_F(UsageHoursTest, PodsAndTheirLabelsToo) {
          .cgroup = "/kubepods/besteffort/pod0f8ac1f2-5d3b-4c1e-9f5a-1b2c3d4e5f60/" + container,
          .started_ns = kBegin,
          .exited_ns = kBegin + 100 * kMinuteNs}});
-  Listen(1, kBegin + kSecond);
+  Observe(1, kBegin + kSecond);
   Work(1, kBegin + 50 * kMinuteNs, kBegin + 60 * kMinuteNs);
   Come(model::kPodDevices, {{.allocation = {7, 1},
                              .source = {9, 1},
@@ -185,7 +185,7 @@ TEST_F(UsageHoursTest, PodsAndTheirLabelsToo) {
 
 TEST_F(UsageHoursTest, RowsThatComeLateChangeTheirHours) {
   Process(1, kBegin + kSecond);
-  Listen(1, kBegin + kSecond);
+  Observe(1, kBegin + kSecond);
   Work(1, kBegin + 10 * kMinuteNs, kBegin + 20 * kMinuteNs);
   LiveUntil(kBegin + 400 * kMinuteNs);
   Update();
@@ -201,7 +201,7 @@ TEST_F(UsageHoursTest, RowsThatComeLateChangeTheirHours) {
 
 TEST_F(UsageHoursTest, ARestartOfTheAgentEndsWhatTheRunBeforeSaw) {
   Process(1, kBegin + kSecond);
-  Listen(1, kBegin + kSecond);
+  Observe(1, kBegin + kSecond);
   Work(1, kBegin + 10 * kMinuteNs, kBegin + 20 * kMinuteNs);
   LiveUntil(kBegin + 100 * kMinuteNs);
   Update();
@@ -231,7 +231,7 @@ TEST_F(UsageHoursTest, UpdatesEndWhereReadingAnewDoes) {
       const int64_t at_ns = std::max(kBegin, now_ns - (below(5) == 0 ? below(600) : below(30)) * kMinuteNs);
       if (below(3) == 0 || processes == 0) {
         Process(++processes, at_ns);
-        Listen(processes, at_ns);
+        Observe(processes, at_ns);
         Work(processes, at_ns + kSecond, at_ns + below(50) * kMinuteNs + 2 * kSecond, below(2) == 0 ? 0 : 1);
         continue;
       }
@@ -239,7 +239,7 @@ TEST_F(UsageHoursTest, UpdatesEndWhereReadingAnewDoes) {
       if (below(3) == 0)
         Process(number, kBegin + kSecond, at_ns);
       else if (below(3) == 0)
-        Listen(number, at_ns - 10 * kMinuteNs, at_ns, static_cast<int32_t>(2 + round));
+        Observe(number, at_ns - 10 * kMinuteNs, at_ns, static_cast<int32_t>(2 + round));
       else
         Work(number, at_ns, at_ns + below(20) * kMinuteNs, below(2) == 0 ? 0 : 1);
     }
@@ -256,7 +256,7 @@ TEST_F(UsageHoursTest, OldHoursAreForgottenBeyondTheBound) {
   for (uint64_t number = 1; number <= 40; ++number) {
     const int64_t at_ns = kBegin + static_cast<int64_t>(number) * 30 * kMinuteNs;
     Process(number, at_ns, at_ns + 50 * kMinuteNs);
-    Listen(number, at_ns);
+    Observe(number, at_ns);
     Work(number, at_ns, at_ns + kMinuteNs);
   }
   LiveUntil(kBegin + 1300 * kMinuteNs);

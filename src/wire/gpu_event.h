@@ -38,8 +38,8 @@ struct gpusonde_gpu_batch {
 /* Shares of a process's time are sent in parts per million. */
 #define GPUSONDE_GPU_PPM 1e6
 
-/* The budgets that a listener may give the library, in parts per million of the process's time: it attaches
- * to the probe gpusonde:budgetN, where N is the budget's place in this list. Of several listeners the lowest
+/* The budgets that a consumer may give the library, in parts per million of the process's time: it attaches
+ * to the probe gpusonde:budgetN, where N is the budget's place in this list. Of several consumers the lowest
  * budget counts. */
 #define GPUSONDE_GPU_BUDGETS {500, 700, 1000, 1500, 2000, 3000, 5000, 7000, 10000, 15000, 20000, 30000, 50000}
 #define GPUSONDE_GPU_BUDGET_COUNT 13
@@ -50,8 +50,8 @@ enum gpusonde_gpu_channel {
   GPUSONDE_GPU_RECORDS, /* activity and ranges: high volume */
   GPUSONDE_GPU_LAUNCH, /* one launch or graph node, sent on the thread that makes it, so that its stack can be
                           taken */
-  GPUSONDE_GPU_SNAPSHOT, /* earlier state, repeated for a listener that attaches within a session; sent
-                            through its probe only, while a listener is attached to it */
+  GPUSONDE_GPU_SNAPSHOT, /* earlier state, repeated for a consumer that attaches within a session; sent
+                            through its probe only, while a consumer is attached to it */
   GPUSONDE_GPU_CHANNELS,
 };
 
@@ -74,7 +74,7 @@ enum gpusonde_gpu_type {
   GPUSONDE_GPU_SNAPSHOT_END = 16,
   GPUSONDE_GPU_COMMUNICATOR = 17,
   GPUSONDE_GPU_COLLECTIVE = 18,
-  GPUSONDE_GPU_LISTENING = 19,
+  GPUSONDE_GPU_OVERHEAD = 19,
 };
 
 struct gpusonde_gpu_record {
@@ -90,7 +90,7 @@ struct gpusonde_gpu_session_begin {
 };
 
 enum gpusonde_gpu_end {
-  GPUSONDE_GPU_END_NO_LISTENER = 1, /* the last listener has detached */
+  GPUSONDE_GPU_END_NO_CONSUMER = 1, /* the last consumer has detached */
   GPUSONDE_GPU_END_GOVERNOR,        /* the overhead budget is used up; another session follows */
   GPUSONDE_GPU_END_FOREIGN,         /* another user of CUPTI is in the process */
   GPUSONDE_GPU_END_EXIT,            /* the process ends */
@@ -258,8 +258,8 @@ struct gpusonde_gpu_range {
   /* the range's text, the domain's, padded */
 };
 
-/* A rank of this process in a NCCL communicator (wire/nvidia/nccl_profiler.h). Sent when a listener has come,
- * when the rank leaves, and every few seconds; in batches of session 0, like collectives. */
+/* A rank of this process in a NCCL communicator (wire/nvidia/nccl_profiler.h). Sent when a consumer has
+ * attached, when the rank leaves, and every few seconds; in batches of session 0, like collectives. */
 struct gpusonde_gpu_communicator {
   struct gpusonde_gpu_record record;
   __s32 rank;
@@ -305,9 +305,10 @@ struct gpusonde_gpu_foreign {
   char holder[64]; /* zero-terminated; empty when CUPTI doesn't say */
 };
 
-/* What listening costs the process, sent after each awake window of a process that has a budget. Shares are
- * in parts per million of the process's time; those of `cost`, of the time of a step without listening. */
-struct gpusonde_gpu_listening {
+/* The profiling overhead of the process, sent after each awake window of a process that has a budget. Shares
+ * are in parts per million of the process's time; those of `cost`, of the time of a step without profiling.
+ */
+struct gpusonde_gpu_overhead {
   struct gpusonde_gpu_record record;
   __u32 pairs; /* sleeps whose steps were compared with those beside them */
   __u64 time_ns;
@@ -345,7 +346,7 @@ struct gpusonde_gpu_snapshot_end {
  * GPUSONDE_GPU_LAUNCH_BYTES and a struct gpusonde_stack (wire/stack.h) follows, up to its last word used. */
 struct gpusonde_gpu_message {
   __u64 time_ns;
-  __u32 pid; /* thread group and thread, in the listener's pid namespace */
+  __u32 pid; /* thread group and thread, in the consumer's pid namespace */
   __u32 tid;
   __u32 batch_bytes;
   __u32 stack_bytes; /* 0: none was taken */

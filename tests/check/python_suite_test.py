@@ -32,8 +32,8 @@ class Schedule(unittest.TestCase):
 
     def files(self):
         return [self.file("a", "import x\n"), self.file("b", 'ALONE = "it measures"\n'),
-                self.file("c", 'OWN_MACHINE = "it listens"\nTAKES_S = 70\n'), self.file("d", "x = 'TAKES_S = 9'\nTAKES_S = 90\n"),
-                self.file("e", 'ALONE = "it measures"\nOWN_MACHINE = "it listens"\nTAKES_S = 80\n')]
+                self.file("c", 'OWN_MACHINE = "it profiles"\nTAKES_S = 70\n'), self.file("d", "x = 'TAKES_S = 9'\nTAKES_S = 90\n"),
+                self.file("e", 'ALONE = "it measures"\nOWN_MACHINE = "it profiles"\nTAKES_S = 80\n')]
 
     def test_the_longest_start_first_and_those_that_measure_last(self):
         beside, alone = python_suite.schedule(self.files(), machines_allowed=True)

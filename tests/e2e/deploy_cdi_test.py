@@ -14,7 +14,7 @@ import urllib.request
 
 import program
 
-OWN_MACHINE = "up listens to every GPU program of the machine"
+OWN_MACHINE = "up profiles every GPU program of the machine"
 CPUS = 0.25  # it waits for containers
 SPECIFICATION = program.ROOT / "deploy/cdi/gpusonde.json"
 DEVICE = "gpusonde/profiler=cuda"

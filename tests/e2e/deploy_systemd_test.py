@@ -17,7 +17,7 @@ import urllib.request
 
 import program
 
-OWN_MACHINE = "up listens to every GPU program of the machine"
+OWN_MACHINE = "up profiles every GPU program of the machine"
 CPUS = 0.5
 UNITS = program.ROOT / "deploy/systemd"
 PROFILERS = ("gpusonde-up", "gpusonde-agent")

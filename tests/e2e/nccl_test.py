@@ -14,7 +14,7 @@ import urllib.request
 
 import program
 
-OWN_MACHINE = "up listens to every program with the library"
+OWN_MACHINE = "up profiles every program with the library"
 CPUS = 0.5  # it waits for ranks that hang, and their incidents
 TAKES_S = 90
 

@@ -17,7 +17,7 @@ import urllib.request
 
 import program
 
-OWN_MACHINE = "up listens to every GPU program of the machine"
+OWN_MACHINE = "up profiles every GPU program of the machine"
 TAKES_S = 60
 SIMGPU = program.BUILD / "bin/simgpu"
 PATIENCE = 120  # s; the first round compiles the unwind tables of all running programs

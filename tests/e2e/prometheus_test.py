@@ -16,7 +16,7 @@ import urllib.request
 
 import program
 
-OWN_MACHINE = "up listens to every GPU program of the machine"
+OWN_MACHINE = "up profiles every GPU program of the machine"
 CPUS = 0.25  # it waits for programs with GPU work, and scrapes
 TAKES_S = 50
 SIMGPU = program.BUILD / "bin/simgpu"

@@ -19,7 +19,7 @@ import urllib.request
 
 import program
 
-OWN_MACHINE = "agents listen to every GPU program of the machine"
+OWN_MACHINE = "agents profile every GPU program of the machine"
 CPUS = 0.25  # it waits for agents' retries
 TAKES_S = 50
 

@@ -17,7 +17,7 @@ import urllib.request
 
 import program
 
-OWN_MACHINE = "agents listen to every GPU program of the machine"
+OWN_MACHINE = "agents profile every GPU program of the machine"
 CPUS = 0.25  # it waits for frames of agents
 TAKES_S = 90
 SIMGPU = program.BUILD / "bin/simgpu"
@@ -92,7 +92,7 @@ class Serve(program.TestCase):
         return agent
 
     def work(self):
-        """Runs a program whose kernels are known, to its end; it loads until the agents listen."""
+        """Runs a program whose kernels are known, to its end; it loads until the agents profile it."""
         done = subprocess.run([sys.executable, LAUNCHES, str(ROUNDS), "4"], env=self.injected, capture_output=True, text=True,
                               timeout=120, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)

@@ -16,7 +16,7 @@ import urllib.request
 
 import program
 
-OWN_MACHINE = "up listens to every GPU program of the machine"
+OWN_MACHINE = "up profiles every GPU program of the machine"
 CPUS = 0.5
 SIMGPU = program.BUILD / "bin/simgpu"
 LIBRARY = program.BUILD / "lib/libgpusonde-inject.so"
@@ -174,7 +174,7 @@ class Top(Beside):
         terminal.end(lambda: terminal.press(b"q"))
 
 
-class Listening(Beside):
+class Overhead(Beside):
     """What is spent of which budget, where a person looks for it."""
 
     up_options = ("--overhead", "2%")

@@ -69,7 +69,7 @@ struct Received {
   std::vector<GraphNode> nodes;
   std::vector<std::string> ranges;
   std::vector<std::string> holders;
-  std::vector<Listening> listening;
+  std::vector<Overhead> overheads;
   std::vector<Communicator> communicators;
   std::vector<Collective> collectives;
   // The newest totals by session, kind and name.
@@ -104,7 +104,7 @@ inline void Received::operator()(const Event& event) {
   if (const auto* foreign = std::get_if<Foreign>(&event.what)) holders.emplace_back(foreign->holder);
   if (const auto* joined = std::get_if<Communicator>(&event.what)) communicators.push_back(*joined);
   if (const auto* collective = std::get_if<Collective>(&event.what)) collectives.push_back(*collective);
-  if (const auto* spent = std::get_if<Listening>(&event.what)) listening.push_back(*spent);
+  if (const auto* overhead = std::get_if<Overhead>(&event.what)) overheads.push_back(*overhead);
   if (const auto* total = std::get_if<Total>(&event.what)) {
     Sum sum{total->count, total->untimed, total->total_ns, total->bytes};
     // A snapshot's totals include the records that were held for it.
@@ -147,7 +147,7 @@ class Machine {
   std::string name_;
 };
 
-// The inject library of this test program's clients. Agents listen to all programs with a library of the same
+// The inject library of this test program's clients. Agents profile all programs with a library of the same
 // content, so theirs is another, and tests of other programs can run meanwhile.
 class OwnLibrary {
  public:
@@ -227,7 +227,7 @@ class Client {
   }
 
   // Drains its events for this long.
-  void Listen(GpuEvents& events, Received& received, std::chrono::milliseconds duration) {
+  void Drain(GpuEvents& events, Received& received, std::chrono::milliseconds duration) {
     const auto end = std::chrono::steady_clock::now() + duration;
     while (std::chrono::steady_clock::now() < end) {
       EXPECT_TRUE(events.Drain(sources::VisitOnly([&](const Event& event) { received(event); })).has_value());

@@ -132,10 +132,10 @@ TEST(Inject, AnotherSubscriberIsLeftAloneAndReported) {
   EXPECT_EQ(outcome.printed, "held\n");
 }
 
-// What a program prints whose listener disappears so long after its start, and that exits with status 4.
-std::string PrintedWithoutListener(const std::vector<std::string>& steps,
+// What a program prints whose consumer disappears so long after its start, and that exits with status 4.
+std::string PrintedWithoutConsumer(const std::vector<std::string>& steps,
                                    std::vector<std::string> variables = {},
-                                   std::chrono::milliseconds heard = std::chrono::milliseconds(1300)) {
+                                   std::chrono::milliseconds profiled = std::chrono::milliseconds(1300)) {
   Result<GpuEvents> events = GpuEvents::Create(SocketsOnly(), nullptr);
   EXPECT_TRUE(events.has_value());
   Result<GpuEvents::Inheritance> inheritance = events->MakeSocket();
@@ -143,7 +143,7 @@ std::string PrintedWithoutListener(const std::vector<std::string>& steps,
   variables.push_back(inheritance->environment);
   Client client(steps, std::move(variables));
   inheritance->fd.Close();
-  std::this_thread::sleep_for(heard);
+  std::this_thread::sleep_for(profiled);
   Result<GpuEvents> other = GpuEvents::Create(SocketsOnly(), nullptr);
   EXPECT_TRUE(other.has_value());
   events = Fail(ErrorCode::kUnavailable, "gone");
@@ -162,7 +162,7 @@ struct Rival {
 class InjectRival : public ::testing::TestWithParam<Rival> {
  protected:
   const std::string kind_ = GetParam().kind;
-  const std::chrono::milliseconds heard_ = std::chrono::milliseconds(1300) + GetParam().relocation;
+  const std::chrono::milliseconds profiled_ = std::chrono::milliseconds(1300) + GetParam().relocation;
 };
 
 TEST_P(InjectRival, GetsCupti) {
@@ -181,17 +181,17 @@ TEST_P(InjectRival, GetsCupti) {
 
 TEST_P(InjectRival, IsRedirectedWhileWeAreAwake) {
   const std::string target = "target=" + kind_;
-  EXPECT_EQ(PrintedWithoutListener({"kernels=10", "load=" + kind_, "wait=600", target, "wait=2000",
+  EXPECT_EQ(PrintedWithoutConsumer({"kernels=10", "load=" + kind_, "wait=600", target, "wait=2000",
                                     "kernels=10", "sync", "wait=2000", target, "exit=4"},
-                                   {}, heard_),
+                                   {}, profiled_),
             std::string("libgpusonde-inject.so\n") + GetParam().target + "\n");
 }
 
 // The program makes no call at which CUPTI could be finalized.
 TEST_P(InjectRival, GetsCuptiThatIsStillToBeFinalized) {
-  EXPECT_EQ(PrintedWithoutListener(
+  EXPECT_EQ(PrintedWithoutConsumer(
                 {"load=" + kind_, "kernels=10", "sync", "wait=2000", "rival=" + kind_, "holder", "exit=4"},
-                {}, heard_),
+                {}, profiled_),
             "0\nheld\n");
 }
 
@@ -268,7 +268,7 @@ TEST(Inject, RecordsBeforeAnAbruptExitAreReceived) {
   EXPECT_GE(outcome.received.kernels.size(), 1000U);
 }
 
-TEST(Inject, WithoutListenersNothingSubscribesToCupti) {
+TEST(Inject, WithoutConsumersNothingSubscribesToCupti) {
   Result<GpuEvents> events = GpuEvents::Create(SocketsOnly(), nullptr);
   ASSERT_TRUE(events.has_value());
   Received received;
@@ -279,35 +279,35 @@ TEST(Inject, WithoutListenersNothingSubscribesToCupti) {
 
 // A program that makes calls has CUPTI removed by the next one; others wait for the timeout, below.
 TEST(Inject, FinalizesCuptiAtTheProgramsNextCall) {
-  EXPECT_EQ(PrintedWithoutListener({"rate=500,3", "holder", "cupti", "exit=4"}), "free\nfinalized\n");
+  EXPECT_EQ(PrintedWithoutConsumer({"rate=500,3", "holder", "cupti", "exit=4"}), "free\nfinalized\n");
 }
 
 TEST(Inject, LeavesCuptiToProgramsWithGraphs) {
-  EXPECT_EQ(PrintedWithoutListener({"replays=20,4", "holder", "cupti", "exit=4"}), "free\ninitialized\n");
+  EXPECT_EQ(PrintedWithoutConsumer({"replays=20,4", "holder", "cupti", "exit=4"}), "free\ninitialized\n");
 }
 
 // One launch decides, as it isn't known whether another one follows.
 TEST(Inject, LeavesCuptiToProgramsThatHaveLaunchedAGraph) {
-  EXPECT_EQ(PrintedWithoutListener({"graph=20,1", "sync", "rate=500,3", "holder", "cupti", "exit=4"}),
+  EXPECT_EQ(PrintedWithoutConsumer({"graph=20,1", "sync", "rate=500,3", "holder", "cupti", "exit=4"}),
             "free\ninitialized\n");
 }
 
 TEST(Inject, LeavesCuptiBefore13) {
-  EXPECT_EQ(PrintedWithoutListener({"rate=500,3", "holder", "cupti", "exit=4"},
+  EXPECT_EQ(PrintedWithoutConsumer({"rate=500,3", "holder", "cupti", "exit=4"},
                                    {"LD_PRELOAD=" GPUSONDE_SIMGPU_FOLDER "/libcupti.so.12"}),
             "free\ninitialized\n");
 }
 
 // The program sees no difference between a reader that closes its end and one that is killed.
-TEST(Inject, UnsubscribesWhenItsListenerDisappears) {
+TEST(Inject, UnsubscribesWhenItsConsumerDisappears) {
   EXPECT_EQ(
-      PrintedWithoutListener({"kernels=10", "holder", "wait=3000", "kernels=10", "sync", "holder", "exit=4"},
+      PrintedWithoutConsumer({"kernels=10", "holder", "wait=3000", "kernels=10", "sync", "holder", "exit=4"},
                              {}, std::chrono::milliseconds(700)),
       "held\nfree\n");
 }
 
-TEST(Inject, ASlowListenerLosesRecordsButNoTotals) {
-  GPUSONDE_NOT_UNDER_TSAN("the program is too slow to outrun even this listener");
+TEST(Inject, ASlowConsumerLosesRecordsButNoTotals) {
+  GPUSONDE_NOT_UNDER_TSAN("the program is too slow to outrun even this consumer");
   Result<GpuEvents> events = GpuEvents::Create(SocketsOnly(), nullptr);
   ASSERT_TRUE(events.has_value());
   Result<GpuEvents::Inheritance> inheritance = events->MakeSocket();

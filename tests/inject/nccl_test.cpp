@@ -30,14 +30,14 @@ struct Job {
   model::DropCounts drops;
 };
 
-// Runs nccl_ranks to its end; with a listener, receives what the library reports.
-Job RunJob(const std::vector<std::string>& arguments, std::vector<std::string> variables, bool listen) {
+// Runs nccl_ranks to its end; with a consumer, receives what the library reports.
+Job RunJob(const std::vector<std::string>& arguments, std::vector<std::string> variables, bool profiled) {
   Job job;
   Result<GpuEvents> events = GpuEvents::Create(SocketsOnly(), nullptr);
   EXPECT_TRUE(events.has_value());
   Result<GpuEvents::Inheritance> inheritance = events->MakeSocket();
   EXPECT_TRUE(inheritance.has_value());
-  if (listen) variables.push_back(inheritance->environment);
+  if (profiled) variables.push_back(inheritance->environment);
   variables.emplace_back("LD_LIBRARY_PATH=" GPUSONDE_SIMGPU_FOLDER);
   std::vector<std::string> words = {GPUSONDE_TEST_PROGRAMS "/nccl_ranks"};
   words.insert(words.end(), arguments.begin(), arguments.end());
@@ -135,7 +135,7 @@ TEST(NcclPlugin, ReportsACollectiveThatHangsBeforeItEnds) {
 }
 
 // What a plugin of one version gets from a NCCL of another.
-std::string LogOf(int nccl, int plugin, int mask, bool through_gpusonde, bool listen) {
+std::string LogOf(int nccl, int plugin, int mask, bool through_gpusonde, bool profiled) {
   const TempFolder folder;
   const std::string log = folder / "log";
   const std::string chained = fmt::format("{}/nccl_chained_v{}.so", GPUSONDE_TEST_PROGRAMS, plugin);
@@ -143,9 +143,10 @@ std::string LogOf(int nccl, int plugin, int mask, bool through_gpusonde, bool li
                                         fmt::format("NCCL_CHAINED_MASK={}", mask), "NCCL_CHAINED_LOG=" + log};
   variables.push_back(through_gpusonde ? Plugin() : "NCCL_PROFILER_PLUGIN=" + chained);
   if (through_gpusonde) variables.push_back("GPUSONDE_NCCL_CHAIN=" + chained);
-  const Job job = RunJob({"--ranks", "1", "--steps", "3", "--work-us", "1000"}, std::move(variables), listen);
+  const Job job =
+      RunJob({"--ranks", "1", "--steps", "3", "--work-us", "1000"}, std::move(variables), profiled);
   EXPECT_EQ(job.status, 0);
-  EXPECT_EQ(job.collectives.size(), listen ? 3U : 0U);
+  EXPECT_EQ(job.collectives.size(), profiled ? 3U : 0U);
   return ReadFile(log).value_or("");
 }
 
@@ -157,7 +158,7 @@ TEST_P(Chained, GetsWhatNcclWouldGiveItAlone) {
   for (const int mask : {kEverything, kProxies, kCalls}) {
     const std::string alone = LogOf(nccl, plugin, mask, false, false);
     EXPECT_THAT(alone, HasSubstr("start 2 context 77")) << "calls are the parents of all";
-    EXPECT_EQ(LogOf(nccl, plugin, mask, true, false), alone) << "mask " << mask << ", nobody listens";
+    EXPECT_EQ(LogOf(nccl, plugin, mask, true, false), alone) << "mask " << mask << ", no consumer";
     EXPECT_EQ(LogOf(nccl, plugin, mask, true, true), alone) << "mask " << mask << ", recorded";
   }
 }

@@ -96,7 +96,7 @@ TEST_F(Probes, WakeARunningProgramAndLetItSleepAgain) {
   ASSERT_TRUE(ours.has_value()) << ours.error().message;
   EXPECT_TRUE(*ours);
   EXPECT_TRUE(events_->EnableLaunchStacks(client.pid()).has_value());
-  client.Listen(*events_, received_, std::chrono::milliseconds(1300));
+  client.Drain(*events_, received_, std::chrono::milliseconds(1300));
   events_->Stop();
   EXPECT_EQ(client.Finish(*events_, received_), 5);
   EXPECT_EQ(client.printed(), "free\nfree\n");
@@ -109,11 +109,11 @@ TEST_F(Probes, WakeARunningProgramAndLetItSleepAgain) {
 TEST_F(Probes, WakeOnceForTheFirstReportAfterTheGivenTime) {
   Client client({"rate=20,4", "exit=0"}, {}, [&](int32_t pid) { Attach(pid); });
   const auto woken = [&](int patience_ms) {
-    client.Listen(*events_, received_, std::chrono::milliseconds(30));
+    client.Drain(*events_, received_, std::chrono::milliseconds(30));
     pollfd wait{.fd = events_->wake_fds().front(), .events = POLLIN, .revents = 0};
     return ::poll(&wait, 1, patience_ms) == 1;
   };
-  client.Listen(*events_, received_, std::chrono::milliseconds(500));
+  client.Drain(*events_, received_, std::chrono::milliseconds(500));
   EXPECT_FALSE(woken(600)) << "nobody asked";
   const int64_t after_ns = MonotonicNow() + 300 * kNanosPerMilli;
   events_->WakeAfter(after_ns);
@@ -234,7 +234,7 @@ TEST_F(Probes, AwakeWindowsAreExactWhileTheGovernorCutsThem) {
 }
 
 // As a rank of a program that is recorded, whose launcher closed the socket: no governor.
-TEST_F(Probes, ARecordedProgramsRankIsHeardWhole) {
+TEST_F(Probes, ARecordedProgramsRankIsRecordedCompletely) {
   ASSERT_EQ(RunWithProbes({"rate=80000,5", "sync", "wait=600"}, {"GPUSONDE_INJECT_SOCKET=99:1"}), 0);
   EXPECT_THAT(received_.begins, SizeIs(1));
   ASSERT_THAT(received_.ends, SizeIs(1));
@@ -249,7 +249,7 @@ TEST_F(Probes, ARecordedProgramsRankIsHeardWhole) {
 TEST_F(Probes, RecordsBeforeAKillAreReceived) {
   GPUSONDE_NOT_UNDER_TSAN("our own cost is so high that the governor ends the session before the kill");
   Client client({"kernels=1000", "sync", "wait=60000"}, {}, [&](int32_t pid) { Attach(pid); });
-  client.Listen(*events_, received_, std::chrono::milliseconds(3000));  // long enough for a busy machine
+  client.Drain(*events_, received_, std::chrono::milliseconds(3000));  // long enough for a busy machine
   ::kill(client.pid(), SIGKILL);
   EXPECT_EQ(client.Finish(*events_, received_), 128 + SIGKILL);
   EXPECT_THAT(received_.kernels, SizeIs(1000));

@@ -10,7 +10,7 @@
 namespace gpusonde::agent {
 namespace {
 
-// Agents listen to programs with their own library only.
+// Agents profile programs with their own library only.
 constexpr const char* kAgentsLibrary = "CUDA_INJECTION64_PATH=" GPUSONDE_INJECT_LIBRARY;
 
 class Rounds : public ::testing::TestWithParam<bool> {

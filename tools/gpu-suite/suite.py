@@ -141,7 +141,7 @@ class Suite:
         recorded.path.unlink(missing_ok=True)
 
     def injected(self):
-        """The environment of a program with the library loaded, without listeners."""
+        """The environment of a program with the library loaded, without a profiler."""
         return {"CUDA_INJECTION64_PATH": str(self.inject), "NVTX_INJECTION64_PATH": str(self.inject)}
 
     def doctor(self):

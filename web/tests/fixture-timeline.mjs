@@ -143,11 +143,11 @@ function inSelection(track, { process, tid, device, stream }) {
   return true;
 }
 
-// Nobody listened in the first tenth of the recording.
-const LISTENED_FROM = 100 * LENGTH_US;
+// Profiling was paused in the first tenth of the recording.
+const ACTIVE_FROM = 100 * LENGTH_US;
 
 function observedIn(from, to) {
-  const start = Math.max(from, LISTENED_FROM);
+  const start = Math.max(from, ACTIVE_FROM);
   return start < to ? { start: [start - from], length: [to - start] } : { start: [], length: [] };
 }
 

@@ -25,8 +25,8 @@ constexpr std::array kProcessGpuFamilies = {&kProcessGpuKernels, &kProcessGpuKer
                                             &kProcessGpuCopyBytes, &kProcessGpuCopySeconds,
                                             &kProcessGpuMemory};
 constexpr std::array kProcessFamilies = {
-    &kProcessLaunches,      &kProcessCpuSeconds,       &kProcessListeningBudget,  &kProcessListeningSpent,
-    &kProcessListeningCost, &kProcessListeningCostLow, &kProcessListeningCostHigh};
+    &kProcessLaunches,     &kProcessCpuSeconds,      &kProcessOverheadBudget,  &kProcessOverheadSpent,
+    &kProcessOverheadCost, &kProcessOverheadCostLow, &kProcessOverheadCostHigh};
 constexpr std::array kMachineFamilies = {&kIncidents, &kIncidentsOpen, &kDropped, &kSamples,
                                          &kProcessesOmitted};
 constexpr std::array kPushFamilies = {&kOtlpItems, &kOtlpRetries, &kOtlpWaiting, &kOtlpLateRows};
@@ -273,15 +273,15 @@ class LiveTotals::Exposition {
       writer_.Write(LabelsOf(process), {}, Seconds(process.cpu_ns));
     constexpr double kPercentOfAll = 100;
     for (const auto& [metric, family] :
-         {std::pair(model::Metric::kListeningBudget, &kProcessListeningBudget),
-          std::pair(model::Metric::kListeningSpent, &kProcessListeningSpent),
-          std::pair(model::Metric::kListeningCost, &kProcessListeningCost),
-          std::pair(model::Metric::kListeningCostLow, &kProcessListeningCostLow),
-          std::pair(model::Metric::kListeningCostHigh, &kProcessListeningCostHigh)}) {
+         {std::pair(model::Metric::kOverheadBudget, &kProcessOverheadBudget),
+          std::pair(model::Metric::kOverheadSpent, &kProcessOverheadSpent),
+          std::pair(model::Metric::kOverheadCost, &kProcessOverheadCost),
+          std::pair(model::Metric::kOverheadCostLow, &kProcessOverheadCostLow),
+          std::pair(model::Metric::kOverheadCostHigh, &kProcessOverheadCostHigh)}) {
       writer_.Begin(*family);
       for (const auto& [id, process] : totals_.processes_)
-        if (const auto reading = process.listening.find(metric);
-            reading != process.listening.end() && now_ns_ - reading->second.read_ns <= kListeningLastsNs)
+        if (const auto reading = process.overhead.find(metric);
+            reading != process.overhead.end() && now_ns_ - reading->second.read_ns <= kOverheadLastsNs)
           writer_.Write(LabelsOf(process), {}, reading->second.value / kPercentOfAll);
     }
   }

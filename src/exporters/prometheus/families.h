@@ -177,18 +177,19 @@ inline constexpr Family kProcessLaunches{
 inline constexpr Family kProcessCpuSeconds{
     "gpusonde_process_cpu_seconds_total", Type::kCounter,
     "CPU time by sampling; since a process used a GPU for the first time, before that it is in other"};
-inline constexpr Family kProcessListeningBudget{
+inline constexpr Family kProcessOverheadBudget{
     "gpusonde_process_listening_budget_ratio", Type::kGauge,
-    "by how much gpusonde may slow a process down to listen to its GPU work"};
-inline constexpr Family kProcessListeningSpent{"gpusonde_process_listening_spent_ratio", Type::kGauge,
-                                               "by how much that slowed it down lately, with its pauses"};
-inline constexpr Family kProcessListeningCost{
+    "by how much GPU profiling may slow the process down (`--overhead`)"};
+inline constexpr Family kProcessOverheadSpent{
+    "gpusonde_process_listening_spent_ratio", Type::kGauge,
+    "by how much GPU profiling slowed it down lately, its pauses included"};
+inline constexpr Family kProcessOverheadCost{
     "gpusonde_process_listening_cost_ratio", Type::kGauge,
-    "by how much that slows it down while it goes on, estimated; absent until it is known"};
-inline constexpr Family kProcessListeningCostLow{"gpusonde_process_listening_cost_low_ratio", Type::kGauge,
-                                                 "lower end of the estimate's 95 % interval"};
-inline constexpr Family kProcessListeningCostHigh{"gpusonde_process_listening_cost_high_ratio", Type::kGauge,
-                                                  "upper end of the estimate's 95 % interval"};
+    "by how much GPU profiling slows it down while active, estimated; absent until it is known"};
+inline constexpr Family kProcessOverheadCostLow{"gpusonde_process_listening_cost_low_ratio", Type::kGauge,
+                                                "lower end of the estimate's 95 % interval"};
+inline constexpr Family kProcessOverheadCostHigh{"gpusonde_process_listening_cost_high_ratio", Type::kGauge,
+                                                 "upper end of the estimate's 95 % interval"};
 inline constexpr Family kProcessesOmitted{
     "gpusonde_processes_omitted", Type::kGauge,
     "processes that used a GPU and are summed in other, as 256 have series"};

@@ -34,13 +34,13 @@ size_t CopyKind(std::string_view kind) {
                                        : static_cast<size_t>(found - kCopyKindNames.begin());
 }
 
-bool IsListening(model::Metric metric) {
+bool IsOverhead(model::Metric metric) {
   switch (metric) {
-    case model::Metric::kListeningBudget:
-    case model::Metric::kListeningCost:
-    case model::Metric::kListeningCostHigh:
-    case model::Metric::kListeningCostLow:
-    case model::Metric::kListeningSpent:
+    case model::Metric::kOverheadBudget:
+    case model::Metric::kOverheadCost:
+    case model::Metric::kOverheadCostHigh:
+    case model::Metric::kOverheadCostLow:
+    case model::Metric::kOverheadSpent:
       return true;
     default:
       return false;
@@ -301,10 +301,10 @@ void LiveTotals::IngestMetrics(const model::Batch& batch, int64_t now_ns) {
     const std::optional<model::Metric> known = model::FindMetric(metric.Text(row));
     if (!known.has_value()) continue;
     const Reading reading{value.At<double>(row), now_ns};
-    if (IsListening(*known)) {
+    if (IsOverhead(*known)) {
       if (!owner.process.Has(row)) continue;
       Process& process = OfUser(owner.process.At<Id128>(row));
-      if (&process != &processes_[kOthers]) process.listening[*known] = reading;
+      if (&process != &processes_[kOthers]) process.overhead[*known] = reading;
       continue;
     }
     if (!owner.device.Has(row)) continue;

@@ -46,8 +46,8 @@ class LiveTotals {
   static constexpr int64_t kKeepExitedNs = int64_t{300} * 1'000'000'000;
   // A reading counts for this long; NVML is read at least once a second.
   static constexpr int64_t kReadingLastsNs = int64_t{10} * 1'000'000'000;
-  // What listening costs is reported after each window, at least once a minute unless it costs very much.
-  static constexpr int64_t kListeningLastsNs = int64_t{150} * 1'000'000'000;
+  // The profiling overhead is reported after each window, at least once a minute unless it costs very much.
+  static constexpr int64_t kOverheadLastsNs = int64_t{150} * 1'000'000'000;
 
   // The rules apply to every series.
   explicit LiveTotals(Relabelling relabelling = {}) : relabelling_(std::move(relabelling)) {}
@@ -112,7 +112,7 @@ class LiveTotals {
     std::string container;       // id
     std::map<Id128, Work> work;  // by device
     std::map<Id128, Reading> memory;
-    std::map<model::Metric, Reading> listening;  // %
+    std::map<model::Metric, Reading> overhead;  // %
     double launches = 0;
     int64_t cpu_ns = 0;
   };

@@ -293,7 +293,7 @@ TEST_F(LiveTotalsTest, AProcessThatOnlyHoldsMemoryHasASeriesWhileItDoes) {
   EXPECT_THAT(Text(), Not(HasSubstr("pid=\"11\"")));
 }
 
-TEST_F(LiveTotalsTest, WhatListeningCostsIsARatioOfTheProcess) {
+TEST_F(LiveTotalsTest, TheProfilingOverheadIsARatioOfTheProcess) {
   Add(ProcessRow(11, "train"));
   Add(Pack(11, 1, 1));
   const auto add = [this](std::string metric, double value) {

@@ -72,7 +72,7 @@ std::optional<SessionBegin> Read(const gpusonde_gpu_snapshot_begin& wire) {
 }
 
 std::optional<SessionEnd> Read(const gpusonde_gpu_session_end& wire) {
-  static constexpr EndReason kReasons[] = {EndReason::kUnknown, EndReason::kNoListener, EndReason::kGovernor,
+  static constexpr EndReason kReasons[] = {EndReason::kUnknown, EndReason::kNoConsumer, EndReason::kGovernor,
                                            EndReason::kForeign, EndReason::kExit,       EndReason::kCupti};
   if (!IsTime(wire.end_ns)) return std::nullopt;
   return SessionEnd{
@@ -80,23 +80,23 @@ std::optional<SessionEnd> Read(const gpusonde_gpu_session_end& wire) {
       .reason = wire.reason < std::size(kReasons) ? kReasons[wire.reason] : EndReason::kUnknown};
 }
 
-std::optional<Listening> Read(const gpusonde_gpu_listening& wire) {
-  // No program's steps take more than a hundred times as long because of a listener.
+std::optional<Overhead> Read(const gpusonde_gpu_overhead& wire) {
+  // No program's steps take more than a hundred times as long by being profiled.
   constexpr int32_t kMaxPpm = 100'000'000;
   const auto absurd = [](int32_t ppm) { return ppm < -kMaxPpm || ppm > kMaxPpm; };
   if (!IsTime(wire.time_ns) || wire.budget > kMaxPpm || wire.spent > kMaxPpm || wire.measured > kMaxPpm ||
       absurd(wire.cost) || absurd(wire.cost_low) || absurd(wire.cost_high) || wire.cost_low > wire.cost ||
       wire.cost > wire.cost_high)
     return std::nullopt;
-  return Listening{.time_ns = static_cast<int64_t>(wire.time_ns),
-                   .pairs = wire.pairs,
-                   .budget = wire.budget / GPUSONDE_GPU_PPM,
-                   .spent = wire.spent / GPUSONDE_GPU_PPM,
-                   .measured = wire.measured / GPUSONDE_GPU_PPM,
-                   .known = wire.known != 0,
-                   .cost = wire.cost / GPUSONDE_GPU_PPM,
-                   .cost_low = wire.cost_low / GPUSONDE_GPU_PPM,
-                   .cost_high = wire.cost_high / GPUSONDE_GPU_PPM};
+  return Overhead{.time_ns = static_cast<int64_t>(wire.time_ns),
+                  .pairs = wire.pairs,
+                  .budget = wire.budget / GPUSONDE_GPU_PPM,
+                  .spent = wire.spent / GPUSONDE_GPU_PPM,
+                  .measured = wire.measured / GPUSONDE_GPU_PPM,
+                  .known = wire.known != 0,
+                  .cost = wire.cost / GPUSONDE_GPU_PPM,
+                  .cost_low = wire.cost_low / GPUSONDE_GPU_PPM,
+                  .cost_high = wire.cost_high / GPUSONDE_GPU_PPM};
 }
 
 // The texts refer to `wire`.
@@ -514,8 +514,8 @@ void Decoder::DecodeRecord(const gpusonde_gpu_record& record, std::span<const st
     case GPUSONDE_GPU_COLLECTIVE:
       return decode(static_cast<gpusonde_gpu_collective*>(nullptr),
                     [&](const auto& wire, auto&) { event.tid = static_cast<int32_t>(wire.tid); });
-    case GPUSONDE_GPU_LISTENING:
-      return decode(static_cast<gpusonde_gpu_listening*>(nullptr), nothing);
+    case GPUSONDE_GPU_OVERHEAD:
+      return decode(static_cast<gpusonde_gpu_overhead*>(nullptr), nothing);
     case GPUSONDE_GPU_FOREIGN:
       return decode(static_cast<gpusonde_gpu_foreign*>(nullptr), nothing);
     case GPUSONDE_GPU_SNAPSHOT_BEGIN:

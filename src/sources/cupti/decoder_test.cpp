@@ -387,7 +387,7 @@ TEST_F(Joining, HoldsNothingOfASessionReceivedFromItsBegin) {
   Take(Batch(GPUSONDE_GPU_STATE).Add(GPUSONDE_GPU_SESSION_BEGIN, gpusonde_gpu_session_begin{}).bytes());
   Take(Records(0, GPUSONDE_GPU_OTHER_NAME));
   Take(SnapshotBegin(0).bytes());
-  EXPECT_THAT(seen_, ::testing::ElementsAre("since 0", "kernel ")) << "a snapshot for another listener";
+  EXPECT_THAT(seen_, ::testing::ElementsAre("since 0", "kernel ")) << "a snapshot for another consumer";
   // A name was lost in transit: the next records wait for it.
   Take(Records(1));
   Take(Records(2));
@@ -409,30 +409,30 @@ TEST_F(Joining, CountsHeldRecordsAsLostWhenTheProcessIsForgotten) {
   EXPECT_EQ(decoder_.DrainDrops().Of(DropReason::kGpuMessagesLost), 1);
 }
 
-gpusonde_gpu_listening ListeningOf(int32_t cost, int32_t low, int32_t high) {
-  gpusonde_gpu_listening listening{};
-  listening.pairs = 9;
-  listening.time_ns = 7;
-  listening.budget = 5000;
-  listening.spent = 4900;
-  listening.measured = 1200;
-  listening.known = 1;
-  listening.cost = cost;
-  listening.cost_low = low;
-  listening.cost_high = high;
-  return listening;
+gpusonde_gpu_overhead OverheadOf(int32_t cost, int32_t low, int32_t high) {
+  gpusonde_gpu_overhead overhead{};
+  overhead.pairs = 9;
+  overhead.time_ns = 7;
+  overhead.budget = 5000;
+  overhead.spent = 4900;
+  overhead.measured = 1200;
+  overhead.known = 1;
+  overhead.cost = cost;
+  overhead.cost_low = low;
+  overhead.cost_high = high;
+  return overhead;
 }
 
-TEST_F(DecoderTest, DecodesWhatListeningCosts) {
-  std::vector<Listening> decoded;
+TEST_F(DecoderTest, DecodesTheProfilingOverhead) {
+  std::vector<Overhead> decoded;
   uint64_t sequence = 0;
-  const auto decode = [&](const gpusonde_gpu_listening& wire) {
-    Decode(Batch(GPUSONDE_GPU_STATE, sequence++).Add(GPUSONDE_GPU_LISTENING, wire).bytes(),
+  const auto decode = [&](const gpusonde_gpu_overhead& wire) {
+    Decode(Batch(GPUSONDE_GPU_STATE, sequence++).Add(GPUSONDE_GPU_OVERHEAD, wire).bytes(),
            [&](const Event& event) {
-             if (const auto* listening = std::get_if<Listening>(&event.what)) decoded.push_back(*listening);
+             if (const auto* overhead = std::get_if<Overhead>(&event.what)) decoded.push_back(*overhead);
            });
   };
-  decode(ListeningOf(21'000, -500, 40'000));
+  decode(OverheadOf(21'000, -500, 40'000));
   ASSERT_EQ(decoded.size(), 1U);
   EXPECT_EQ(decoded[0].pairs, 9U);
   EXPECT_EQ(decoded[0].time_ns, 7);
@@ -443,8 +443,8 @@ TEST_F(DecoderTest, DecodesWhatListeningCosts) {
   EXPECT_DOUBLE_EQ(decoded[0].cost, 0.021);
   EXPECT_DOUBLE_EQ(decoded[0].cost_low, -0.0005);
   EXPECT_DOUBLE_EQ(decoded[0].cost_high, 0.04);
-  decode(ListeningOf(21'000, 22'000, 40'000));
-  decode(ListeningOf(21'000, 0, 2'000'000'000));
+  decode(OverheadOf(21'000, 22'000, 40'000));
+  decode(OverheadOf(21'000, 0, 2'000'000'000));
   EXPECT_EQ(decoded.size(), 1U);
   EXPECT_EQ(Malformed(), 2);
 }
@@ -461,7 +461,7 @@ TEST_F(DecoderTest, SurvivesAnyBytes) {
                                           .Add(GPUSONDE_GPU_TOTAL, gpusonde_gpu_total{})
                                           .Add(GPUSONDE_GPU_FOREIGN, gpusonde_gpu_foreign{})
                                           .Add(GPUSONDE_GPU_COLLECTIVE, CollectiveCall())
-                                          .Add(GPUSONDE_GPU_LISTENING, ListeningOf(3, 2, 4))
+                                          .Add(GPUSONDE_GPU_OVERHEAD, OverheadOf(3, 2, 4))
                                           .bytes();
   size_t read = 0;
   for (int round = 0; round < 20'000; ++round) {

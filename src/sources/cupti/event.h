@@ -21,7 +21,7 @@ struct SessionBegin {
   bool joined = false;  // the session began earlier: begin_ns is when we began to observe it
 };
 
-enum class EndReason : uint8_t { kNoListener, kGovernor, kForeign, kExit, kCupti, kUnknown };
+enum class EndReason : uint8_t { kNoConsumer, kGovernor, kForeign, kExit, kCupti, kUnknown };
 
 struct SessionEnd {
   int64_t end_ns = 0;
@@ -153,8 +153,8 @@ struct Foreign {
   std::string_view holder;  // empty when CUPTI doesn't say
 };
 
-// What listening costs the process, in shares of its time (wire/gpu_event.h, gpusonde_gpu_listening).
-struct Listening {
+// The profiling overhead of the process, in shares of its time (wire/gpu_event.h, gpusonde_gpu_overhead).
+struct Overhead {
   int64_t time_ns = 0;
   uint32_t pairs = 0;
   double budget = 0;
@@ -175,7 +175,7 @@ struct Event {
   ebpf::RawStack stack;
   bool stack_taken = false;
   std::variant<SessionBegin, SessionEnd, Device, Kernel, Memcpy, Memset, Sync, Total, Call, GraphNode, Range,
-               Foreign, Communicator, Collective, Listening>
+               Foreign, Communicator, Collective, Overhead>
       what;
 };
 

@@ -159,7 +159,7 @@ Result<bool> GpuEvents::State::ConsiderFile(int32_t pid, Fd file, bool has_begun
   if (const auto known = considered_files.find(id); known != considered_files.end()) return known->second;
   bool ours = HasContent(file.get(), content);
   if (ours && !files.contains(id) && !MakeRoomForFile()) {
-    drops.Add(model::DropReason::kGpuProgramUnheard);
+    drops.Add(model::DropReason::kGpuProgramUnrecorded);
     if (!std::exchange(reported_full, true))
       LogWarn("GPU work of further programs is not profiled: {} copies of {} are in use, the limit",
               files.size(), kLibraryName);

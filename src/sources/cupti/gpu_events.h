@@ -21,7 +21,7 @@ namespace gpusonde::cupti {
 // privileges, is lossless, has no stacks). Batches that arrive through both are decoded once; a program that
 // closes the socket is still received through its probes.
 //
-// Any number of listeners may attach to a process at any time: one that attaches within a session requests a
+// Any number of consumers may attach to a process at any time: one that attaches within a session requests a
 // snapshot of the earlier state.
 class GpuEvents final : public sources::Source {
  public:
@@ -31,8 +31,8 @@ class GpuEvents final : public sources::Source {
     // Attach to every process that has the library mapped, now or later; else only to those given to Consider
     // and AttachBeforeExec.
     bool every_process = false;
-    // The share of its time that a program may lose to being listened to; its library keeps to the next lower
-    // of its budgets (GPUSONDE_GPU_BUDGETS), and to the lowest of several listeners'. None: 0.5 %, or what
+    // The share of its time that profiling a program may cost it; its library keeps to the next lower
+    // of its budgets (GPUSONDE_GPU_BUDGETS), and to the lowest of several consumers'. None: 0.5 %, or what
     // others say.
     std::optional<double> budget = std::nullopt;
     // Copies of the library that probes are attached in, each for some ten descriptors. Each container may

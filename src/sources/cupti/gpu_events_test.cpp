@@ -34,10 +34,10 @@ TEST(GpuEvents, CopiesOfTheLibraryAreAttachedToUpToALimit) {
   EXPECT_TRUE(events->Consider(::getpid(), first).value());
   EXPECT_FALSE(events->Consider(::getpid(), second).value()) << "the installed one and one copy";
   EXPECT_FALSE(events->Consider(::getpid(), second).value());
-  EXPECT_EQ(events->DrainDrops().Of(model::DropReason::kGpuProgramUnheard), 1) << "once per file";
+  EXPECT_EQ(events->DrainDrops().Of(model::DropReason::kGpuProgramUnrecorded), 1) << "once per file";
   std::filesystem::remove(first);
   EXPECT_TRUE(events->Consider(::getpid(), third).value()) << "in the place of the deleted one";
-  EXPECT_EQ(events->DrainDrops().Of(model::DropReason::kGpuProgramUnheard), 0);
+  EXPECT_EQ(events->DrainDrops().Of(model::DropReason::kGpuProgramUnrecorded), 0);
 }
 
 }  // namespace

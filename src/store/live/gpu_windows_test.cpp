@@ -73,7 +73,7 @@ class GpuWindowsTest : public testing::Test {
     const Status appended = plain_->Append(plain);
     ASSERT_TRUE(appended.has_value()) << appended.error().message;
   }
-  // The kernels as an agent that always listens writes them.
+  // The kernels as an agent writes them that never pauses.
   static std::vector<model::KernelPack> Packed(const std::vector<model::Kernel>& kernels) {
     using Key = std::tuple<Id128, Id128, int64_t, std::string, int64_t, bool>;
     std::map<Key, model::KernelPack> packs;

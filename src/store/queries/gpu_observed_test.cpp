@@ -66,7 +66,7 @@ TEST_F(GpuObserved, ASessionWithoutAStartIsObservedWhereItWorked) {
 TEST_F(GpuObserved, TimeBetweenTwoRunsIsNotIdle) {
   Run(0, 2 * kSecond);
   Run(8 * kSecond, 10 * kSecond);
-  // The program's session went on while nobody listened.
+  // The program's session went on while nothing was recorded.
   Add(model::kGpuSessions, {{.process = kProcess, .session = 1, .start_ns = 1, .end_ns = std::nullopt}});
   Add(model::kKernels, {Kernel(1, 0, kSecond), Kernel(1, 8 * kSecond, 9 * kSecond)});
   const auto strips = ReadGpuStrips(*store_, {}, 5);
@@ -125,7 +125,7 @@ World MakeWorld(std::mt19937& random) {
       for (int64_t kernels = pick(0, 20); kernels > 0; --kernels) {
         const int64_t from = pick(begin, end - 1);
         const int64_t to = std::min(end, from + pick(1, 300));
-        // Records arrive only while somebody listens.
+        // Records arrive only while a recorder runs.
         if (CountIn(watched, from, to) < static_cast<double>(to - from)) continue;
         const auto device = static_cast<size_t>(pick(0, kDevices - 1));
         used[device] = true;

@@ -64,11 +64,11 @@ struct DeviceShare {
   int64_t busy_ns = 0;                  // with any work of the process
   std::optional<int64_t> memory_bytes;  // the last reading; null without one
 };
-// What listening to a process costs it (docs/sampling.md), in per cent of its time.
-struct ListeningUse {
+// What GPU profiling costs a process (docs/sampling.md), in per cent of its time.
+struct ProfilingOverhead {
   double budget = 0;
   double spent = 0;
-  std::optional<double> cost, cost_low, cost_high;  // while it is listened to; null: not known yet
+  std::optional<double> cost, cost_low, cost_high;  // while profiling is active; null: not known yet
 };
 struct GpuUser {
   Id128 process;
@@ -78,9 +78,9 @@ struct GpuUser {
   std::string container;  // as ContainerNames names it; empty: none
   int64_t started_ns = 0;
   std::optional<int64_t> exited_ns;
-  int64_t observed_ns = 0;                               // time in which its work would have been recorded
-  std::vector<DeviceShare> devices;                      // by id
-  std::optional<ListeningUse> listening = std::nullopt;  // the last; null without a budget
+  int64_t observed_ns = 0;           // time in which its work would have been recorded
+  std::vector<DeviceShare> devices;  // by id
+  std::optional<ProfilingOverhead> overhead = std::nullopt;  // the last; null without a budget
 };
 // Processes that ran work on a device in the selection's time range, or held memory of one, by pid. Reads the
 // work of each process row by row: meant for minutes, not for days. Errors: those of Store::Query.

@@ -375,7 +375,7 @@ TEST_F(GpuQuery, UsersOfGpusAreThoseWithWorkOrMemory) {
   ASSERT_THAT((*users)[0].devices, SizeIs(1));
   EXPECT_EQ((*users)[0].devices[0].busy_ns, 0);
   EXPECT_THAT((*users)[0].devices[0].memory_bytes, Optional(4096));
-  EXPECT_EQ((*users)[0].observed_ns, 0) << "nobody listened to it";
+  EXPECT_EQ((*users)[0].observed_ns, 0) << "it was not profiled";
   EXPECT_EQ((*users)[1].process, kTrainer);
   ASSERT_THAT((*users)[1].devices, SizeIs(1));
   EXPECT_EQ((*users)[1].devices[0].kernels, 2);
@@ -394,7 +394,7 @@ TEST_F(GpuQuery, UsersOfGpusAreThoseWithWorkOrMemory) {
   EXPECT_THAT(*ReadGpuUsers(*store_, {.from_ns = 5, .to_ns = 5}), IsEmpty());
 }
 
-TEST_F(GpuQuery, UsersOfGpusSayWhatListeningCostsThem) {
+TEST_F(GpuQuery, UsersOfGpusHaveTheirProfilingOverhead) {
   Launch(1, 200 * kSecond, kSecond);
   const auto row = [](int64_t time_ns, std::string metric, double value) {
     return model::MetricValue{
@@ -407,17 +407,17 @@ TEST_F(GpuQuery, UsersOfGpusSayWhatListeningCostsThem) {
   auto users = ReadGpuUsers(*store_, {.from_ns = 200 * kSecond, .to_ns = 202 * kSecond});
   ASSERT_TRUE(users.has_value()) << users.error().message;
   ASSERT_THAT(*users, SizeIs(1));
-  ASSERT_TRUE((*users)[0].listening.has_value());
-  EXPECT_EQ((*users)[0].listening->budget, 0.5);
-  EXPECT_EQ((*users)[0].listening->spent, 0.375) << "the last";
-  EXPECT_EQ((*users)[0].listening->cost, std::nullopt) << "too old";
+  ASSERT_TRUE((*users)[0].overhead.has_value());
+  EXPECT_EQ((*users)[0].overhead->budget, 0.5);
+  EXPECT_EQ((*users)[0].overhead->spent, 0.375) << "the last";
+  EXPECT_EQ((*users)[0].overhead->cost, std::nullopt) << "too old";
   Add(model::kMetrics,
       {row(170 * kSecond, "listening.cost", 2), row(170 * kSecond, "listening.cost.low", 1.5),
        row(170 * kSecond, "listening.cost.high", 2.5)});
   users = ReadGpuUsers(*store_, {.from_ns = 200 * kSecond, .to_ns = 202 * kSecond});
-  EXPECT_THAT((*users)[0].listening->cost, Optional(2));
-  EXPECT_THAT((*users)[0].listening->cost_low, Optional(1.5));
-  EXPECT_THAT((*users)[0].listening->cost_high, Optional(2.5));
+  EXPECT_THAT((*users)[0].overhead->cost, Optional(2));
+  EXPECT_THAT((*users)[0].overhead->cost_low, Optional(1.5));
+  EXPECT_THAT((*users)[0].overhead->cost_high, Optional(2.5));
 }
 
 TEST_F(GpuQuery, ADeviceThatOnlyCopiesIsBusy) {

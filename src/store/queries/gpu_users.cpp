@@ -49,14 +49,14 @@ Status ReadProcessMemory(Store& store, const TimeRange& range, std::map<Id128, G
   });
 }
 
-Status ReadListening(Store& store, const TimeRange& range, std::map<Id128, GpuUser>& users) {
+Status ReadOverhead(Store& store, const TimeRange& range, std::map<Id128, GpuUser>& users) {
   using model::Metric;
-  // A process reports after each window, and there is one a minute unless listening costs very much.
+  // A process reports after each window, and there is one a minute unless profiling costs very much.
   constexpr int64_t kLastsNs = 150 * kNanosPerSecond;
   std::map<std::string, Metric, std::less<>> names;
   SqlPart values{"SELECT process, metric, arg_max(value, time_ns) FROM metrics WHERE metric IN (", {}};
-  for (const Metric metric : {Metric::kListeningBudget, Metric::kListeningSpent, Metric::kListeningCost,
-                              Metric::kListeningCostLow, Metric::kListeningCostHigh}) {
+  for (const Metric metric : {Metric::kOverheadBudget, Metric::kOverheadSpent, Metric::kOverheadCost,
+                              Metric::kOverheadCostLow, Metric::kOverheadCostHigh}) {
     const std::string_view name = model::InfoOf(metric).name;
     values.text += fmt::format("{}'{}'", names.empty() ? "" : ", ", name);
     names.emplace(name, metric);
@@ -67,20 +67,20 @@ Status ReadListening(Store& store, const TimeRange& range, std::map<Id128, GpuUs
     const auto user = users.find(row.Id(0));
     const auto metric = names.find(row.Text(1));
     if (user == users.end() || metric == names.end()) return;
-    if (!user->second.listening.has_value()) user->second.listening.emplace();
-    ListeningUse& use = *user->second.listening;
+    if (!user->second.overhead.has_value()) user->second.overhead.emplace();
+    ProfilingOverhead& use = *user->second.overhead;
     const double value = row.Float64(2);
     switch (metric->second) {
-      case Metric::kListeningBudget:
+      case Metric::kOverheadBudget:
         use.budget = value;
         break;
-      case Metric::kListeningSpent:
+      case Metric::kOverheadSpent:
         use.spent = value;
         break;
-      case Metric::kListeningCost:
+      case Metric::kOverheadCost:
         use.cost = value;
         break;
-      case Metric::kListeningCostLow:
+      case Metric::kOverheadCostLow:
         use.cost_low = value;
         break;
       default:
@@ -89,7 +89,7 @@ Status ReadListening(Store& store, const TimeRange& range, std::map<Id128, GpuUs
   });
 }
 
-// Adds how long each process was listened to.
+// Adds how long each process was profiled.
 Status AddSessionTimes(Store& store, const model::Selection& selection, const TimeRange& range,
                        std::map<Id128, GpuUser>& users) {
   ASSIGN_OR_RETURN(const auto observed, ReadObservedTimesByProcess(store, selection, range));
@@ -155,7 +155,7 @@ Result<std::vector<GpuUser>> ReadGpuUsers(Store& store, const model::Selection& 
   TRY(AddSessionTimes(store, selection, range, users));
   TRY(AddWork(store, selection, range, users));
   TRY(ReadProcessMemory(store, range, users));
-  TRY(ReadListening(store, range, users));
+  TRY(ReadOverhead(store, range, users));
   std::vector<GpuUser> sorted;
   for (auto& [process, user] : users) sorted.push_back(std::move(user));
   std::ranges::stable_sort(sorted, {}, &GpuUser::pid);

@@ -28,7 +28,7 @@ Result<TimeRange> WorkRange(Store& store, const model::Selection& selection);
 SqlPart WorkOwners(Store& store, const model::Selection& selection, const TimeRange& range);
 
 // When work of each process would have been recorded, within the range: sorted and disjoint. Processes that
-// weren't listened to then are absent. Errors: those of Store::Query.
+// weren't profiled then are absent. Errors: those of Store::Query.
 Result<std::map<Id128, std::vector<TimeRange>>> ReadObservedTimesByProcess(Store& store,
                                                                            const model::Selection& selection,
                                                                            const TimeRange& range);

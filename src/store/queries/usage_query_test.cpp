@@ -50,7 +50,7 @@ class UsageQuery : public MemoryStoreTest {
           .exited_ns = 80 * kSecond},
          {.process = kNotebook, .source = {9, 9}, .pid = 200, .name = "jupyter", .started_ns = 1 * kSecond}});
   }
-  void Listen(Id128 process, int64_t from_ns, std::optional<int64_t> to_ns, int32_t session = 1) {
+  void Observe(Id128 process, int64_t from_ns, std::optional<int64_t> to_ns, int32_t session = 1) {
     Add(model::kGpuSessions,
         {{.process = process, .session = session, .start_ns = from_ns, .end_ns = to_ns}});
   }
@@ -106,7 +106,7 @@ class UsageQuery : public MemoryStoreTest {
 };
 
 TEST_F(UsageQuery, AProcessHoldsADeviceUntilItEnds) {
-  Listen(kTrainer, 5 * kSecond, std::nullopt);
+  Observe(kTrainer, 5 * kSecond, std::nullopt);
   Work(kTrainer, 10 * kSecond, 12 * kSecond);
   Work(kTrainer, 11 * kSecond, 20 * kSecond);
   const GpuUsage usage = Read();
@@ -124,7 +124,7 @@ TEST_F(UsageQuery, AProcessHoldsADeviceUntilItEnds) {
 }
 
 TEST_F(UsageQuery, CopiesCountAndTheTimeRangeCuts) {
-  Listen(kTrainer, 5 * kSecond, std::nullopt);
+  Observe(kTrainer, 5 * kSecond, std::nullopt);
   Work(kTrainer, 10 * kSecond, 20 * kSecond);
   Add(model::kMemcpys, {{.process = kTrainer,
                          .device = kGpu0,
@@ -144,12 +144,12 @@ TEST_F(UsageQuery, MemoryOnADeviceHoldsIt) {
   const GpuUsage usage = Read();
   ASSERT_THAT(usage.holders, SizeIs(1));
   EXPECT_EQ(usage.holders[0].use.held_ns, 80 * kSecond);
-  EXPECT_DOUBLE_EQ(usage.holders[0].use.unobserved_ns, 80 * kSecond) << "nobody listened to it";
+  EXPECT_DOUBLE_EQ(usage.holders[0].use.unobserved_ns, 80 * kSecond) << "it was not profiled";
 }
 
 TEST_F(UsageQuery, TwoProcessesShareADevice) {
-  Listen(kTrainer, 5 * kSecond, std::nullopt);
-  Listen(kNotebook, 5 * kSecond, std::nullopt);
+  Observe(kTrainer, 5 * kSecond, std::nullopt);
+  Observe(kNotebook, 5 * kSecond, std::nullopt);
   Work(kTrainer, 10 * kSecond, 30 * kSecond);
   Work(kNotebook, 20 * kSecond, 40 * kSecond);
   Work(kNotebook, 50 * kSecond, 60 * kSecond, kGpu1);
@@ -167,8 +167,8 @@ TEST_F(UsageQuery, TwoProcessesShareADevice) {
 
 // So that the parts of adjacent times sum up to the whole: the part after its end doesn't know the process.
 TEST_F(UsageQuery, WorkAfterItsProcessHasEndedIsNobodys) {
-  Listen(kTrainer, 5 * kSecond, std::nullopt);
-  Listen(kNotebook, 5 * kSecond, std::nullopt);
+  Observe(kTrainer, 5 * kSecond, std::nullopt);
+  Observe(kNotebook, 5 * kSecond, std::nullopt);
   Work(kTrainer, 70 * kSecond, 90 * kSecond);
   Work(kNotebook, 10 * kSecond, 11 * kSecond);
   const GpuUsage usage = Read();
@@ -183,8 +183,8 @@ TEST_F(UsageQuery, TimeBetweenRunsCountsForNobody) {
                          .cpus = 2,
                          .started_ns = 200 * kSecond,
                          .ended_ns = 300 * kSecond}});
-  Listen(kTrainer, 5 * kSecond, std::nullopt);
-  Listen(kNotebook, 5 * kSecond, std::nullopt);
+  Observe(kTrainer, 5 * kSecond, std::nullopt);
+  Observe(kNotebook, 5 * kSecond, std::nullopt);
   Work(kNotebook, 10 * kSecond, 20 * kSecond);
   EXPECT_EQ(Read().holders.at(0).use.held_ns, 90 * kSecond) << "nobody saw it in the second run";
   Work(kNotebook, 250 * kSecond, 260 * kSecond);
@@ -194,9 +194,9 @@ TEST_F(UsageQuery, TimeBetweenRunsCountsForNobody) {
   EXPECT_DOUBLE_EQ(usage.holders[0].use.busy_ns, 20 * kSecond);
 }
 
-TEST_F(UsageQuery, TheUnheardPartIsNotIdle) {
-  Listen(kTrainer, 10 * kSecond, 30 * kSecond);
-  Listen(kTrainer, 60 * kSecond, 70 * kSecond, 2);
+TEST_F(UsageQuery, TheUnobservedPartIsNotIdle) {
+  Observe(kTrainer, 10 * kSecond, 30 * kSecond);
+  Observe(kTrainer, 60 * kSecond, 70 * kSecond, 2);
   Work(kTrainer, 10 * kSecond, 25 * kSecond);
   Work(kTrainer, 60 * kSecond, 61 * kSecond);
   const GpuUsage usage = Read();
@@ -207,7 +207,7 @@ TEST_F(UsageQuery, TheUnheardPartIsNotIdle) {
 }
 
 TEST_F(UsageQuery, NvmlsFigureIsTheMeanOfItsReadings) {
-  Listen(kTrainer, 5 * kSecond, std::nullopt);
+  Observe(kTrainer, 5 * kSecond, std::nullopt);
   Work(kTrainer, 10 * kSecond, 20 * kSecond);
   for (const double percent : {20.0, 40.0})
     Add(model::kMetrics, {{.time_ns = 15 * kSecond,
@@ -221,7 +221,7 @@ TEST_F(UsageQuery, NvmlsFigureIsTheMeanOfItsReadings) {
 
 TEST_F(UsageQuery, APodHoldsWhatItHasAllocatedWhileNoProcessOfItDoes) {
   RunInPod(kTrainer, 'a', "train-7");
-  Listen(kTrainer, 5 * kSecond, std::nullopt);
+  Observe(kTrainer, 5 * kSecond, std::nullopt);
   Work(kTrainer, 10 * kSecond, 20 * kSecond);
   Allocate("train-7", 2 * kSecond, 90 * kSecond);
   const GpuUsage usage = Read();
@@ -254,7 +254,7 @@ TEST_F(UsageQuery, AnAllocationWithoutAnEndLastsAsLongAsTheRunThatSawIt) {
 
 TEST_F(UsageQuery, PodsInTimeSlicesShareTheDevice) {
   RunInPod(kTrainer, 'a', "train-7");
-  Listen(kTrainer, 1 * kSecond, std::nullopt);
+  Observe(kTrainer, 1 * kSecond, std::nullopt);
   Work(kTrainer, 10 * kSecond, 20 * kSecond);
   Allocate("train-7", 0, 50 * kSecond);
   Allocate("idle", 0, 50 * kSecond, kGpu0, 2);
@@ -268,7 +268,7 @@ TEST_F(UsageQuery, PodsInTimeSlicesShareTheDevice) {
 
 TEST_F(UsageQuery, AProcessInAPodWithoutANameMayBeThePods) {
   RunInPod(kTrainer, 'a', "");
-  Listen(kTrainer, 5 * kSecond, std::nullopt);
+  Observe(kTrainer, 5 * kSecond, std::nullopt);
   Work(kTrainer, 10 * kSecond, 20 * kSecond);
   Allocate("train-7", 10 * kSecond, 50 * kSecond);
   EXPECT_THAT(Read().holders, SizeIs(1)) << "else its time would count twice";
@@ -285,7 +285,7 @@ TEST_F(UsageQuery, NothingIsNoError) {
 }
 
 TEST_F(UsageQuery, HostileTimesAreBounded) {
-  Listen(kTrainer, 1, std::numeric_limits<int64_t>::max());
+  Observe(kTrainer, 1, std::numeric_limits<int64_t>::max());
   Work(kTrainer, 0, std::numeric_limits<int64_t>::max());
   Work(kTrainer, std::numeric_limits<int64_t>::min(), 5 * kSecond);
   Memory(kTrainer, std::numeric_limits<int64_t>::max() - 1, 1e300);

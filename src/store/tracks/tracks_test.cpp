@@ -306,7 +306,7 @@ TEST_F(TracksTest, MoreEventsThanCanBeReadAreRefused) {
   EXPECT_THAT(refused.error().message, HasSubstr("select a shorter time"));
 }
 
-TEST_F(TracksTest, WhoWasNotListenedToIsNotIdle) {
+TEST_F(TracksTest, WhoWasNotProfiledIsNotIdle) {
   Add(model::kKernels, {KernelAt(kFirstGpu, 2'000'000'000, 2'010'000'000)});
   Read(5 * kSecond, 6 * kSecond);
   EXPECT_THAT(tracks_.users, IsEmpty()) << "without sessions, as in a trace, all work is known";

@@ -14,7 +14,7 @@ NEEDS = "a CUDA device, and the right to load eBPF programs"
 
 START_S = 2  # of the program, not measured
 SETTLE_S = 2  # until gpusonde has left
-LISTEN_S = 4
+PROFILED_S = 4
 ATTACH_AFTER_S, SECONDS = (6, 16), 26
 QUICK_ATTACH_AFTER_S, QUICK_SECONDS = (4,), 12
 
@@ -23,8 +23,8 @@ def spans(begin_s, attached_s, seconds):
     """{phase: [(begin, end)…]} in monotonic seconds."""
     ends = [*attached_s[1:], begin_s + seconds]
     return {"before": [(begin_s + START_S, attached_s[0] - 0.5)],
-            "while attached": [(begin + 1, begin + LISTEN_S) for begin in attached_s],
-            "after": [(begin + LISTEN_S + SETTLE_S, end - 0.5) for begin, end in zip(attached_s, ends)]}
+            "while attached": [(begin + 1, begin + PROFILED_S) for begin in attached_s],
+            "after": [(begin + PROFILED_S + SETTLE_S, end - 0.5) for begin, end in zip(attached_s, ends)]}
 
 
 def run(suite):
@@ -43,7 +43,7 @@ def run(suite):
             time.sleep(max(0.0, begin_s + after_s - time.monotonic()))
             path = suite.work / f"attach-{after_s}.sonde"
             attached_s.append(time.monotonic())
-            suite.run(suite.gpusonde, "record", "-o", path, "-p", programs[0].pid, "--duration", LISTEN_S)
+            suite.run(suite.gpusonde, "record", "-o", path, "-p", programs[0].pid, "--duration", PROFILED_S)
             kernels += suite.kernels_in(path)
         steps = [last_json(program.communicate(timeout=suite.timeout(60))[0])["steps"] for program in programs]
     finally:
@@ -56,7 +56,7 @@ def run(suite):
         raise Failed(f"steps before, while and after: { {phase: [len(one) for one in both] for phase, both in found.items()} }")
     result.fact("a running program can be profiled", kernels > 0, f"{kernels} kernels")
     longest = {phase: max(both[0]) for phase, both in found.items()}
-    attaching = max(ms for start, ms in steps[0] if any(begin <= start < begin + LISTEN_S for begin in attached_s))
+    attaching = max(ms for start, ms in steps[0] if any(begin <= start < begin + PROFILED_S for begin in attached_s))
     result.fact("enabling kernel records after modules were loaded costs seconds", attaching > 1000,
                 f"the longest step while attaching took {attaching:.1f} ms, before {longest['before']:.1f} ms")
     ratio = {phase: median(both[0]) / median(both[1]) for phase, both in found.items()}

@@ -14,7 +14,7 @@ NEEDS = "a CUDA device, and the right to load eBPF programs"
 
 SECONDS = 24
 QUICK_SECONDS = 6
-LISTEN_S = 1
+PROFILED_S = 1
 
 
 def programs(suite):
@@ -39,7 +39,7 @@ def attach_until_it_ends(suite, name, command):
         path = suite.work / f"cycle-{name}.sonde"
         while child.poll() is None and suite.seconds_left() > 10:
             done = subprocess.run([str(suite.gpusonde), "record", "-o", str(path), "-p", str(child.pid), "--duration",
-                                   str(LISTEN_S)], capture_output=True, text=True, check=False)
+                                   str(PROFILED_S)], capture_output=True, text=True, check=False)
             if done.returncode != 0 or not path.exists():
                 break  # it has ended meanwhile
             kernels += suite.kernels_in(path)

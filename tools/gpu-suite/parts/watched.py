@@ -64,7 +64,7 @@ def run(suite):
              "disturbed": (rival_ns, rival_ns + DISTURBED_S * 10**9)}
     steps = {way: [ms for start, ms in said["steps"] if begin <= start < end] for way, (begin, end) in spans.items()}
     (day,) = (state / "days").glob("*.sonde")
-    windows = listened(suite, day)
+    windows = active_times(suite, day)
     awake = [ms for start, ms in said["steps"] if any(begin <= start < end for begin, end in windows)
              and start < rival_ns]
     asleep = [ms for start, ms in said["steps"] if windows and windows[0][1] <= start < rival_ns
@@ -73,11 +73,11 @@ def run(suite):
     result.row("median step when watched", 100 * (median(steps["watched"]) / median(steps["alone"]) - 1), "% longer",
                at_most=0.5)
     result.row("mean step when watched", 100 * (mean(steps["watched"]) / mean(steps["alone"]) - 1), "% longer")
-    for name, those in (("between windows", asleep), ("while it is listened to", awake)):
+    for name, those in (("between windows", asleep), ("while it is profiled", awake)):
         if those:
             result.row(f"median step {name}", median(those), "ms", spread=spread(those))
-    heard = sum(max(0, min(end, rival_ns) - max(begin, up_ns)) for begin, end in windows)
-    result.row("time listened to", 100 * heard / (rival_ns - up_ns), "%")
+    active = sum(max(0, min(end, rival_ns) - max(begin, up_ns)) for begin, end in windows)
+    result.row("time profiled", 100 * active / (rival_ns - up_ns), "%")
     result.row("median step beside a busy loop on its CPU", median(steps["disturbed"]), "ms")
     result.row("CPU time of gpusonde up", share, "% of the machine", at_most=0.5)
     kernels = subprocess.run([str(suite.gpusonde), "query", str(day), "SELECT sum(count) FROM kernel_windows"],
@@ -88,12 +88,12 @@ def run(suite):
     seen_ns = sum(max(0, min(end, spans["disturbed"][1]) - max(begin, rival_ns)) for begin, end in windows)
     named = any("CPU contention" in line for line in incidents)
     result.fact("the busy loop is named as the cause", named or (None if seen_ns < 3 * 10**9 else False),
-                f"listened to for {seen_ns / 1e9:.1f} s of {DISTURBED_S}: {diagnosed[:1500]}")
+                f"profiled for {seen_ns / 1e9:.1f} s of {DISTURBED_S}: {diagnosed[:1500]}")
     return result
 
 
-def listened(suite, day):
-    """[(begin, end)] in ns of the times in which the library was awake."""
+def active_times(suite, day):
+    """[(begin, end)] in ns of the times in which GPU profiling was active."""
     done = suite.run(suite.gpusonde, "query", day, "SELECT start_ns, coalesce(end_ns, start_ns) AS end_ns FROM gpu_sessions "
                      "ORDER BY start_ns", "--format", "json")
     return [(row["start_ns"], row["end_ns"]) for row in json.loads(done.stdout)]

@@ -93,7 +93,7 @@ export class TimelinePainter {
     drawOver(this.context, scene, viewport);
   }
 
-  // Time in which nobody listened, hatched as in the strips, where nothing else is.
+  // Time in which GPU profiling was not active, hatched as in the strips, where nothing else is.
   #hatch(width: number, height: number, y0: number, y1: number, { unobserved }: Track, { span, offset, theme }: Scene, ratio: number): void {
     const scale = width / (span.to - span.from);
     const colour = packColour(mixed(theme.background, theme.label, HATCH_SHARE));

@@ -21,7 +21,7 @@ export interface Slices {
 
 export interface Track extends Omit<TrackJson, "slices"> {
   slices: Slices;
-  // When the process wasn't listened to: of a stream, time that isn't known to be idle. Ns since the answer's beginning.
+  // When the process wasn't profiled: of a stream, time that isn't known to be idle. Ns since the answer's beginning.
   unobserved: Span[];
 }
 

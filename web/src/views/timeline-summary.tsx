@@ -56,9 +56,9 @@ function Legend({ names, hatched, isDark }: { names: Names; hatched: boolean; is
         </li>
       ))}
       {hatched && (
-        <li title="The program wasn’t listened to in this time, to stay within its budget: what its streams did is not known">
+        <li title="GPU profiling was paused here to stay within --overhead: what the streams did is not known">
           <span class="swatch hatched" />
-          not listened to
+          profiling paused
         </li>
       )}
     </ul>

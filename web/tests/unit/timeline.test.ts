@@ -48,7 +48,7 @@ describe("an answer", () => {
     expect(parseTimeline(answer([], names)).names.name).toEqual(["[memcpy htod]", "[memset]", "[memcpy dtoh]", "[memset]", "(without a name)"]);
   });
 
-  test("says when streams were not listened to, and who ran nothing", () => {
+  test("says when streams were not profiled, and who ran nothing", () => {
     const other = "e".repeat(32);
     const json = answer([stream({ start: [0], length: [10], name: [0] }), { kind: "steps", process: P, rows: 1, slices: { start: [], length: [], name: [] } }]);
     json.devices.push({ device: other, label: "GPU 1", name: "H100", simulated: false });

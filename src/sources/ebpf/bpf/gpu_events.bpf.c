@@ -31,7 +31,7 @@ const volatile __u64 bytes_per_second = 16 << 20;
  * 0: no request. */
 __u64 wake_after_ns = 0;
 
-/* Set once user space stops listening. Detaching takes 0.1 s per probe; meanwhile totals would include
+/* Set once user space stops profiling. Detaching takes 0.1 s per probe; meanwhile totals would include
  * records whose probe is detached already. */
 bool stopped = false;
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Several listeners of one program's GPU work, in any order, and awkward programs."""
+"""Several consumers of one program's GPU work, in any order, and awkward programs."""
 
 import json
 import signal
@@ -10,7 +10,7 @@ import unittest
 
 import program
 
-OWN_MACHINE = "up listens to every GPU program of the machine"
+OWN_MACHINE = "up profiles every GPU program of the machine"
 CPUS = 0.5  # it waits for programs with GPU work
 TAKES_S = 90
 LAUNCHES = program.ROOT / "tests/programs/gpu_launches.py"
@@ -29,7 +29,7 @@ IDENTITIES = """
 CAPTURERS = f"SELECT functions.name AS name, count(*) AS kernels {program.GRAPH_CAPTURERS} GROUP BY ALL"
 
 
-class Listeners(program.TestCase):
+class Consumers(program.TestCase):
     def setUp(self):
         super().setUp()
         self.state = self.folder / "state"
@@ -46,7 +46,7 @@ class Listeners(program.TestCase):
         return process
 
     def start_up(self, state=None):
-        """Starts `gpusonde up` and waits until it listens."""
+        """Starts `gpusonde up` and waits until it profiles."""
         up = self.start(program.GPUSONDE, "up", "--state", state or self.state, "--listen", "127.0.0.1:0", "--no-open")
         self.assertTrue(any("the UI is at" in line for line in up.stdout))
         return up
@@ -70,10 +70,10 @@ class Listeners(program.TestCase):
             self.assertLess(time.monotonic(), deadline, device)
             time.sleep(0.05)
 
-    def stop(self, listener, how=signal.SIGINT):
-        listener.send_signal(how)
-        _, errors = listener.communicate(timeout=PATIENCE_S)
-        self.assertEqual(listener.returncode, 0, errors)
+    def stop(self, consumer, how=signal.SIGINT):
+        consumer.send_signal(how)
+        _, errors = consumer.communicate(timeout=PATIENCE_S)
+        self.assertEqual(consumer.returncode, 0, errors)
         return errors
 
     def end(self, process):
@@ -97,7 +97,7 @@ class Listeners(program.TestCase):
         self.assertEqual(self.value("SELECT count(*) FROM devices", recording), 1)
         return row["kernels"]
 
-    def test_record_joins_a_program_that_up_listens_to(self):
+    def test_record_joins_a_program_that_up_profiles(self):
         up = self.start_up()
         launches = self.launches(60)
         self.await_kernels(launches, 10 * KERNELS_A_ROUND)
@@ -138,7 +138,7 @@ class Listeners(program.TestCase):
         self.assert_identified(record.recording, 60 * KERNELS_A_ROUND)
         self.assert_identified(self.day())
 
-    def test_up_is_restarted_while_record_listens(self):
+    def test_up_is_restarted_while_record_runs(self):
         up = self.start_up()
         launches = self.launches(100)
         self.await_kernels(launches, 10 * KERNELS_A_ROUND)
@@ -239,7 +239,7 @@ class Listeners(program.TestCase):
             self.assertIn("dropped", errors)
             self.assertNotIn("nothing was dropped", errors)
 
-    def test_a_hang_up_ends_listeners_in_an_orderly_way(self):
+    def test_a_hang_up_ends_consumers_in_an_orderly_way(self):
         up = self.start_up()
         launches = self.launches(60)
         record = self.start_record(self.recording.name, "-p", launches.pid)

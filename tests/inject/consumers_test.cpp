@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Several listeners of one program (client.cpp) that come and go while it runs.
+// Several consumers of one program (client.cpp) that come and go while it runs.
 #include <memory>
 #include <set>
 
@@ -14,7 +14,7 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::SizeIs;
 
-struct Listener {
+struct Consumer {
   GpuEvents events;
   Received received;
 
@@ -48,7 +48,7 @@ struct Listener {
 // Makes it look like a rank of a recorded program, so that no governor ends its sessions.
 const std::vector<std::string> kUngoverned = {"GPUSONDE_INJECT_SOCKET=99:1"};
 
-class Listeners : public ::testing::Test {
+class Consumers : public ::testing::Test {
  protected:
   void SetUp() override {
     Result<ebpf::StackTables> tables = ebpf::StackTables::Create();
@@ -57,47 +57,47 @@ class Listeners : public ::testing::Test {
     SKIP_WHERE_REFUSED(GpuEvents::Create({.library_path = OwnLibrary::Path()}, &*tables_));
   }
 
-  std::unique_ptr<Listener> Create(bool every_process = false) {
+  std::unique_ptr<Consumer> Create(bool every_process = false) {
     Result<GpuEvents> events =
         GpuEvents::Create({.library_path = OwnLibrary::Path(), .every_process = every_process}, &*tables_);
-    return std::make_unique<Listener>(std::move(*events), Received{});
+    return std::make_unique<Consumer>(std::move(*events), Received{});
   }
 
-  static void Attach(Listener& listener, int32_t pid) {
-    EXPECT_TRUE(listener.events.AttachBeforeExec(pid).has_value());
-    EXPECT_TRUE(listener.events.EnableLaunchStacks(pid).has_value());
+  static void Attach(Consumer& consumer, int32_t pid) {
+    EXPECT_TRUE(consumer.events.AttachBeforeExec(pid).has_value());
+    EXPECT_TRUE(consumer.events.EnableLaunchStacks(pid).has_value());
   }
 
-  static void Join(Listener& listener, int32_t pid) {
-    EXPECT_TRUE(listener.events.Consider(pid, OwnLibrary::Path()).value_or(false));
-    EXPECT_TRUE(listener.events.EnableLaunchStacks(pid).has_value());
+  static void Join(Consumer& consumer, int32_t pid) {
+    EXPECT_TRUE(consumer.events.Consider(pid, OwnLibrary::Path()).value_or(false));
+    EXPECT_TRUE(consumer.events.EnableLaunchStacks(pid).has_value());
   }
 
-  // All listeners drain the client's events for this long.
-  static void Listen(Client& client, const std::vector<Listener*>& listeners, int milliseconds) {
-    for (int passed = 0; passed < milliseconds; passed += 10 * static_cast<int>(listeners.size()))
-      for (Listener* listener : listeners)
-        client.Listen(listener->events, listener->received, std::chrono::milliseconds(10));
+  // All consumers drain the client's events for this long.
+  static void Drain(Client& client, const std::vector<Consumer*>& consumers, int milliseconds) {
+    for (int passed = 0; passed < milliseconds; passed += 10 * static_cast<int>(consumers.size()))
+      for (Consumer* consumer : consumers)
+        client.Drain(consumer->events, consumer->received, std::chrono::milliseconds(10));
   }
 
-  static void Finish(Client& client, const std::vector<Listener*>& listeners, int milliseconds) {
-    Listen(client, listeners, milliseconds);
-    EXPECT_EQ(client.Finish(listeners[0]->events, listeners[0]->received), 0);
-    for (Listener* listener : listeners)
-      client.Listen(listener->events, listener->received, std::chrono::milliseconds(20));
+  static void Finish(Client& client, const std::vector<Consumer*>& consumers, int milliseconds) {
+    Drain(client, consumers, milliseconds);
+    EXPECT_EQ(client.Finish(consumers[0]->events, consumers[0]->received), 0);
+    for (Consumer* consumer : consumers)
+      client.Drain(consumer->events, consumer->received, std::chrono::milliseconds(20));
   }
 
   std::optional<ebpf::StackTables> tables_;
 };
 
-TEST_F(Listeners, ThatJoinLateReceiveNames) {
+TEST_F(Consumers, ThatJoinLateReceiveNames) {
   const auto first = Create();
   const auto second = Create();
   Client client({"kernels=100", "rate=2000,4", "sync", "wait=300"}, kUngoverned,
                 [&](int32_t pid) { Attach(*first, pid); });
-  Listen(client, {first.get()}, 800);
+  Drain(client, {first.get()}, 800);
   Join(*second, client.pid());
-  Listen(client, {first.get(), second.get()}, 800);
+  Drain(client, {first.get(), second.get()}, 800);
   const auto third = Create(true);
   Join(*third, client.pid());
   Finish(client, {first.get(), second.get(), third.get()}, 3000);
@@ -113,15 +113,15 @@ TEST_F(Listeners, ThatJoinLateReceiveNames) {
   for (const Received::CallOf& call : second->received.calls) EXPECT_TRUE(call.stack_taken);
 }
 
-TEST_F(Listeners, ThatLeaveDoNotAffectOthers) {
+TEST_F(Consumers, ThatLeaveDoNotAffectOthers) {
   const auto first = Create();
   auto second = Create(true);
   const auto third = Create();
   Client client({"rate=2000,4", "sync", "wait=300"}, kUngoverned, [&](int32_t pid) { Attach(*first, pid); });
-  Listen(client, {first.get()}, 500);
+  Drain(client, {first.get()}, 500);
   Join(*second, client.pid());
   Join(*third, client.pid());
-  Listen(client, {first.get(), second.get(), third.get()}, 1000);
+  Drain(client, {first.get(), second.get(), third.get()}, 1000);
   second.reset();
   Finish(client, {first.get(), third.get()}, 3500);
   first->ExpectWhole("the first");
@@ -129,16 +129,16 @@ TEST_F(Listeners, ThatLeaveDoNotAffectOthers) {
   EXPECT_EQ(first->received.kernels.size(), 8000U);
 }
 
-// Like `up` that is restarted while `record` listens: the process is not affected.
-TEST_F(Listeners, ThatReturnJoinAgain) {
+// Like `up` that is restarted while `record` runs: the process is not affected.
+TEST_F(Consumers, ThatReturnJoinAgain) {
   const auto first = Create();
   auto second = Create(true);
   EXPECT_TRUE(second->events.Consider(::getpid(), OwnLibrary::Path()).value_or(false));
   Client client({"rate=2000,5", "sync", "wait=300"}, kUngoverned, [&](int32_t pid) { Attach(*first, pid); });
-  Listen(client, {first.get(), second.get()}, 1000);
+  Drain(client, {first.get(), second.get()}, 1000);
   EXPECT_THAT(second->received.begins, SizeIs(1));
   second.reset();
-  Listen(client, {first.get()}, 500);
+  Drain(client, {first.get()}, 500);
   second = Create(true);
   Join(*second, client.pid());
   Finish(client, {first.get(), second.get()}, 4000);
@@ -166,11 +166,11 @@ TEST_F(Listeners, ThatReturnReceiveNoCollectivesOfCommunicatorsThatAreGone) {
 
 // Nobody saw which modules were unloaded meanwhile, and CUPTI, which is not finalized in a program with
 // graphs, gives the functions that are loaded next the names of earlier ones.
-TEST_F(Listeners, ThatReturnReceiveTheNamesOfWhatWasLoadedMeanwhile) {
+TEST_F(Consumers, ThatReturnReceiveTheNamesOfWhatWasLoadedMeanwhile) {
   auto first = Create();
   Client client({"graph=2,1", "wait=700", "swap=4500", "wait=300"}, kUngoverned,
                 [&](int32_t pid) { Attach(*first, pid); });
-  Listen(client, {first.get()}, 2000);
+  Drain(client, {first.get()}, 2000);
   EXPECT_EQ(first->received.TotalOf(Total::Of::kKernel, "older").count, 1U);
   first.reset();
   std::this_thread::sleep_for(std::chrono::milliseconds(3500));
@@ -182,10 +182,10 @@ TEST_F(Listeners, ThatReturnReceiveTheNamesOfWhatWasLoadedMeanwhile) {
 
 // Detaching takes 0.1 s per probe: totals may be sent when the probe of the records is detached, theirs not
 // yet.
-TEST_F(Listeners, ThatStopReceiveNothingOfWhatIsReportedWhileTheyDetach) {
+TEST_F(Consumers, ThatStopReceiveNothingOfWhatIsReportedWhileTheyDetach) {
   const auto stopping = Create();
   Client client({"rate=2000,3", "sync"}, kUngoverned, [&](int32_t pid) { Attach(*stopping, pid); });
-  Listen(client, {stopping.get()}, 1200);
+  Drain(client, {stopping.get()}, 1200);
   stopping->events.Stop();
   const int64_t stopped_ns = MonotonicNow();
   std::this_thread::sleep_for(std::chrono::milliseconds(1200));
@@ -196,8 +196,8 @@ TEST_F(Listeners, ThatStopReceiveNothingOfWhatIsReportedWhileTheyDetach) {
 }
 
 // Recorders follow new processes with a delay, so the rank starts its work without one.
-TEST_F(Listeners, OfARankWithoutASocketMayComeTwoSecondsLate) {
-  GPUSONDE_NOT_UNDER_TSAN("joining takes longer than the program waits for listeners");
+TEST_F(Consumers, OfARankWithoutASocketMayComeTwoSecondsLate) {
+  GPUSONDE_NOT_UNDER_TSAN("joining takes longer than the program waits for consumers");
   const auto recorder = Create();
   Client client({"kernels=1000", "sync", "wait=3000", "kernels=500", "sync", "wait=300"}, kUngoverned);
   std::this_thread::sleep_for(std::chrono::milliseconds(2000));
@@ -208,8 +208,8 @@ TEST_F(Listeners, OfARankWithoutASocketMayComeTwoSecondsLate) {
   EXPECT_FALSE(recorder->received.begins[0].joined);
 }
 
-TEST_F(Listeners, OfARankThatEndsBeforeTheyComeAreAwaited) {
-  GPUSONDE_NOT_UNDER_TSAN("joining takes longer than the program waits for listeners");
+TEST_F(Consumers, OfARankThatEndsBeforeTheyComeAreAwaited) {
+  GPUSONDE_NOT_UNDER_TSAN("joining takes longer than the program waits for consumers");
   const auto recorder = Create();
   Client client({"kernels=1000", "sync"}, {"GPUSONDE_INJECT_SOCKET=99:1:" + std::to_string(::getpid())});
   std::this_thread::sleep_for(std::chrono::milliseconds(1500));

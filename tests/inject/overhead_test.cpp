@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What listening costs a program (client.cpp) on the simulated GPU: the budgets that listeners give its
-// library, and the library's estimate. How exact that is, bench/listening_bench.py measures.
+// The profiling overhead of a program (client.cpp) on the simulated GPU: the budgets that consumers give its
+// library, and the library's estimate. How exact that is, bench/overhead_bench.py measures.
 #include <optional>
 #include <sstream>
 #include <string>
@@ -24,38 +24,38 @@ class Budgets : public ::testing::Test {
     Result<GpuEvents> events =
         GpuEvents::Create({.library_path = OwnLibrary::Path(), .budget = budget}, &*tables);
     SKIP_WHERE_REFUSED(events);
-    listeners_.push_back(std::move(*events));
+    consumers_.push_back(std::move(*events));
   }
 
-  // Runs the client, heard by all listeners; the last one receives.
+  // Runs the client, profiled by all consumers; the last one receives.
   void Run(const std::string& step, const std::vector<std::string>& variables = {}) {
     Client client({step}, variables, [&](int32_t pid) {
-      for (GpuEvents& listener : listeners_) {
-        EXPECT_TRUE(listener.AttachBeforeExec(pid).has_value());
-        EXPECT_TRUE(listener.EnableLaunchStacks(pid).has_value());
+      for (GpuEvents& consumer : consumers_) {
+        EXPECT_TRUE(consumer.AttachBeforeExec(pid).has_value());
+        EXPECT_TRUE(consumer.EnableLaunchStacks(pid).has_value());
       }
     });
-    EXPECT_EQ(client.Finish(listeners_.back(), received_), 0);
+    EXPECT_EQ(client.Finish(consumers_.back(), received_), 0);
     printed_ = client.printed();
   }
 
-  std::vector<GpuEvents> listeners_;
+  std::vector<GpuEvents> consumers_;
   Received received_;
   std::string printed_;
 };
 
-TEST_F(Budgets, AreHalfAPercentUnlessAListenerSaysOtherwise) {
+TEST_F(Budgets, AreHalfAPercentUnlessAConsumerSaysOtherwise) {
   Run("rate=100,4");
-  ASSERT_THAT(received_.listening, Not(::testing::IsEmpty()));
-  EXPECT_NEAR(received_.listening.back().budget, 0.005, 1e-9);
-  EXPECT_FALSE(received_.listening.back().known);
+  ASSERT_THAT(received_.overheads, Not(::testing::IsEmpty()));
+  EXPECT_NEAR(received_.overheads.back().budget, 0.005, 1e-9);
+  EXPECT_FALSE(received_.overheads.back().known);
 }
 
-TEST_F(Budgets, AreTheNextLowerOfTheLowestThatAListenerGives) {
+TEST_F(Budgets, AreTheNextLowerOfTheLowestThatAConsumerGives) {
   for (const double budget : {0.02, 0.0121}) Add(budget);
   Run("rate=100,4");
-  ASSERT_THAT(received_.listening, Not(::testing::IsEmpty()));
-  EXPECT_NEAR(received_.listening.back().budget, 0.01, 1e-9);
+  ASSERT_THAT(received_.overheads, Not(::testing::IsEmpty()));
+  EXPECT_NEAR(received_.overheads.back().budget, 0.01, 1e-9);
 }
 
 // CUPTI reports that it takes 2 % of the time.
@@ -63,10 +63,10 @@ TEST_F(Budgets, AreKeptAndReported) {
   GPUSONDE_NOT_UNDER_TSAN("our own cost is so high that the first sleep outlasts the program");
   Add(0.01);
   Run("rate=100,13", {"SIMGPU_CUPTI_FLUSH_NS=5000000"});
-  ASSERT_GE(received_.listening.size(), 2U);
-  for (const Listening& listening : received_.listening) {
-    EXPECT_LE(listening.spent, 0.0101);
-    EXPECT_GE(listening.measured, 0.018);
+  ASSERT_GE(received_.overheads.size(), 2U);
+  for (const Overhead& overhead : received_.overheads) {
+    EXPECT_LE(overhead.spent, 0.0101);
+    EXPECT_GE(overhead.measured, 0.018);
   }
   EXPECT_GE(received_.begins.size(), 2U) << "it slept";
 }
@@ -77,8 +77,8 @@ TEST_F(Budgets, CountWhatOnlyThePaceOfTheProgramShows) {
   GPUSONDE_NOT_UNDER_TSAN("our own cost hides that of CUPTI");
   Add(0.05);
   Run("steps=50,26", {"SIMGPU_CUPTI_CALLBACK_NS=10000"});
-  ASSERT_THAT(received_.listening, Not(::testing::IsEmpty()));
-  const Listening& last = received_.listening.back();
+  ASSERT_THAT(received_.overheads, Not(::testing::IsEmpty()));
+  const Overhead& last = received_.overheads.back();
   double median_ns = 0, mean_ns = 0;
   std::istringstream(printed_) >> median_ns >> mean_ns;
   if (!last.known && mean_ns > 1.5 * median_ns)

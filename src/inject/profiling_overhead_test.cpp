@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The parts of the governor together, as control.cpp joins them, over a program in simulated time whose CUPTI
-// has a known cost that nothing reports. bench/listening_bench.py measures the same with the library itself.
+// has a known cost that nothing reports. bench/overhead_bench.py measures the same with the library itself.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -17,7 +17,7 @@ constexpr double kTickNs = 250e6;
 constexpr int kKernelsInStep = 20;
 constexpr double kWorkNs = 200'000;  // before each launch
 
-// A program that launches kernels, each after some work whose length varies, and is listened to.
+// A program that launches kernels, each after some work whose length varies, and is profiled.
 class Program {
  public:
   Program(double cost_ns, double noise, uint32_t seed) : cost_ns_(cost_ns), noise_(0, noise), random_(seed) {}
@@ -61,15 +61,15 @@ class Program {
 
   CostEstimate::Interval Estimate() const { return estimate_.Estimate(); }
   double SpentByGovernor() const { return governor_.use().spent; }
-  // As a share of the time without listening.
-  double ReallySpent() const { return listening_ns_ / (now_ns_ - listening_ns_); }
+  // As a share of the time without profiling.
+  double ReallySpent() const { return overhead_ns_ / (now_ns_ - overhead_ns_); }
 
  private:
   void Launch(bool awake) {
     now_ns_ += kWorkNs * noise_(random_);
     if (awake) {
       now_ns_ += cost_ns_;
-      listening_ns_ += cost_ns_;
+      overhead_ns_ += cost_ns_;
     }
     ++number_;
     if (!awake) return;
@@ -93,12 +93,12 @@ class Program {
   CostEstimate::Sleep sleep_;
   std::unique_ptr<StepMarks> marks_ = std::make_unique<StepMarks>();
   double now_ns_ = 1e9, next_tick_ns_ = 0, window_ns_ = 0, window_ends_ns_ = 0, woke_ns_ = 1e9;
-  double listening_ns_ = 0;
+  double overhead_ns_ = 0;
   uint64_t length_ns_ = Governor::kWindowNs;
   uint64_t number_ = 0, records_ = 0;
 };
 
-TEST(ListeningCost, IsFoundWithinAFifthAndTheBudgetIsKept) {
+TEST(ProfilingOverhead, IsFoundWithinAFifthAndTheBudgetIsKept) {
   constexpr double kBudgetOfOnePercent = 0.01;
   for (const double cost_ns : {4000.0, 8000.0, 32'000.0}) {
     Program program(cost_ns, 0.3, 7);
@@ -115,7 +115,7 @@ TEST(ListeningCost, IsFoundWithinAFifthAndTheBudgetIsKept) {
   }
 }
 
-TEST(ListeningCost, OfNothingLeavesTheProgramListenedTo) {
+TEST(ProfilingOverhead, OfNothingKeepsProfilingActive) {
   Program program(0, 0.3, 7);
   program.RunFor(300, Governor::kDefaultBudget);
   const CostEstimate::Interval found = program.Estimate();

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Measures how well the inject library knows what listening costs a program, and keeps to its budget, as a result for
+"""Measures how well the inject library estimates its profiling overhead, and keeps to its budget, as a result for
 bench/run.py.
 
-    bench/listening_bench.py [--seconds S] [--repetitions N] FILE
+    bench/overhead_bench.py [--seconds S] [--repetitions N] FILE
 
 A program that the CPU bounds launches 20 kernels a step on the simulated GPU, whose CUPTI takes a known time for each
-callback. `gpusonde up --overhead` listens to it; its estimate and what it says to have spent are read from /metrics when
-the program has run for S seconds. The truth is the program's own: the median time of its steps listened to without a
+callback. `gpusonde up --overhead` profiles it; its estimate and what it says to have spent are read from /metrics when
+the program has run for S seconds. The truth is the program's own: the median time of its steps profiled without a
 pause (as a rank of a recorded program, which no governor ends), and not at all, in turns. What was really spent is how
-much longer the mean step took under the budget than without a listener.
+much longer the mean step took under the budget than without profiling.
 """
 
 import argparse
@@ -35,11 +35,11 @@ MACHINE = f"simgpu-bench-{os.getpid()}"
 GOAL_PERCENT = 20
 
 
-def start_program(seconds, callback_ns, heard, governed=True):
+def start_program(seconds, callback_ns, profiled, governed=True):
     environment = {**os.environ, "SIMGPU_MACHINE": MACHINE, "SIMGPU_CUPTI_CALLBACK_NS": str(callback_ns),
                    "LD_LIBRARY_PATH": str(BUILD / "lib/simgpu")}
     environment.pop("CUDA_INJECTION64_PATH", None)
-    if heard:
+    if profiled:
         environment["CUDA_INJECTION64_PATH"] = str(BUILD / "lib/libgpusonde-inject.so")
     if not governed:
         environment["GPUSONDE_INJECT_SOCKET"] = "99:1"  # a socket that it doesn't have
@@ -62,17 +62,17 @@ def ratios_of(url, pid):
 
 
 def measure(url, callback_ns, seconds, repetitions):
-    program = start_program(seconds, callback_ns, heard=True)
+    program = start_program(seconds, callback_ns, profiled=True)
     said = {}
     while program.poll() is None:
         said = ratios_of(url, program.pid) or said
         time.sleep(1)
     _, governed_ns = steps_of(program)
-    alone, heard = [], []
+    alone, profiled = [], []
     for _ in range(repetitions):
-        alone.append(steps_of(start_program(TRUTH_S, callback_ns, heard=False)))
-        heard.append(steps_of(start_program(TRUTH_S, callback_ns, heard=True, governed=False)))
-    costs = [100 * (with_ns[0] / without_ns[0] - 1) for without_ns, with_ns in zip(alone, heard)]
+        alone.append(steps_of(start_program(TRUTH_S, callback_ns, profiled=False)))
+        profiled.append(steps_of(start_program(TRUTH_S, callback_ns, profiled=True, governed=False)))
+    costs = [100 * (with_ns[0] / without_ns[0] - 1) for without_ns, with_ns in zip(alone, profiled)]
     spent = 100 * (governed_ns / statistics.median(mean for _, mean in alone) - 1)
     return said, costs, spent
 
@@ -84,7 +84,7 @@ def rows_of(url, callback_ns, seconds, repetitions):
     if "cost" not in said:
         raise RuntimeError(f"no estimate after {seconds} s; {where}")
     off = 100 * abs(said["cost"] / truth - 1)
-    yield {"name": f"cost of listening, estimated; {where}", "value": round(said["cost"], 3), "unit": "%",
+    yield {"name": f"profiling overhead, estimated; {where}", "value": round(said["cost"], 3), "unit": "%",
            "spread": f"{said['cost_low']:.2f}-{said['cost_high']:.2f}", "goal": f"within {GOAL_PERCENT} % of the program's own",
            "met": off <= GOAL_PERCENT, "peer": f"by the program's own steps: {truth:.3g} ({min(costs):.3g}-{max(costs):.3g})",
            "ratio": round(said["cost"] / truth, 3)}
@@ -94,7 +94,7 @@ def rows_of(url, callback_ns, seconds, repetitions):
 
 
 def main():
-    parser = argparse.ArgumentParser(description="Measure how well the cost of listening is known and bounded.")
+    parser = argparse.ArgumentParser(description="Measure how well the profiling overhead is known and bounded.")
     parser.add_argument("--seconds", type=int, default=120)
     parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("file", type=pathlib.Path)
@@ -112,7 +112,7 @@ def main():
                 up.kill()
                 up.communicate()
     except (OSError, RuntimeError, StopIteration, ValueError) as error:
-        sys.exit(f"listening_bench: {error}")
+        sys.exit(f"overhead_bench: {error}")
     arguments.file.write_text(json.dumps({"rows": rows}, ensure_ascii=False))
 
 
