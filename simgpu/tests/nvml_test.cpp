@@ -193,7 +193,7 @@ TEST(Nvml, AnXidWakesItsWaiters) {
               0);
     EXPECT_EQ(wait(set, &event, 20), GPUSONDE_NVML_ERROR_TIMEOUT);
     const std::string command = std::string(SIMGPU_FOLDER) + "/../../bin/simgpu fault 0 xid ";
-    std::thread trouble([&] {
+    std::thread faults([&] {
       Sleep(50);
       EXPECT_EQ(std::system((command + "79").c_str()), 0);
       EXPECT_EQ(std::system((command + "48").c_str()), 0);
@@ -204,7 +204,7 @@ TEST(Nvml, AnXidWakesItsWaiters) {
     EXPECT_EQ(event.device, monitor.device);
     EXPECT_EQ(wait(set, &event, 10'000), 0);
     EXPECT_EQ(event.data, 48U);
-    trouble.join();
+    faults.join();
     EXPECT_EQ(monitor.Function<gpusonde_nvml_event_set_free_fn>("nvmlEventSetFree")(set), 0);
   });
 }

@@ -49,7 +49,7 @@ std::vector<model::Batch> GpuMonitor::Poll() {
   WriteDevices();  // the readings' devices are known now
   looked_up_.clear();
   for (const nvml::Notice& notice : notices)
-    notice.trouble ? LogWarn("{}", notice.text) : LogInfo("{}", notice.text);
+    notice.is_problem ? LogWarn("{}", notice.text) : LogInfo("{}", notice.text);
   for (const nvml::Reading& reading : readings) {
     std::optional<Id128> process;
     if (reading.pid != 0) {

@@ -13,6 +13,7 @@
 #include "agent/engine.h"
 #include "base/disk.h"
 #include "base/log.h"
+#include "base/problem_log.h"
 #include "base/time.h"
 #include "model/drops.h"
 #include "spool/spool.h"
@@ -52,7 +53,7 @@ struct LiveAgent::State {
   // The frames spooled in this round, consecutive from `fresh_first` on.
   std::vector<model::Batch> fresh;
   int64_t fresh_first = 0;
-  std::string last_trouble;
+  ProblemLog problem;
 
   int64_t Today() const { return (MonotonicNow() + engine.epoch_offset_ns()) / kDayNs; }
   bool behind() { return ingested < engine.spool().last_sequence(); }
@@ -63,7 +64,7 @@ struct LiveAgent::State {
   Status DropCommitted();
   Status CheckRoom();
   void Spool(std::vector<model::Batch> batches);
-  void LogTrouble(const Error& error);
+  void LogProblem(const Error& error);
   Status FollowClock();
 };
 
@@ -104,7 +105,7 @@ Result<LiveAgent> LiveAgent::Create(const Options& options, Sink& sink) {
   ASSIGN_OR_RETURN(state->committed, sink.CommittedThrough(spool.id()));
   ASSIGN_OR_RETURN(state->ingested,
                    sink.IngestedThrough(spool.id(), state->days.front().second, spool.last_sequence()));
-  if (const Status sent = state->SendAll(); !sent.has_value()) state->LogTrouble(sent.error());
+  if (const Status sent = state->SendAll(); !sent.has_value()) state->LogProblem(sent.error());
   state->engine.Recall(options.recall);
   return LiveAgent(std::move(state));
 }
@@ -119,7 +120,7 @@ Status LiveAgent::Round() {
   }
   ASSIGN_OR_RETURN(std::vector<model::Batch> batches, state.engine.Gather());
   state.Spool(std::move(batches));
-  if (const Status sent = state.SendAll(); !sent.has_value()) state.LogTrouble(sent.error());
+  if (const Status sent = state.SendAll(); !sent.has_value()) state.LogProblem(sent.error());
   return {};
 }
 
@@ -162,18 +163,18 @@ Status LiveAgent::State::CheckRoom() {
 void LiveAgent::State::Spool(std::vector<model::Batch> batches) {
   options.on_rows(batches);
   const Status disk = CheckRoom();
-  if (!disk.has_value()) LogTrouble(disk.error());
+  if (!disk.has_value()) LogProblem(disk.error());
   const int64_t waiting = engine.spool().last_sequence() - committed;
   const int64_t room = disk.has_value() ? std::max<int64_t>(options.max_waiting_frames - waiting, 0) : 0;
   const spool::Writer::Stored stored = engine.Spool(batches, static_cast<size_t>(room));
-  if (stored.failure.has_value()) LogTrouble(*stored.failure);
+  if (stored.failure.has_value()) LogProblem(*stored.failure);
   for (size_t i = 0; i < stored.sequences.size(); ++i) {
     if (stored.sequences[i] == 0) continue;
     if (fresh.empty()) fresh_first = stored.sequences[i];
     fresh.push_back(std::move(batches[i]));
   }
   if (disk.has_value() && std::cmp_less(room, batches.size()))
-    LogTrouble({ErrorCode::kOutOfSpace,
+    LogProblem({ErrorCode::kOutOfSpace,
                 "Dropping data: the spool is full because the store has refused data for too long"});
 }
 
@@ -186,7 +187,7 @@ Status LiveAgent::State::SendAll() {
     TRY(SendToSink(std::move(frames)));
   else
     TRY(CatchUp());
-  if (!std::exchange(last_trouble, {}).empty()) options.on_trouble({});
+  if (problem.Set({}) == ProblemLog::Change::kEnded) options.on_problem({});
   return DropCommitted();
 }
 
@@ -225,11 +226,10 @@ Status LiveAgent::State::DropCommitted() {
 }
 
 // Logs a problem once, however many rounds it lasts.
-void LiveAgent::State::LogTrouble(const Error& error) {
-  if (error.message == last_trouble) return;
-  last_trouble = error.message;
+void LiveAgent::State::LogProblem(const Error& error) {
+  if (problem.Set(error.message) == ProblemLog::Change::kNone) return;
   LogError("{}", error.message);
-  options.on_trouble(error.message);
+  options.on_problem(error.message);
 }
 
 }  // namespace gpusonde::agent

@@ -80,7 +80,7 @@ class LiveAgent {
     std::function<void(const model::Warning&)> on_warning = [](const model::Warning&) {};
     // Called with the reason when rows begin to be dropped or to wait, and with an empty text when that is
     // over.
-    std::function<void(const std::string&)> on_trouble = [](const std::string&) {};
+    std::function<void(const std::string&)> on_problem = [](const std::string&) {};
     // Called with the rows of each round before they are spooled, so also with those that are then dropped.
     std::function<void(std::span<const model::Batch>)> on_rows = [](std::span<const model::Batch>) {};
     // Replays the previous run's rows into the diagnosis, once the sink has all of them. By default does

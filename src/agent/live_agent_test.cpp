@@ -109,8 +109,8 @@ TEST_F(LiveAgentTest, FramesThatTheSinkRefusedAreSentLaterInOrder) {
 TEST_F(LiveAgentTest, BeyondTheSpoolsLimitRowsAreDroppedAndCountedUntilTheSinkHasTheRest) {
   LiveAgent::Options options = Options();
   options.max_spool_bytes = 1;
-  std::vector<std::string> troubles;
-  options.on_trouble = [&](const std::string& text) { troubles.push_back(text); };
+  std::vector<std::string> problems;
+  options.on_problem = [&](const std::string& text) { problems.push_back(text); };
   LiveAgent agent = LiveAgent::Create(options, sink_).value();
   sink_.refuse = true;
   ASSERT_TRUE(agent.Round().has_value());
@@ -120,7 +120,7 @@ TEST_F(LiveAgentTest, BeyondTheSpoolsLimitRowsAreDroppedAndCountedUntilTheSinkHa
   ASSERT_TRUE(agent.Round().has_value());
   ASSERT_EQ(spool::Read(folder_, 0, [](int64_t, const model::Batch&) { return Status(); }).value().frames,
             spooled);
-  EXPECT_THAT(troubles, testing::Contains(testing::HasSubstr("its limit")));
+  EXPECT_THAT(problems, testing::Contains(testing::HasSubstr("its limit")));
   sink_.refuse = false;
   ASSERT_TRUE(agent.Round().has_value());
   EXPECT_EQ(sink_.through, spooled);

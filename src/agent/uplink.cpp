@@ -17,6 +17,7 @@
 
 #include "base/log.h"
 #include "base/printable.h"
+#include "base/problem_log.h"
 #include "base/token_file.h"
 #include "net/backoff.h"
 #include "spool/spool.h"
@@ -77,7 +78,7 @@ struct Uplink::State {
   bool AwaitWork();
   Result<Request> NextRequest();
   Outcome Send(const Request& request);
-  Outcome Note(Outcome outcome, const std::string& trouble);
+  Outcome LogOutcome(Outcome outcome, const std::string& failure);
   void Pause();
   bool HasWork() const { return !asked_server || acknowledged < through; }
 
@@ -99,14 +100,14 @@ struct Uplink::State {
   // Used by the thread only.
   net::Backoff backoff{options.first_pause_ns, options.max_pause_ns};
   bool one_at_a_time = false;  // to find the frame that the server refuses
-  std::string last_trouble;
+  ProblemLog problem;
 };
 
 void Uplink::State::Run() {
   while (AwaitWork()) {
     Result<Request> request = NextRequest();
     const Outcome outcome =
-        request.has_value() ? Send(*request) : Note(Outcome::kFailed, request.error().message);
+        request.has_value() ? Send(*request) : LogOutcome(Outcome::kFailed, request.error().message);
     const std::lock_guard lock(mutex);
     changed.notify_all();
     switch (outcome) {
@@ -180,10 +181,10 @@ Result<Uplink::State::Request> Uplink::State::NextRequest() {
 Uplink::State::Outcome Uplink::State::Send(const Request& request) {
   // The server would close the connection before it has read the body.
   if (request.body.size() > spool::kMaxUploadBytes)
-    return Note(Outcome::kRefused, fmt::format("frame {} has {} bytes, too many for a request", request.first,
-                                               request.body.size()));
+    return LogOutcome(Outcome::kRefused, fmt::format("frame {} has {} bytes, too many for a request",
+                                                     request.first, request.body.size()));
   Result<std::string> token = ReadToken(options.token_file);
-  if (!token.has_value()) return Note(Outcome::kFailed, token.error().message);
+  if (!token.has_value()) return LogOutcome(Outcome::kFailed, token.error().message);
   net::HttpUrl url = options.server;
   url.target = fmt::format("/api/v1/frames?host={}&spool={}&day={}&first={}", options.host, spool.ToHex(),
                            request.day, request.first);
@@ -191,15 +192,15 @@ Uplink::State::Outcome Uplink::State::Send(const Request& request) {
       url, {.content = request.body, .type = "application/octet-stream", .authorization = "Bearer " + *token},
       kMaxReplyBytes, options.timeout_ns, options.tls);
   if (!reply.has_value())
-    return Note(Outcome::kFailed, fmt::format("the server at {}:{} can't be reached: {}", url.host, url.port,
-                                              reply.error().message));
+    return LogOutcome(Outcome::kFailed, fmt::format("the server at {}:{} can't be reached: {}", url.host,
+                                                    url.port, reply.error().message));
   const std::string_view message = MessageOf(reply->body);
   if ((reply->status == 400 || reply->status == 413) && !message.empty() && request.frames > 0)
-    return Note(Outcome::kRefused, fmt::format("the server refuses frames {} to {}: {}", request.first,
-                                               request.first + request.frames - 1, Printable(message)));
+    return LogOutcome(Outcome::kRefused, fmt::format("the server refuses frames {} to {}: {}", request.first,
+                                                     request.first + request.frames - 1, Printable(message)));
   const std::optional<int64_t> committed = NumberOf(reply->body, "committed");
   if (reply->status != 200 || !committed.has_value())
-    return Note(
+    return LogOutcome(
         Outcome::kFailed,
         fmt::format("the server at {}:{} answers {}: {}", url.host, url.port, reply->status,
                     Printable(message.empty() ? std::string_view(reply->body).substr(0, 200) : message)));
@@ -214,19 +215,23 @@ Uplink::State::Outcome Uplink::State::Send(const Request& request) {
     const bool more = request.frames == 0 || request.body.size() >= kRequestBytes / 2;
     next_ns = MonotonicNow() + (more ? 0 : std::clamp<int64_t>(pause_ns, 0, kMaxAskedPauseNs));
   }
-  return Note(Outcome::kSent, {});
+  return LogOutcome(Outcome::kSent, {});
 }
 
 // Logs a problem once, however often it repeats, and its end.
-Uplink::State::Outcome Uplink::State::Note(Outcome outcome, const std::string& trouble) {
-  if (trouble == last_trouble) return outcome;
-  if (trouble.empty())
-    LogInfo("the server answers again");
-  else
-    LogWarn(
-        "{}; {}", trouble,
-        outcome == Outcome::kFailed ? "data stays in the spool" : "what is refused on its own is dropped");
-  last_trouble = trouble;
+Uplink::State::Outcome Uplink::State::LogOutcome(Outcome outcome, const std::string& failure) {
+  switch (problem.Set(failure)) {
+    case ProblemLog::Change::kNone:
+      break;
+    case ProblemLog::Change::kBegan:
+      LogWarn("{}; {}", failure,
+              outcome == Outcome::kFailed ? "data stays in the spool"
+                                          : "a frame that is refused on its own is dropped");
+      break;
+    case ProblemLog::Change::kEnded:
+      LogInfo("the server answers again");
+      break;
+  }
   return outcome;
 }
 

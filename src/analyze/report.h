@@ -32,7 +32,7 @@ struct TraceLine {
   int64_t graph_ns = 0;
 };
 
-// What may be done about a well-known trouble (advice/).
+// What may be done about a well-known problem (advice/).
 struct AdviceLine {
   // A time by the clock of a trace, in ns.
   struct Place {
@@ -43,7 +43,7 @@ struct AdviceLine {
   };
   std::string_view rule;
   std::optional<int64_t> rank;  // the one that loses most; empty if the figures are means over all ranks
-  int64_t ranks = 0;            // how many have the trouble
+  int64_t ranks = 0;            // how many have the problem
   int64_t gain_ns = 0;          // what that rank may gain at most
   int64_t span_ns = 0;          // of that rank
   std::string finding;          // what was found, about that rank; no names

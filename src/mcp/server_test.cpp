@@ -93,7 +93,7 @@ TEST(McpServer, UnknownMethodsAreErrorsAndUnknownNotificationsAreIgnored) {
   EXPECT_EQ(Ask(server, R"({"jsonrpc":"2.0","id":1,"method":"ping"})")["result"], json::object());
 }
 
-TEST(McpServer, ATroubleOfTheSourceIsAResultOfTheTool) {
+TEST(McpServer, AnErrorOfTheSourceIsAResultOfTheTool) {
   const auto source = Unavailable();
   Server server(*source);
   const json response =

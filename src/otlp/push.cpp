@@ -14,6 +14,7 @@
 
 #include "base/log.h"
 #include "base/printable.h"
+#include "base/problem_log.h"
 #include "exporters/otlp/response.h"
 #include "net/backoff.h"
 #include "otlp/headers_file.h"
@@ -46,10 +47,10 @@ struct Push::State {
   void SendFirst(Lock& lock);
   Result<net::HttpReply> Post(const Request& request) const;
   void Accept(const std::string& body);
-  void Repeat(const std::string& trouble, int64_t asked_pause_ns);
+  void Repeat(const std::string& failure, int64_t asked_pause_ns);
   void DropFirst();
   void Changed();
-  void Note(const std::string& trouble);
+  void LogProblem(const std::string& text);
 
   const Options options;
 
@@ -69,7 +70,7 @@ struct Push::State {
 
   // Used by the thread only.
   net::Backoff backoff{options.first_pause_ns, options.max_pause_ns};
-  std::string last_trouble;
+  ProblemLog problem;
 };
 
 void Push::State::Run() {
@@ -111,7 +112,7 @@ void Push::State::Render(Lock& lock, bool last) {
   changed.notify_all();
   if (phase == Phase::kStopped) return;
   if (!requests.has_value())
-    Note(fmt::format("could not read {} to send: {}", options.signal, requests.error().message));
+    LogProblem(fmt::format("could not read {} to send: {}", options.signal, requests.error().message));
   else
     for (Request& request : *requests) Enqueue(std::move(request));
   Changed();
@@ -146,14 +147,14 @@ void Push::State::SendFirst(Lock& lock) {
   } else if (reply->status / 100 == 2) {
     Accept(reply->body);
   } else {
-    const std::string trouble = fmt::format("{} answers {}: {}", where, reply->status,
+    const std::string failure = fmt::format("{} answers {}: {}", where, reply->status,
                                             Shorten(Printable(reply->body), kMaxShownCharacters));
     if (AsksForLater(reply->status)) {
-      Repeat(trouble, ReadRetryAfter(reply->retry_after, EpochNow()).value_or(0));
+      Repeat(failure, ReadRetryAfter(reply->retry_after, EpochNow()).value_or(0));
     } else {
       counts.dropped += request.items;
       DropFirst();
-      Note(trouble + "; what it refuses is dropped");
+      LogProblem(failure + "; what it refuses is dropped");
     }
   }
   Changed();
@@ -177,16 +178,16 @@ void Push::State::Accept(const std::string& body) {
   counts.accepted += waiting.front().items - rejected;
   DropFirst();
   backoff.Reset();
-  Note(rejected == 0 ? std::string()
-                     : fmt::format("the receiver rejects some {}: {}", options.signal,
-                                   Shorten(Printable(rejection.message), kMaxShownCharacters)));
+  LogProblem(rejected == 0 ? std::string()
+                           : fmt::format("the receiver rejects some {}: {}", options.signal,
+                                         Shorten(Printable(rejection.message), kMaxShownCharacters)));
 }
 
-void Push::State::Repeat(const std::string& trouble, int64_t asked_pause_ns) {
+void Push::State::Repeat(const std::string& failure, int64_t asked_pause_ns) {
   const int64_t pause_ns = backoff.Next();
   asked_ns = MonotonicNow() + asked_pause_ns;
   send_ns = asked_ns + (asked_pause_ns > 0 ? std::min(pause_ns, asked_pause_ns / 4) : pause_ns);
-  Note(trouble + "; requests wait");
+  LogProblem(failure + "; requests wait");
 }
 
 void Push::State::DropFirst() {
@@ -201,13 +202,17 @@ void Push::State::Changed() {
 }
 
 // Logs a problem once, however often it repeats, and its end.
-void Push::State::Note(const std::string& trouble) {
-  if (trouble == last_trouble) return;
-  if (trouble.empty())
-    LogInfo("otlp: the receiver takes {} again", options.signal);
-  else
-    LogWarn("otlp: {}", trouble);
-  last_trouble = trouble;
+void Push::State::LogProblem(const std::string& text) {
+  switch (problem.Set(text)) {
+    case ProblemLog::Change::kNone:
+      break;
+    case ProblemLog::Change::kBegan:
+      LogWarn("otlp: {}", text);
+      break;
+    case ProblemLog::Change::kEnded:
+      LogInfo("otlp: the receiver accepts {} again", options.signal);
+      break;
+  }
 }
 
 Push::Push(Options options) : state_(std::make_shared<State>(std::move(options))) {

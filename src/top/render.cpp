@@ -275,7 +275,7 @@ std::vector<std::string> Render(const Snapshot& snapshot, const View& view) {
   if (live) {
     // The header, the titles of both tables, an empty line between them, the keys; why the data is old; and
     // an empty line above the sentences.
-    const size_t other = 5 + (view.trouble.empty() ? 0 : 1) + (sentences.empty() ? 0 : 1);
+    const size_t other = 5 + (view.problem.empty() ? 0 : 1) + (sentences.empty() ? 0 : 1);
     const size_t room = view.height - std::min(view.height, other);
     Limit(sentences, std::max<size_t>(room / 3, 1), "lines", width);
     const size_t rows = room - std::min(room, sentences.size());
@@ -291,9 +291,9 @@ std::vector<std::string> Render(const Snapshot& snapshot, const View& view) {
     std::ranges::move(table, std::back_inserter(lines));
   };
   const auto say = [&](std::string_view text) { AddWrapped(std::string(text), width, lines); };
-  if (!view.trouble.empty())
+  if (!view.problem.empty())
     lines.push_back(view.terminal.Paint(
-        Style::kRed, width == 0 ? Printable(view.trouble) : CutToWidth(Printable(view.trouble), width)));
+        Style::kRed, width == 0 ? Printable(view.problem) : CutToWidth(Printable(view.problem), width)));
   if (!snapshot.now_us.has_value())
     say("no data yet");
   else if (snapshot.gpus.empty())

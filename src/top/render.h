@@ -22,7 +22,7 @@ struct View {
   Terminal terminal;  // its width; 0: unlimited
   size_t height = 0;  // 0: unlimited, and nothing about keys
   SortBy sort = SortBy::kBusy;
-  std::string trouble;  // why the snapshot is not the newest; empty if it is
+  std::string problem;  // why the snapshot is not the newest; empty if it is
 };
 
 // The lines of a snapshot, none wider than the view, all together no more than its height. Texts from outside

@@ -59,7 +59,7 @@ Snapshot Some() {
           .notices = {}};
 }
 
-View Width(size_t width) { return {.terminal = {.width = width}, .trouble = ""}; }
+View Width(size_t width) { return {.terminal = {.width = width}, .problem = ""}; }
 
 std::string Text(const std::vector<std::string>& lines) { return fmt::format("{}", fmt::join(lines, "\n")); }
 
@@ -156,7 +156,7 @@ TEST(Render, NoLineIsWiderThanTheTerminalNorAreThereMoreThanItsRows) {
     for (size_t height = 1; height <= 50; ++height) {
       const auto lines =
           Render(snapshot,
-                 {.terminal = {.width = width}, .height = height, .trouble = "can't reach 127.0.0.1:7171"});
+                 {.terminal = {.width = width}, .height = height, .problem = "can't reach 127.0.0.1:7171"});
       EXPECT_EQ(lines.size(), height);
       for (const std::string& line : lines) {
         ASSERT_LE(DisplayWidth(line), width) << line;
@@ -169,7 +169,7 @@ TEST(Render, SaysHowMuchThereIsNoRoomFor) {
   Snapshot snapshot = Some();
   snapshot.processes.resize(40, snapshot.processes[0]);
   const auto lines =
-      Render(snapshot, {.terminal = {.width = 80}, .height = 24, .sort = SortBy::kCpu, .trouble = ""});
+      Render(snapshot, {.terminal = {.width = 80}, .height = 24, .sort = SortBy::kCpu, .problem = ""});
   EXPECT_EQ(lines[22], "… 27 more processes");
   EXPECT_EQ(lines[23], "q quit · b busy · m memory · k kernels · c cpu (sorted)");
 }

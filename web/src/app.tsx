@@ -15,7 +15,7 @@ import { HostsPage } from "./views/hosts";
 import { PageBody } from "./views/page-body";
 import { PageNav } from "./views/page-nav";
 import { SignedIn, SignIn } from "./views/sign-in";
-import { Failed, Loading, Notices, Troubles } from "./views/states";
+import { Failed, Loading, Notices, Problems } from "./views/states";
 import { StripsPanel } from "./views/strips-panel";
 import { UsagePage } from "./views/usage";
 
@@ -98,7 +98,7 @@ function HostPages({ host, onHost, theme, account, onEnded }: HostPagesProps) {
         account={account}
       />
       <Notices notices={seen.notices} />
-      <Troubles errors={data.troubles} />
+      <Problems errors={data.problems} />
       {view.page === "profile" && <AnswerPart data={data} />}
       <StripsPanel data={data} isDark={theme.isDark} />
       <PageNav data={data} />

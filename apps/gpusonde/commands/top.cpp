@@ -69,7 +69,7 @@ Status PrintOnce(const TopOptions& options) {
   ASSIGN_OR_RETURN(const top::Snapshot snapshot, Read(options));
   const std::vector<std::string> lines = top::Render(
       snapshot,
-      {.terminal = {.width = Terminal::Of(STDOUT_FILENO).width}, .sort = options.sort, .trouble = {}});
+      {.terminal = {.width = Terminal::Of(STDOUT_FILENO).width}, .sort = options.sort, .problem = {}});
   for (const std::string& line : lines) fmt::print("{}\n", line);
   return {};
 }
@@ -92,11 +92,11 @@ class Reader {
   const EventFd& event() const { return state_->event; }
 
   // Updates the snapshot and why it isn't the newest.
-  void Take(top::Snapshot& snapshot, std::string& trouble) {
+  void Take(top::Snapshot& snapshot, std::string& problem) {
     state_->event.Clear();
     const std::lock_guard lock(state_->mutex);
     if (state_->snapshot.has_value()) snapshot = *std::exchange(state_->snapshot, std::nullopt);
-    trouble = state_->trouble;
+    problem = state_->problem;
   }
 
  private:
@@ -107,7 +107,7 @@ class Reader {
     std::mutex mutex;  // guards what follows
     std::condition_variable changed;
     std::optional<top::Snapshot> snapshot;
-    std::string trouble;
+    std::string problem;
     bool stop = false;
   };
 
@@ -120,8 +120,8 @@ class Reader {
       Result<top::Snapshot> snapshot = Read(state.options);
       pause_ns = std::max(state.options.interval_ns, kPausePerReading * (MonotonicNow() - begin_ns));
       lock.lock();
-      state.trouble = snapshot.has_value() ? "" : snapshot.error().message;
-      state.trouble.resize(std::min(state.trouble.find('\n'), state.trouble.size()));
+      state.problem = snapshot.has_value() ? "" : snapshot.error().message;
+      state.problem.resize(std::min(state.problem.find('\n'), state.problem.size()));
       if (snapshot.has_value()) state.snapshot = *std::move(snapshot);
       state.event.Signal();
     }
@@ -145,7 +145,7 @@ Status Show(const TopOptions& options) {
   ASSIGN_OR_RETURN(top::Snapshot snapshot, Read(options));
   const bool colour = Terminal::Of(STDOUT_FILENO).colour;
   top::SortBy sort = options.sort;
-  std::string trouble;
+  std::string problem;
   Reader reader(options);
   Screen screen;
   Screen::Size drawn{0, 0};
@@ -154,15 +154,15 @@ Status Show(const TopOptions& options) {
       screen.Draw(top::Render(snapshot, {.terminal = {.colour = colour, .width = size.columns},
                                          .height = size.rows,
                                          .sort = sort,
-                                         .trouble = trouble}));
+                                         .problem = problem}));
       drawn = size;
     }
     const std::optional<char> key = screen.Wait(reader.event(), kLookNs);
     if (key.has_value() && !Press(*key, sort)) break;
     const int64_t shown_us = snapshot.now_us.value_or(0);
-    const std::string shown_trouble = trouble;
-    reader.Take(snapshot, trouble);
-    fresh = key.has_value() || snapshot.now_us.value_or(0) != shown_us || trouble != shown_trouble;
+    const std::string shown_problem = problem;
+    reader.Take(snapshot, problem);
+    fresh = key.has_value() || snapshot.now_us.value_or(0) != shown_us || problem != shown_problem;
   }
   return {};
 }

@@ -81,9 +81,9 @@ class StoreSink : public agent::Sink {
 // Explains on the page why the agent can't store rows. The agent sets it, the server's threads read it.
 class AgentNotice {
  public:
-  void Set(const std::string& trouble) {
+  void Set(const std::string& problem) {
     const std::scoped_lock lock(mutex_);
-    text_ = trouble.empty() ? "" : fmt::format("Rows are dropped or wait to be stored: {}.", trouble);
+    text_ = problem.empty() ? "" : fmt::format("Rows are dropped or wait to be stored: {}.", problem);
   }
   std::string Get() const {
     const std::scoped_lock lock(mutex_);
@@ -119,7 +119,7 @@ Status RunUp(const UpOptions& options, const std::optional<server::ListenAddress
   AgentNotice agent_notice;
   const auto notices = [&store, &agent_notice] {
     std::vector<std::string> all = store->notices();
-    // If the store has trouble, the agent reports it too, but the store's text explains it better.
+    // If the store has a problem, the agent reports it too, but the store's text explains it better.
     if (const std::string text = agent_notice.Get(); all.empty() && !text.empty()) all.push_back(text);
     return all;
   };
@@ -127,7 +127,7 @@ Status RunUp(const UpOptions& options, const std::optional<server::ListenAddress
   agent_options.spool_folder = options.state + "/spool";
   // The spool may use this half of the reserve when the store refuses rows.
   agent_options.min_free_bytes = reserve_bytes / 2;
-  agent_options.on_trouble = [&agent_notice](const std::string& text) { agent_notice.Set(text); };
+  agent_options.on_problem = [&agent_notice](const std::string& text) { agent_notice.Set(text); };
   agent_options.on_rows = [&totals](std::span<const model::Batch> rows) {
     totals.Ingest(rows, MonotonicNow());
   };

@@ -50,7 +50,7 @@ TEST(Advice, LaunchBoundFromATenthInShortGapsOn) {
   report.ranks[1].busy_windows_ns.assign(128, 1'000 * kMs / 128);
   report.ranks[1].busy_windows_ns[64] = 0;
   report.ranks[1].busy_windows_ns[32] = 1;
-  // The idlest window has a stall, which is another trouble.
+  // The idlest window has a stall, which is another problem.
   report.ranks[1].host_gaps.longest = {{501 * kMs, 504 * kMs}};
   const std::vector<AdviceLine> advice = Advise(report);
   ASSERT_EQ(RulesOf(advice), Rules{"launch_bound"});
@@ -132,7 +132,7 @@ TEST(Advice, FullQueueFromATenthInBlockedLaunchesOnIfTheGpuIsBusy) {
   EXPECT_NE(advice[0].finding.find("90 launch calls took 100.000 ms"), std::string::npos);
   ASSERT_EQ(advice[0].places.size(), 1u);
   EXPECT_EQ(advice[0].places[0].begin_ns, 5'100 * kMs);
-  // A GPU that is idle although launches wait has another trouble.
+  // A GPU that is idle although launches wait has another problem.
   report.ranks[1].idle_ns = 201 * kMs;
   EXPECT_EQ(RulesOf(Advise(report)), Rules());
 }

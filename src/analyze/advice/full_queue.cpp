@@ -11,7 +11,7 @@
 namespace gpusonde::analyze {
 
 // Launches that block as the queue is full: the opposite of launch-bound. The GPU gains nothing, but who
-// looks at the host sees long launches and may take them for the trouble. A GPU that is idle meanwhile waits
+// looks at the host sees long launches and may take them for the problem. A GPU that is idle meanwhile waits
 // for something else, as another rank.
 std::optional<AdviceLine> AdviseFullQueue(const Report& report) {
   const WorstRank worst = FindWorstRank(report, thresholds::kFullQueue, [](const RankLine& rank) {

@@ -12,7 +12,7 @@
 
 #include "analyze/report.h"
 
-// A rule looks for one trouble in a report and returns at most one piece of advice: for the rank that loses
+// A rule looks for one problem in a report and returns at most one piece of advice: for the rank that loses
 // most by it.
 namespace gpusonde::analyze {
 

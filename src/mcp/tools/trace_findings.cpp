@@ -15,7 +15,7 @@ Tool TraceFindingsTool() {
       .parameters = {LimitParameter(20, 100)},
       .results = {{"overview", "array", "How busy the ranks were, in sentences."},
                   {"findings", "array", "What costs time, the largest cost (cost_ns) first; 0: unknown."},
-                  {"advice", "array", "What to do about well-known troubles, with its gain and evidence."},
+                  {"advice", "array", "What to do about well-known problems, with its gain and evidence."},
                   {"notes", "array", "Caveats: events left out, by reason."}},
       .run = [](Source& source, const Arguments&) { return source.Findings(); }};
 }

@@ -87,9 +87,9 @@ class Reader {
     Result<std::unique_ptr<Session>> session = Try(std::move(opened), complaints);
     if (!session.has_value()) complaints.push_back(session.error().message);
     // A machine without a driver is not an error.
-    const bool trouble = session.has_value() || session.error().code != ErrorCode::kNotFound;
+    const bool is_problem = session.has_value() || session.error().code != ErrorCode::kNotFound;
     missing_ = !complaints.empty();
-    Report(complaints, trouble);
+    Report(complaints, is_problem);
     return session.has_value() ? std::move(*session) : nullptr;
   }
 
@@ -101,14 +101,14 @@ class Reader {
   }
 
   // Reports complaints only when they differ from the last ones.
-  void Report(const std::vector<std::string>& complaints, bool trouble) {
+  void Report(const std::vector<std::string>& complaints, bool is_problem) {
     News news;
     if (complaints.empty() && was_incomplete_) news.notices.push_back({true, "all GPUs are read again"});
     for (const std::string& complaint : complaints)
       if (std::ranges::find(complained_, complaint) == complained_.end())
-        news.notices.push_back({trouble, complaint});
+        news.notices.push_back({is_problem, complaint});
     complained_ = complaints;
-    was_incomplete_ = !complaints.empty() && trouble;
+    was_incomplete_ = !complaints.empty() && is_problem;
     hub_->Publish(std::move(news));
   }
 
@@ -142,7 +142,7 @@ class Reader {
   int64_t retry_ns_;                     // the next retry delay
   std::vector<std::string> complained_;  // the last time
   bool missing_ = false;                 // a device is missing
-  bool was_incomplete_ = false;          // trouble was reported, and its end not yet
+  bool was_incomplete_ = false;          // a problem was reported, and its end not yet
 };
 
 }  // namespace

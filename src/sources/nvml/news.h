@@ -22,7 +22,7 @@ struct Reading {
 
 // A message for the log.
 struct Notice {
-  bool trouble = false;  // something went wrong; else a fact about the machine
+  bool is_problem = false;  // something went wrong; else a fact about the machine
   std::string text;
   bool operator==(const Notice&) const = default;
 };

@@ -123,7 +123,7 @@ TEST_F(PollerTest, CountsAnErrorEachTimeAndReportsItOnce) {
   News news = Round(poller);
   EXPECT_THAT(Texts(news), ElementsAre("GPU 0 (Fake): power can't be read: fake error (999)"));
   EXPECT_EQ(news.drops.Of(DropReason::kGpuReadingsFailed), 1);
-  EXPECT_TRUE(news.notices[0].trouble);
+  EXPECT_TRUE(news.notices[0].is_problem);
   news = Round(poller);
   EXPECT_THAT(Texts(news), IsEmpty());
   EXPECT_EQ(news.drops.Of(DropReason::kGpuReadingsFailed), 1);

@@ -144,7 +144,7 @@ TEST_F(WatcherTest, AServerThatHangsFromTheBeginningIsWarnedOf) {
   EXPECT_EQ(std::ranges::count(log, '\n'), 1) << log;
 }
 
-TEST_F(WatcherTest, ARuntimeWithoutTheCriIsNoTroubleWithoutKubernetes) {
+TEST_F(WatcherTest, ARuntimeWithoutTheCriIsNoProblemWithoutKubernetes) {
   testing::internal::CaptureStderr();
   {
     const GrpcServer docker(runtime_, [](const std::string&) { return GrpcServer::Reply{.status = "12"}; });

@@ -137,7 +137,7 @@ Status LiveStore::EnsureOpen() {
   days_.clear();
   samples_->Reset();
   work_->Reset();
-  return Guard(OpenFiles());
+  return RetireOnDamage(OpenFiles());
 }
 
 Status LiveStore::OpenFiles() {
@@ -157,21 +157,21 @@ Status LiveStore::OpenFiles() {
 }
 
 // Passes on what became of a write. A failure that leaves DuckDB's memory in doubt retires it.
-Status LiveStore::Guard(Status written) {
+Status LiveStore::RetireOnDamage(Status written) {
   if (!written.has_value() && database_->is_open() && LiveDatabase::IsDamaging(written.error()))
     database_->Retire();
   return written;
 }
 
 // Remembers what keeps rows from being stored, and logs when that begins and ends.
-Status LiveStore::Note(Status stored) {
-  if (stored.has_value() == !trouble_.has_value()) return stored;
+Status LiveStore::TrackProblem(Status stored) {
+  if (stored.has_value() == !problem_.has_value()) return stored;
   if (stored.has_value()) {
     LogInfo("rows are stored again");
-    trouble_.reset();
+    problem_.reset();
   } else {
     LogWarn("rows stay in the spool: {}", stored.error().message);
-    trouble_ = Trouble{.since_ns = EpochNow(), .message = stored.error().message};
+    problem_ = Problem{.since_ns = EpochNow(), .message = stored.error().message};
   }
   return stored;
 }
@@ -179,9 +179,9 @@ Status LiveStore::Note(Status stored) {
 std::vector<std::string> LiveStore::notices() const {
   const std::scoped_lock lock(mutex_);
   std::vector<std::string> notices = damaged_;
-  if (trouble_.has_value())
+  if (problem_.has_value())
     notices.push_back(fmt::format("Nothing has been stored since {} UTC: {}.",
-                                  FormatUtcClock(trouble_->since_ns), trouble_->message));
+                                  FormatUtcClock(problem_->since_ns), problem_->message));
   return notices;
 }
 
@@ -243,7 +243,7 @@ Status LiveStore::LoadCommitted() {
 Status LiveStore::Commit(Day day, Id128 spool, int64_t first_sequence, std::span<const model::Batch> frames) {
   const std::scoped_lock lock(mutex_);
   TRY(CommitHeldNow());
-  return Note(CommitNow(day, spool, first_sequence, frames));
+  return TrackProblem(CommitNow(day, spool, first_sequence, frames));
 }
 
 Status LiveStore::Hold(Day day, Id128 spool, int64_t first_sequence, std::vector<model::Batch> frames) {
@@ -272,7 +272,7 @@ Status LiveStore::CommitHeld() {
 
 Status LiveStore::CommitHeldNow() {
   if (held_.frames.empty()) return {};
-  TRY(Note(CommitNow(held_.day, held_.spool, held_.first_sequence, held_.frames)));
+  TRY(TrackProblem(CommitNow(held_.day, held_.spool, held_.first_sequence, held_.frames)));
   held_ = {};
   return {};
 }
@@ -281,7 +281,7 @@ Status LiveStore::CommitNow(Day day, Id128 spool, int64_t first_sequence,
                             std::span<const model::Batch> frames) {
   TRY(EnsureOpen());
   TRY(database_->CheckRoom());
-  return Guard(CommitFrames(day, spool, first_sequence, frames));
+  return RetireOnDamage(CommitFrames(day, spool, first_sequence, frames));
 }
 
 Status LiveStore::CommitFrames(Day day, Id128 spool, int64_t first_sequence,
@@ -316,7 +316,7 @@ Status LiveStore::Append(std::span<const model::Batch> batches) {
     ASSIGN_OR_RETURN(duckdb::Transaction transaction, duckdb::Transaction::Begin(writer()));
     return AppendWithWindows(day, batches, std::move(transaction));
   };
-  return Guard(append());
+  return RetireOnDamage(append());
 }
 
 // Rows mostly come in the order of their times and are summed once their windows are over. Where they come
@@ -340,7 +340,7 @@ Status LiveStore::AppendWithWindows(Day day, std::span<const model::Batch> batch
 // The rows are committed whatever becomes of the sums, which the next append tries again.
 void LiveStore::Advance(Rollup& rollup, Day day, const std::optional<TimeRange>& times) {
   if (!times.has_value() || !database_->is_open()) return;
-  if (const Status done = Guard(rollup.Advance(writer(), CatalogOf(day), *times)); !done.has_value())
+  if (const Status done = RetireOnDamage(rollup.Advance(writer(), CatalogOf(day), *times)); !done.has_value())
     LogWarn("{} of {} are not summed yet: {}", rollup.name(), FormatDay(day), done.error().message);
 }
 

@@ -116,8 +116,8 @@ class LiveStore : public Store {
   Result<duckdb::Connection> OpenReader();
   Status EnsureOpen();
   Status OpenFiles();
-  Status Guard(Status written);
-  Status Note(Status stored);
+  Status RetireOnDamage(Status written);
+  Status TrackProblem(Status stored);
   std::string PathOf(Day day) const;
   Status OpenDays();
   Status OpenDay(Day day);
@@ -141,11 +141,11 @@ class LiveStore : public Store {
   mutable std::mutex mutex_;  // guards what follows
   std::unique_ptr<LiveDatabase> database_;
   std::vector<std::string> damaged_;  // notices about files that were set aside
-  struct Trouble {
+  struct Problem {
     int64_t since_ns = 0;  // epoch
     std::string message;
   };
-  std::optional<Trouble> trouble_;      // why nothing is stored now
+  std::optional<Problem> problem_;      // why nothing is stored now
   std::vector<Day> days_;               // attached; rising
   std::optional<Day> written_;          // the last one that rows were added to
   std::map<Id128, int64_t> committed_;  // by spool

@@ -233,7 +233,7 @@ TEST_F(MetricQuery, TooManyMarksAreCounted) {
   EXPECT_GT(more.marks.front().from_ns, 0) << "the oldest";
 }
 
-TEST_F(MetricQuery, AHostileFileIsNoTrouble) {
+TEST_F(MetricQuery, AHostileFileIsHarmless) {
   AddSource(std::numeric_limits<int64_t>::max());
   constexpr double kInfinite = std::numeric_limits<double>::infinity();
   constexpr double kNan = std::numeric_limits<double>::quiet_NaN();

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { HostUse } from "../api/types";
 
-// What the list of hosts is sorted by: trouble first, or a column.
-export type HostOrder = "trouble" | "name" | "seen" | "gpus" | "busy" | "idle" | "incidents" | "stored";
+// What the list of hosts is sorted by: problems first, or a column.
+export type HostOrder = "problem" | "name" | "seen" | "gpus" | "busy" | "idle" | "incidents" | "stored";
 
-export function isInTrouble(host: HostUse): boolean {
+export function hasProblem(host: HostUse): boolean {
   return host.silent || host.error !== "" || (host.incidents ?? 0) > 0;
 }
 
 // Each compares by what is looked for first: silence, incidents, waste, little use; unknown figures come last.
 const ORDERS: Record<HostOrder, (a: HostUse, b: HostUse) => number> = {
-  trouble: (a, b) => Number(b.silent) - Number(a.silent) || Number(b.error !== "") - Number(a.error !== "") || falling(a.incidents, b.incidents),
+  problem: (a, b) => Number(b.silent) - Number(a.silent) || Number(b.error !== "") - Number(a.error !== "") || falling(a.incidents, b.incidents),
   name: () => 0,
   seen: (a, b) => a.last_seen_us - b.last_seen_us,
   gpus: (a, b) => falling(a.gpus, b.gpus),

@@ -130,7 +130,7 @@ export function useHostData(host: string | null) {
     source: { ...source, asked: sourceAsked },
     comparison: { ...comparison, asked: comparisonAsked },
     // Failed requests while older data is still shown.
-    troubles: failures.filter((error) => error !== null),
+    problems: failures.filter((error) => error !== null),
     // The graph that is shown is not the one that was asked for.
     busy: profile.loading && profile.question !== null && !live,
   };

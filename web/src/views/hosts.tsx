@@ -4,7 +4,7 @@ import { useState } from "preact/hooks";
 import type { HostIncident, HostUse } from "../api/types";
 import { formatClock, formatCount, formatDuration, formatRangeUtc, formatShare } from "../format";
 import { printable } from "../printable";
-import { isInTrouble, orderHosts, type HostOrder } from "../state/host-order";
+import { hasProblem, orderHosts, type HostOrder } from "../state/host-order";
 import { hostLink, type ChooseHost } from "../state/use-host";
 import type { View } from "../state/view";
 import type { ThemeChoice } from "../state/theme";
@@ -47,10 +47,10 @@ interface Props {
   children: ComponentChildren;
 }
 
-// All hosts of `gpusonde serve`, each a link to its pages; those with trouble first.
+// All hosts of `gpusonde serve`, each a link to its pages; those with problems first.
 export function HostsPage({ hosts, incidents, lost, theme, onTheme, onHost, account, children }: Props) {
   const [filter, setFilter] = useState("");
-  const [order, setOrder] = useState<HostOrder>("trouble");
+  const [order, setOrder] = useState<HostOrder>("problem");
   const [all, setAll] = useState(false);
   const open = (event: MouseEvent, name: string, page?: View["page"]) => {
     if (event.ctrlKey || event.metaKey || event.shiftKey) return;
@@ -122,7 +122,7 @@ function State({ hosts }: { hosts: HostUse[] }) {
         </>
       )}
       {slow > 0 && `, ${formatCount(slow)} with incidents in 24 hours`}
-      {count(isInTrouble) === 0 && ", no host in trouble"}
+      {count(hasProblem) === 0 && ", no host with problems"}
       {held > 0 && `; held for ${formatDuration(held)} of GPU time in 24 hours, ${formatShare(idle, held)} idle`}
     </>
   );
@@ -132,7 +132,7 @@ function HeadCell({ column: { order: of, title, hint, className }, order, onOrde
   const chosen = order === of;
   return (
     <th scope="col" class={className} title={hint} aria-sort={chosen ? "other" : undefined}>
-      <button type="button" class="sort" aria-pressed={chosen} title={chosen ? "Sort by trouble" : `Sort by ${title.toLowerCase()}`} onClick={() => onOrder(chosen ? "trouble" : of)}>
+      <button type="button" class="sort" aria-pressed={chosen} title={chosen ? "Sort by problems" : `Sort by ${title.toLowerCase()}`} onClick={() => onOrder(chosen ? "problem" : of)}>
         {title}
       </button>
     </th>

@@ -36,7 +36,7 @@ export function PageBody(props: Props) {
           ofHost={data.ofHost}
           retries={data.retries}
           onRetry={data.retry}
-          said={data.troubles.map(({ message }) => message)}
+          said={data.problems.map(({ message }) => message)}
           isDark={isDark}
         />
       );

@@ -6,7 +6,7 @@ import { ApiError, apiUrl, postJson } from "../api/client";
 export function SignIn({ ended, onDone }: { ended: boolean; onDone: () => void }) {
   const [token, setToken] = useState("");
   const [sending, setSending] = useState(false);
-  const [trouble, setTrouble] = useState("");
+  const [problem, setProblem] = useState("");
   const submit = async (event: Event) => {
     event.preventDefault();
     setSending(true);
@@ -14,7 +14,7 @@ export function SignIn({ ended, onDone }: { ended: boolean; onDone: () => void }
       await postJson(apiUrl("sign-in"), { token: token.trim() });
       onDone();
     } catch (cause) {
-      setTrouble(cause instanceof ApiError ? cause.message : String(cause));
+      setProblem(cause instanceof ApiError ? cause.message : String(cause));
       setSending(false);
     }
   };
@@ -32,21 +32,21 @@ export function SignIn({ ended, onDone }: { ended: boolean; onDone: () => void }
           spellcheck={false}
           autofocus
           required
-          aria-invalid={trouble !== ""}
-          aria-describedby={trouble ? "sign-in-trouble" : undefined}
+          aria-invalid={problem !== ""}
+          aria-describedby={problem ? "sign-in-problem" : undefined}
           value={token}
           onInput={(event) => {
             setToken(event.currentTarget.value);
-            setTrouble("");
+            setProblem("");
           }}
         />
         <button type="submit" class="plain" disabled={sending || token.trim() === ""}>
           Sign in
         </button>
       </form>
-      {trouble && (
-        <p id="sign-in-trouble" class="trouble" role="alert">
-          {trouble}
+      {problem && (
+        <p id="sign-in-problem" class="problem" role="alert">
+          {problem}
         </p>
       )}
       <p class="dim">Whoever runs the server makes one:</p>
@@ -57,10 +57,10 @@ export function SignIn({ ended, onDone }: { ended: boolean; onDone: () => void }
 
 // Who is signed in, and the way out.
 export function SignedIn({ name, onSignedOut }: { name: string; onSignedOut: () => void }) {
-  const [trouble, setTrouble] = useState("");
-  const leave = () => postJson(apiUrl("sign-out"), {}).then(onSignedOut, (cause: Error) => setTrouble(cause.message));
+  const [problem, setProblem] = useState("");
+  const leave = () => postJson(apiUrl("sign-out"), {}).then(onSignedOut, (cause: Error) => setProblem(cause.message));
   return (
-    <button type="button" class={`plain ${trouble ? "alarm" : ""}`} title={trouble || `Signed in with the token ${name}`} onClick={leave}>
+    <button type="button" class={`plain ${problem ? "alarm" : ""}`} title={problem || `Signed in with the token ${name}`} onClick={leave}>
       Sign out
     </button>
   );

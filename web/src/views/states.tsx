@@ -38,7 +38,7 @@ export function Failed({ error, onRetry }: { error: ApiError; onRetry: () => voi
 }
 
 // Failed requests while older data is still shown; a shared cause is shown once.
-export function Troubles({ errors }: { errors: ApiError[] }) {
+export function Problems({ errors }: { errors: ApiError[] }) {
   const messages = [...new Set(errors.map(({ message }) => message))];
   return (
     <>

@@ -46,7 +46,7 @@ export const tests = [
     },
   },
   {
-    name: "of many hosts those with trouble come first, and the list is filtered and sorted",
+    name: "of many hosts those with problems come first, and the list is filtered and sorted",
     scenario: "cluster",
     async run(page) {
       const rows = page.raw.locator(".hosts:not(.host-incidents) tbody tr");
