@@ -46,7 +46,7 @@ std::span<Tuned<double>> AllWeights() {
 
 std::vector<Situation> ReadSituations(const char* path) {
   std::ifstream file(path);
-  if (!file) Die(fmt::format("cannot read {}", path));
+  if (!file) Die(fmt::format("can't read {}", path));
   std::vector<Situation> situations;
   for (std::string line; std::getline(file, line);) {
     Result<Situation> situation = ReadSituation(line);

@@ -20,7 +20,7 @@ void AddClientFlags(CLI::App& command, const std::string& url_flag, ClientFlags&
                      fmt::format("File with a token for the server of {}, one line [none]", url_flag));
   command.add_option(
       "--tls-ca", flags.ca,
-      fmt::format("PEM file with the authority of the certificate of {} [the machine's]", url_flag));
+      fmt::format("PEM file with the CA of the certificate of {} [the system's CAs]", url_flag));
 }
 
 void AddServerFlags(CLI::App& command, const std::string& what, ServerFlags& flags) {

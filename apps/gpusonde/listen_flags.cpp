@@ -8,9 +8,8 @@
 namespace gpusonde::app {
 
 void AddTlsFlags(CLI::App& command, ListenFlags& flags) {
-  CLI::Option* const certificate =
-      command.add_option("--tls-cert", flags.certificate,
-                         "PEM file with the certificate (and those above it) to use TLS with [none]");
+  CLI::Option* const certificate = command.add_option(
+      "--tls-cert", flags.certificate, "PEM file with the TLS certificate and its chain [none]");
   CLI::Option* const key =
       command.add_option("--tls-key", flags.key, "PEM file with the certificate's key [none]");
   certificate->needs(key);
@@ -23,8 +22,8 @@ void AddListenFlags(CLI::App& command, ListenFlags& flags) {
                      "File with the tokens that give access, which `gpusonde token new` adds to [none]");
   command.add_flag(
       "--insecure", flags.insecure,
-      "Listen beyond loopback without TLS or without tokens: whoever is on the way or reaches the "
-      "address then reads everything");
+      "Listen beyond loopback without TLS or without tokens: anyone on the network path, or who reaches the "
+      "address, can then read everything");
 }
 
 server::ListenAddress ParseListen(const std::string& option, const std::string& text,

@@ -51,11 +51,11 @@ void AddOtlpFlags(CLI::App& command, OtlpFlags& flags, bool profiles) {
       "File with HTTP headers for --otlp, a `Name: value` a line, such as a token; read before "
       "each request [none]");
   command.add_option("--otlp-tls-ca", flags.ca,
-                     "PEM file with the authority of the certificate of --otlp [the machine's]");
+                     "PEM file with the CA of the receiver's certificate [the system's CAs]");
   command.add_flag(
       "--otlp-insecure", flags.insecure,
-      "Send to http:// beyond loopback: whoever is on the way then reads everything, the headers "
-      "too");
+      "Send to http:// beyond loopback: anyone on the network path can then read everything, also the "
+      "headers");
   command.add_option("--otlp-metrics-every", flags.metrics_s, "Seconds between metrics for --otlp")
       ->capture_default_str()
       ->check(Number("SECONDS", 1, 3600));

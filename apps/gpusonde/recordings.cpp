@@ -76,7 +76,7 @@ Result<std::vector<std::string>> NoticesOf(store::Store& store) {
 void AddTraceOptions(CLI::App& command, convert::ImportOptions& traces) {
   command
       .add_option("--temp-limit", traces.temp_limit,
-                  "Space for what traces become while they are read, such as 20GB; default: all there is")
+                  "Disk space for imported traces, such as 20GB; default: all free space")
       ->transform(CLI::AsSizeValue(/*kb_is_1000=*/true));
   command.add_flag("--partial", traces.partial, "Read the readable part of damaged traces");
 }

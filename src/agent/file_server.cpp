@@ -60,7 +60,7 @@ Result<std::string> ParseFile(symbols::FileRequest& request) {
       return symbols::PackPython(found);
     }
   }
-  return Fail(ErrorCode::kInternal, "no such question");
+  return Fail(ErrorCode::kInternal, "unknown request type");
 }
 
 Status ServeFiles(int socket, FilePriority priority) {

@@ -82,7 +82,7 @@ std::optional<Id128> StackDescriber::FileWithTable(const symbols::BinaryTable::B
   const Status added = add();
   if (added.has_value()) return binary.id;
   if (added.error().code == ErrorCode::kOutOfSpace && warned_users_.insert(user_id).second)
-    LogWarn("stacks break off in {} and what else there is no room for: {}", binary.path,
+    LogWarn("no room for unwind tables: stacks in {} and later binaries are truncated ({})", binary.path,
             added.error().message);
   else
     LogInfo("no unwind table for {}: {}", binary.path, added.error().message);

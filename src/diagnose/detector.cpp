@@ -10,7 +10,7 @@
 namespace gpusonde::diagnose {
 namespace {
 
-// More than sums over a year of steps of a millisecond differ from those of their last ones, by rounding.
+// Slack for rounding: exceeds the error that the running sums accumulate in a year of 1 ms steps.
 constexpr double kRounding = 1.00001;
 
 }  // namespace

@@ -28,7 +28,7 @@ constexpr std::array kTools = {
 
 struct Seen {
   int cuda = 0, unreadable = 0;
-  std::vector<std::string> older, tools, unseen;
+  std::vector<std::string> older, tools, unprofiled;
 };
 
 // `ours` is the content of our library; empty if there is none.
@@ -52,7 +52,7 @@ void Look(int32_t pid, const std::string& ours, Seen& seen) {
     seen.older.push_back(who);
     break;
   }
-  if (cupti::UsesCudaUnseen(pid, *files)) seen.unseen.push_back(who);
+  if (cupti::UsesCudaWithoutInjection(pid, *files)) seen.unprofiled.push_back(who);
 }
 
 std::string Join(const std::vector<std::string>& all) {
@@ -81,13 +81,13 @@ Finding ProbeGpuProcesses(const Settings&) {
   if (!seen.tools.empty())
     return Fails(fmt::format("CUPTI serves one tool at a time: {}{}", Join(seen.tools), unreadable),
                  "stop the other tool; its program's GPU work is not profiled until then");
-  const std::string unseen =
-      seen.unseen.empty()
+  const std::string unprofiled =
+      seen.unprofiled.empty()
           ? ""
           : fmt::format("; started without CUDA_INJECTION64_PATH, so that their GPU work isn't profiled: {}",
-                        Join(seen.unseen));
+                        Join(seen.unprofiled));
   return Works(fmt::format("CUDA programs that run now: {}, none with another tool in it{}{}", seen.cuda,
-                           unseen, unreadable));
+                           unprofiled, unreadable));
 }
 
 }  // namespace gpusonde::doctor

@@ -30,7 +30,7 @@ Finding ProbeMemlock(const Settings&) {
   const std::string limited =
       limit.rlim_cur == RLIM_INFINITY ? "no limit" : fmt::format("the limit is {} KiB", limit.rlim_cur >> 10);
   if (error_number != 0)
-    return Fails(fmt::format("{} KiB of memory cannot be locked: {}; {}", bytes >> 10,
+    return Fails(fmt::format("{} KiB of memory can't be locked: {}; {}", bytes >> 10,
                              ErrnoError(error_number, "mlock").message, limited),
                  "raise the limit (`ulimit -l unlimited`, LimitMEMLOCK= in a systemd unit)");
   return Works(fmt::format("locked {} KiB of memory; {}", bytes >> 10, limited));

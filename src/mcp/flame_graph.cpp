@@ -207,9 +207,9 @@ std::vector<ResultField> PathResults() {
   return {{"range", "object", "from_us and to_us of the data described; null without data."},
           {"unit", "string", "Of total: ns."},
           {"total", "integer", "All time selected, the whole of every share."},
-          {"samples", "integer", "How many samples, waits or kernels it is measured by: few mean little."},
+          {"samples", "integer", "Number of samples, waits or kernels; with few, the figures are imprecise."},
           {"one_second_in", "integer",
-           "More than 1: so few of the seconds were read, and all times are estimates from them."},
+           "Above 1: only one second in so many was read, and all times are estimates."},
           {"functions_by_self", "array",
            "By time in the function itself; names with their file and first line, or binary. Python's "
            "interpreter, CUDA's libraries and the start of programs are part of their callers."},

@@ -59,7 +59,7 @@ server::HttpHandler PostHandler(Server& server, const server::ListenAddress& lis
     if (listening.IsLoopback() && !server::NamesThisMachine(request.host, listening))
       return Refuse(403, fmt::format("the host '{}' is not this machine", request.host));
     if (!request.origin.empty() && !IsOwnOrigin(request.origin, request.host, listening))
-      return Refuse(403, fmt::format("pages of {} may not ask here", request.origin));
+      return Refuse(403, fmt::format("requests from pages of {} are not allowed", request.origin));
     if (!request.mcp_protocol_version.empty() && request.mcp_protocol_version != kProtocolVersion)
       return Refuse(400, fmt::format("MCP-Protocol-Version {} is not supported, only {}",
                                      request.mcp_protocol_version, kProtocolVersion));
@@ -68,8 +68,7 @@ server::HttpHandler PostHandler(Server& server, const server::ListenAddress& lis
 }
 
 Result<std::unique_ptr<HttpTransport>> HttpTransport::Start(Server& server, const Options& options) {
-  if (options.guard.access == nullptr)
-    return Fail(ErrorCode::kInvalidArgument, "an assistant over HTTP needs a token");
+  if (options.guard.access == nullptr) return Fail(ErrorCode::kInvalidArgument, "MCP over HTTP needs tokens");
   const auto get = [](const HttpRequest& request) {
     return request.path == kHttpPath ? Refuse(405, "there is no stream to GET here; POST messages")
                                      : NotHere(request);
@@ -88,7 +87,7 @@ Result<std::unique_ptr<HttpTransport>> HttpTransport::Start(Server& server, cons
     return std::unique_ptr<HttpTransport>(new HttpTransport(std::move(http)));
   } catch (const std::system_error& error) {
     return Fail(ErrorCode::kUnavailable,
-                fmt::format("cannot start a thread for the server: {}", error.what()));
+                fmt::format("can't start a thread for the server: {}", error.what()));
   }
 }
 

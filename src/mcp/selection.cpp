@@ -30,8 +30,8 @@ std::vector<Parameter> RangeParameters() {
       {.name = "from_us", .description = "Begin, in microseconds since the Unix epoch; default: all data."},
       {.name = "to_us", .description = "End, exclusive, in microseconds since the Unix epoch."},
       {.name = "last_s",
-       .description = "Instead of from_us: the last so many seconds before to_us or the newest data; "
-                      "where data still arrives 900, unless from_us is given.",
+       .description = "Instead of from_us: this many seconds before to_us or the newest data; "
+                      "default for live data, unless from_us is given: 900.",
        .min = 1,
        .max = int64_t{366} * 86400}};
 }

@@ -121,7 +121,7 @@ void Use(ssl::context& context, const ClientTls& tls) {
     TrustAuthorities(context);
   else
     context.load_verify_file(tls.ca, error);
-  check(tls.ca, "certificate authority in PEM");
+  check(tls.ca, "CA certificate in PEM");
   if (tls.certificate.empty()) return;
   // Instead of asking at the terminal.
   SSL_CTX_set_default_passwd_cb(context.native_handle(), [](char*, int, int, void*) { return -1; });
@@ -149,7 +149,7 @@ std::string Explain(long verdict, const HttpUrl& url, const ClientTls& tls) {
     case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY:
     case X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE:
       return fmt::format(
-          "the server's certificate is refused: {}; its authority is not {}", reason,
+          "the server's certificate is refused: {}; its CA is not {}", reason,
           tls.ca.empty() ? "one of this machine's; give its file with --tls-ca" : "in " + tls.ca);
     default:
       return fmt::format("the server's certificate is refused: {}", reason);
@@ -162,7 +162,7 @@ std::string Explain(long verdict, const HttpUrl& url, const ClientTls& tls) {
   if (error.code().category() != asio::error::get_ssl_category()) throw error;
   switch (ERR_GET_REASON(code)) {
     case SSL_R_WRONG_VERSION_NUMBER:
-      throw Explained("the server speaks no TLS there: use http://, or the port that has TLS");
+      throw Explained("the server doesn't speak TLS on this port: use http://, or its TLS port");
     case SSL_R_TLSV13_ALERT_CERTIFICATE_REQUIRED:
     case SSL_R_SSLV3_ALERT_HANDSHAKE_FAILURE:
     case SSL_R_SSLV3_ALERT_BAD_CERTIFICATE:

@@ -129,7 +129,7 @@ TEST_F(HttpPostTls, AnAuthorityThatIsGivenReplacesThoseOfTheMachine) {
   const auto reply = HttpExchange(server.url("localhost"), body, 100, kTimeoutNs, {.ca = other_file});
   std::filesystem::remove(other_file);
   ASSERT_FALSE(reply.has_value());
-  EXPECT_THAT(reply.error().message, HasSubstr("its authority is not in " + other_file));
+  EXPECT_THAT(reply.error().message, HasSubstr("its CA is not in " + other_file));
 }
 
 TEST_F(HttpPostTls, AnExpiredCertificateIsNamedWithTheClock) {
@@ -177,7 +177,7 @@ TEST(HttpExchange, TlsToAServerWithoutItSaysSo) {
   const auto reply = HttpExchange(url, {.content = "x"}, 100, kTimeoutNs);
   server.join();
   ASSERT_FALSE(reply.has_value());
-  EXPECT_THAT(reply.error().message, HasSubstr("speaks no TLS"));
+  EXPECT_THAT(reply.error().message, HasSubstr("doesn't speak TLS"));
 }
 
 TEST_F(HttpPostTls, ACertificateIsForItsOwnNames) {

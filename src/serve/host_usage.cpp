@@ -68,7 +68,7 @@ usage::Usage HostUsage::Sum(const TimeRange& range, const usage::SumBy& by) {
     if (!known.error.empty())
       add_gap(fmt::format("not read since {} UTC: {}", FormatUtcMinute(covered.to_ns), known.error));
     else if (known.hours->is_cut() && hours.from_ns < covered.from_ns)
-      add_gap(fmt::format("summed from {} UTC on only: ask for this host by itself",
+      add_gap(fmt::format("summed only from {} UTC on: query this host alone for all of it",
                           FormatUtcMinute(covered.from_ns)));
     if (!all[i]->IsSilent(now_ns) && covered.from_ns < covered.to_ns)
       coverage.until_ns = std::min(coverage.until_ns.value_or(covered.to_ns), covered.to_ns);

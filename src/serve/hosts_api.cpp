@@ -40,9 +40,9 @@ std::vector<std::string> NoticesOf(Host& host) {
   if (const auto store = host.Store(); store.has_value()) notices = (*store)->notices();
   const int64_t seen_ns = host.last_seen_ns();
   if (host.IsSilent(EpochNow()))
-    notices.push_back(fmt::format(
-        "Nothing has come from {} since {} UTC: its agent doesn't run, or can't reach this server.",
-        host.name(), FormatUtcSecond(seen_ns)));
+    notices.push_back(
+        fmt::format("No data from {} since {} UTC: its agent doesn't run, or can't reach this server.",
+                    host.name(), FormatUtcSecond(seen_ns)));
   return notices;
 }
 

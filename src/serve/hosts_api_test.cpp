@@ -175,7 +175,7 @@ TEST_F(HostsApiTest, AHostThatFallsSilentHasANotice) {
   EXPECT_TRUE(Ok("overview")["notices"].empty());
   EXPECT_EQ(Ok("overview")["silent"], false);
   hosts_->Find("one").value()->SetLastSeen(EpochNow() - 200 * kNanosPerSecond);
-  EXPECT_THAT(Ok("overview")["notices"][0].get<std::string>(), HasSubstr("Nothing has come from one since"));
+  EXPECT_THAT(Ok("overview")["notices"][0].get<std::string>(), HasSubstr("No data from one since"));
   EXPECT_EQ(Ok("overview")["silent"], true);
   EXPECT_EQ(Ok("hosts")["hosts"][0]["silent"], true);
 }

@@ -78,7 +78,7 @@ class SqlAnswer {
       columns += "," + json.Take();
     }
     if (answered_ > 0 && columns != columns_)
-      return Fail(ErrorCode::kUnsupported, "its columns are others than those of the hosts before");
+      return Fail(ErrorCode::kUnsupported, "its columns differ from those of the other hosts");
     columns_ = std::move(columns);
     ++answered_;
     JsonWriter name;
@@ -133,7 +133,8 @@ server::HttpResponse HostsQuery::Answer(const server::HttpRequest& request) {
     if (answer.IsFull()) break;
     const int64_t left_ns = end_ns - MonotonicNow();
     if (left_ns <= 0) {
-      answer.AddError(host->name(), fmt::format("not asked: the {} s were over", question->timeout_s));
+      answer.AddError(host->name(),
+                      fmt::format("not asked: the time limit of {} s was over", question->timeout_s));
       continue;
     }
     const auto ask = [&]() -> Status {

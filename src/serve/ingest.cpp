@@ -150,7 +150,7 @@ server::HttpResponse Ingest(Hosts& hosts, IngestCounts& counts, const server::Ht
   if (!answer.has_value()) {
     const bool bad_name = answer.error().code == ErrorCode::kInvalidArgument;
     ++(bad_name ? counts.refused : counts.turned_away);
-    LogWarn("turned an agent away: {}", Printable(answer.error().message));
+    LogWarn("rejected an agent: {}", Printable(answer.error().message));
     return server::ErrorResponse(bad_name ? 400 : 503, answer.error());
   }
   ++counts.requests;

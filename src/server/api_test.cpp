@@ -138,7 +138,7 @@ TEST_F(ApiTest, UsageIsAlsoATableAndCsv) {
               testing::HasSubstr("\"pod ml/a\",0,0,0.000000,0.000000,0.000000,0.000000,,,,,0.0000,"));
   const HttpResponse text = Ask("usage.txt", {{"width", "80"}});
   EXPECT_EQ(text.content_type, "text/plain; charset=utf-8");
-  EXPECT_THAT(*text.body, testing::HasSubstr("nobody held any"));
+  EXPECT_THAT(*text.body, testing::HasSubstr("no process held a GPU"));
   EXPECT_EQ(Get("usage", {{"price", "1e3"}})["groups"][0]["idle_cost"], 0.0);
   for (const char* const price : {"", "-1", "nan", "inf", "2,5", "1e7", "0x1"})
     EXPECT_THAT(

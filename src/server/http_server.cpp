@@ -72,8 +72,8 @@ Error ListenError(error_code error, const ListenAddress& listen) {
         fmt::format("not allowed to listen on {}; ports below 1024 need root, choose a higher one", address)};
   if (error == boost::system::errc::address_not_available)
     return {ErrorCode::kInvalidArgument,
-            fmt::format("cannot listen on {}: {} is not an address of this machine", address, listen.ip)};
-  return {ErrorCode::kIo, fmt::format("cannot listen on {}: {}", address, error.message())};
+            fmt::format("can't listen on {}: {} is not an address of this machine", address, listen.ip)};
+  return {ErrorCode::kIo, fmt::format("can't listen on {}: {}", address, error.message())};
 }
 
 }  // namespace
@@ -337,7 +337,7 @@ Result<std::unique_ptr<HttpServer>> HttpServer::Create(const HttpServerOptions& 
     TRY(state->Listen());
     return std::unique_ptr<HttpServer>(new HttpServer(std::move(state)));
   } catch (const std::exception& exception) {  // no epoll descriptor, no thread
-    return Fail(ErrorCode::kUnavailable, fmt::format("cannot start the server: {}", exception.what()));
+    return Fail(ErrorCode::kUnavailable, fmt::format("can't start the server: {}", exception.what()));
   }
 }
 

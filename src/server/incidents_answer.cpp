@@ -84,7 +84,7 @@ Result<IncidentsAnswer> ParseIncidents(const std::string& text) {
     return answer;
   } catch (const nlohmann::json::exception& error) {
     return Fail(ErrorCode::kCorrupt,
-                fmt::format("the answer of the server has no incidents: {}", error.what()));
+                fmt::format("the server's answer is not a list of incidents: {}", error.what()));
   }
 }
 

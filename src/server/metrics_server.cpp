@@ -70,7 +70,7 @@ Result<std::unique_ptr<MetricsServer>> MetricsServer::Start(const prometheus::Li
     return std::unique_ptr<MetricsServer>(new MetricsServer(std::move(server)));
   } catch (const std::system_error& error) {
     return Fail(ErrorCode::kUnavailable,
-                fmt::format("cannot start a thread for the metrics: {}", error.what()));
+                fmt::format("can't start a thread for the metrics: {}", error.what()));
   }
 }
 

@@ -73,7 +73,7 @@ Result<SqlAnswer> ParseSqlAnswer(const std::string& text) {
       columns.push_back({column.at("name").get<std::string>(), column.at("type").get<std::string>()});
     for (const nlohmann::json& row : json.at("rows"))
       if (!row.is_array() || row.size() != columns.size())
-        return Fail(ErrorCode::kCorrupt, "the answer of the server has rows without its columns");
+        return Fail(ErrorCode::kCorrupt, "the server's answer has rows without columns");
     SqlAnswer answer{.more = json.at("more").get<bool>()};
     for (const nlohmann::json& error : json.at("errors"))
       answer.errors.emplace_back(error.at("host").get<std::string>(), error.at("message").get<std::string>());
@@ -81,7 +81,7 @@ Result<SqlAnswer> ParseSqlAnswer(const std::string& text) {
     return answer;
   } catch (const nlohmann::json::exception& error) {
     return Fail(ErrorCode::kCorrupt,
-                fmt::format("the answer of the server is none of SQL: {}", error.what()));
+                fmt::format("the server's answer is not a query result: {}", error.what()));
   }
 }
 

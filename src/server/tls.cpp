@@ -79,7 +79,7 @@ Status Tls::Read() {
   if (!files_.client_ca.empty()) {
     ASSIGN_OR_RETURN(const std::string authorities, ReadPem(files_.client_ca));
     context->add_certificate_authority(asio::buffer(authorities), error);
-    TRY(Check(error, files_.client_ca, "certificate authority in PEM"));
+    TRY(Check(error, files_.client_ca, "CA certificate in PEM"));
     context->set_verify_mode(ssl::verify_peer | ssl::verify_fail_if_no_peer_cert, error);
     TRY(Check(error, files_.client_ca, "use"));
   }

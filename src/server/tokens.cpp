@@ -51,10 +51,10 @@ Result<Token> ParseToken(const std::vector<std::string_view>& words) {
   TRY(CheckTokenName(words[0]));
   const std::optional<Scope> scope = ParseScope(words[1]);
   if (!scope.has_value())
-    return Fail(ErrorCode::kInvalidArgument, "has another scope than ingest, metrics, read and admin");
+    return Fail(ErrorCode::kInvalidArgument, "has an unknown scope; use ingest, metrics, read or admin");
   const std::optional<TokenHash> hash = ParseHash(words[2]);
   if (!hash.has_value())
-    return Fail(ErrorCode::kInvalidArgument, "has another hash than sha256: and 64 hex digits");
+    return Fail(ErrorCode::kInvalidArgument, "has no hash of the form sha256: and 64 hex digits");
   return Token{.name = std::string(words[0]), .scope = *scope, .hash = *hash};
 }
 
@@ -81,7 +81,7 @@ TokenHash HashOf(std::string_view token) {
 Result<std::string> MakeToken() {
   TokenHash random{};
   if (RAND_bytes(random.data(), random.size()) != 1)
-    return Fail(ErrorCode::kUnavailable, "OpenSSL has no random numbers");
+    return Fail(ErrorCode::kUnavailable, "OpenSSL can't generate random numbers");
   return std::string(kTokenPrefix) + ToHex(random);
 }
 
@@ -91,7 +91,7 @@ Status CheckTokenName(std::string_view name) {
       name, [](char c) { return IsLetterOrDigit(c) || c == '.' || c == '_' || c == '-'; });
   if (plain && !name.empty() && name.size() <= kMaxBytes) return {};
   return Fail(ErrorCode::kInvalidArgument,
-              fmt::format("has another name than 1 to {} letters, digits, '.', '_' and '-'", kMaxBytes));
+              fmt::format("has an invalid name; use 1 to {} letters, digits, '.', '_' and '-'", kMaxBytes));
 }
 
 std::string Token::ToLine() const {

@@ -52,12 +52,12 @@ TEST(Tokens, AnythingElseIsRefusedWithItsLineAndWithoutTheSecretInIt) {
   const std::string secret = "4f6a0123456789abcdef0123456789abcdef";
   EXPECT_THAT(ErrorOf(good + secret + "\n"),
               testing::AllOf(HasSubstr("line 2 is not 'NAME SCOPE"), testing::Not(HasSubstr("4f6a"))));
-  EXPECT_THAT(ErrorOf("a write sha256:" + kZeros), HasSubstr("line 1 has another scope"));
-  EXPECT_THAT(ErrorOf("a/b read sha256:" + kZeros), HasSubstr("line 1 has another name"));
-  EXPECT_THAT(ErrorOf(std::string(65, 'a') + " read sha256:" + kZeros), HasSubstr("another name"));
+  EXPECT_THAT(ErrorOf("a write sha256:" + kZeros), HasSubstr("line 1 has an unknown scope"));
+  EXPECT_THAT(ErrorOf("a/b read sha256:" + kZeros), HasSubstr("line 1 has an invalid name"));
+  EXPECT_THAT(ErrorOf(std::string(65, 'a') + " read sha256:" + kZeros), HasSubstr("an invalid name"));
   for (const std::string& hash : {"sha256:" + kZeros + "0", "sha256:" + kZeros.substr(1), kZeros,
                                   "sha256:" + kZeros.substr(1) + "G", "md5:" + kZeros})
-    EXPECT_THAT(ErrorOf("a read " + hash), HasSubstr("another hash")) << hash;
+    EXPECT_THAT(ErrorOf("a read " + hash), HasSubstr("no hash of the form")) << hash;
   EXPECT_THAT(ErrorOf(good + "a read sha256:1" + kZeros.substr(1)), HasSubstr("the name of another line"));
   EXPECT_THAT(ErrorOf(good + "b read sha256:" + kZeros), HasSubstr("the token of another line"));
 }

@@ -51,7 +51,7 @@ HttpHandler UiHandler(const std::vector<std::string>& folders) {
     if (!fs::is_directory(folder, ignored)) continue;
     Result<StaticFiles> files = StaticFiles::Load(folder);
     if (!files.has_value())
-      LogWarn("cannot use the UI in {}: {}", folder, files.error().message);
+      LogWarn("can't use the UI in {}: {}", folder, files.error().message);
     else if (files->Contains("/index.html"))
       return [files = std::make_shared<const StaticFiles>(*std::move(files))](const HttpRequest& request) {
         return files->Get(request);

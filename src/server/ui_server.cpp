@@ -34,7 +34,7 @@ std::string RemarkOn(const ListenAddress& address, const Guard& guard, bool port
         "command lines and functions",
         address.ToText());
   if (!address.IsLoopback() && guard.tls == nullptr)
-    return fmt::format("anyone on the way to {} can read all data shown here, and the tokens",
+    return fmt::format("anyone on the network path to {} can read all data shown here, and the tokens",
                        address.ToText());
   if (!port_was_named && address.port != kDefaultPort)
     return fmt::format("port {} is in use, perhaps by another gpusonde; using port {}", kDefaultPort,
@@ -71,7 +71,7 @@ Result<std::unique_ptr<UiServer>> UiServer::Start(HttpHandler api, const std::op
     return std::unique_ptr<UiServer>(new UiServer(std::move(server), std::move(remark)));
   } catch (const std::system_error& error) {
     return Fail(ErrorCode::kUnavailable,
-                fmt::format("cannot start a thread for the server: {}", error.what()));
+                fmt::format("can't start a thread for the server: {}", error.what()));
   }
 }
 

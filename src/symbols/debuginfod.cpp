@@ -26,7 +26,7 @@ Function Resolve(void* library, const char* name) {
 Result<Fd> FetchDebugFile(const std::string& build_id) {
   const char* urls = std::getenv("DEBUGINFOD_URLS");
   if (urls == nullptr || *urls == '\0' || build_id.empty())
-    return Fail(ErrorCode::kNotFound, "no server of debug information is configured");
+    return Fail(ErrorCode::kNotFound, "no debuginfod server is configured (DEBUGINFOD_URLS)");
   ::setenv("DEBUGINFOD_TIMEOUT", "10", 0);  // s without progress; its own default is 90
   // Loaded when it is first needed: it brings libcurl along.
   static void* const library = ::dlopen("libdebuginfod.so.1", RTLD_NOW | RTLD_LOCAL);
@@ -36,15 +36,15 @@ Result<Fd> FetchDebugFile(const std::string& build_id) {
   const auto end = Resolve<End>(library, "debuginfod_end");
   const auto find = Resolve<FindDebugInfo>(library, "debuginfod_find_debuginfo");
   if (begin == nullptr || end == nullptr || find == nullptr)
-    return Fail(ErrorCode::kUnsupported, "libdebuginfod.so.1 is not what it should be");
+    return Fail(ErrorCode::kUnsupported, "libdebuginfod.so.1 lacks a function of debuginfod");
   void* client = begin();
-  if (client == nullptr) return Fail(ErrorCode::kUnsupported, "libdebuginfod can't begin");
+  if (client == nullptr) return Fail(ErrorCode::kUnsupported, "libdebuginfod can't create a client");
   Fd fd(find(client, reinterpret_cast<const unsigned char*>(build_id.c_str()), 0, nullptr));
   end(client);
   if (!fd.valid())
     return Fail(ErrorCode::kNotFound, "no server has debug information for build id " + build_id);
   if (ReadBuildId(fd.get()).value_or("") != build_id)
-    return Fail(ErrorCode::kCorrupt, "a server answered with another build than " + build_id);
+    return Fail(ErrorCode::kCorrupt, "a debuginfod server answered with another build than " + build_id);
   return fd;
 }
 

@@ -34,7 +34,7 @@ Result<std::vector<std::byte>> Inflate(std::span<const std::byte> compressed, ui
                                  reinterpret_cast<const Bytef*>(compressed.data()), compressed.size());
   // NOLINTEND(cppcoreguidelines-pro-type-reinterpret-cast)
   if (error != Z_OK || length != contents.size())
-    return Fail(ErrorCode::kCorrupt, "a compressed section is not what it says");
+    return Fail(ErrorCode::kCorrupt, "a compressed section is malformed");
   return contents;
 }
 

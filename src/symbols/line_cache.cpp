@@ -82,7 +82,7 @@ LineCache::LineCache(std::string folder) : folder_(std::move(folder)) {
   std::error_code failed;
   fs::create_directories(fs::path(folder_).parent_path(), failed);
   if (::mkdir(folder_.c_str(), 0700) != 0 && errno != EEXIST) {
-    LogWarn("source lines are not kept for the next time: {}",
+    LogWarn("the cache of source lines is not written: {}",
             ErrnoError(errno, "make the folder " + folder_).message);
     folder_.clear();
     return;

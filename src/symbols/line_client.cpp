@@ -70,7 +70,7 @@ void LineClient::Exchange(const std::function<void(const Answer&)>& visit) {
       return GiveUp(LineAnswer::Kind::kUnreadable, visit);
     }
     if (!received.has_value() || !received->has_value() || (*received)->file != asked_->file) {
-      LogWarn("the reader of debug information died of {}", files_[asked_->file].path);
+      LogWarn("the debug-info reader died while reading {}", files_[asked_->file].path);
       return GiveUp(LineAnswer::Kind::kUnreadable, visit);
     }
     LineAnswer& answer = **received;
@@ -107,7 +107,7 @@ void LineClient::Send() {
   if (server_pid_ == 0) {
     if (MonotonicNow() < paused_until_ns_ && waiting() <= kFewQuestions) return;
     if (const Status started = Start(); !started.has_value()) {
-      LogWarn("functions have no lines: {}", started.error().message);
+      LogWarn("source lines are not available: {}", started.error().message);
       options_.command.clear();
       queue_.clear();
       for (File& file : files_) Close(file);

@@ -32,8 +32,8 @@ Status Send(int socket, const std::string& text, int fd, bool wait) {
   }
   while (::sendmsg(socket, &message, MSG_NOSIGNAL | (wait ? 0 : MSG_DONTWAIT)) < 0) {
     if (errno == EINTR) continue;
-    if (errno == EAGAIN) return Fail(ErrorCode::kUnavailable, "the reader of debug information is busy");
-    return Fail(ErrnoError(errno, "talk to the reader of debug information"));
+    if (errno == EAGAIN) return Fail(ErrorCode::kUnavailable, "the debug-info reader is busy");
+    return Fail(ErrnoError(errno, "send to the debug-info reader"));
   }
   return {};
 }
@@ -53,7 +53,7 @@ Result<std::string> Receive(int socket, bool wait, Fd& fd) {
   while (count < 0 && errno == EINTR);
   if (count < 0 && errno == EAGAIN) return Fail(ErrorCode::kUnavailable, "no message waits");
   if (count < 0 && errno == ECONNRESET) count = 0;
-  if (count < 0) return Fail(ErrnoError(errno, "hear the reader of debug information"));
+  if (count < 0) return Fail(ErrnoError(errno, "receive from the debug-info reader"));
   for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr; header = CMSG_NXTHDR(&message, header)) {
     if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
     int received = -1;

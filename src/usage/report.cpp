@@ -80,7 +80,7 @@ class TextReport {
     std::string line = fmt::format("{}{} to {} UTC, {}: ", usage_.simulated ? "simulated GPUs, " : "",
                                    FormatUtcSecond(usage_.range.from_ns), FormatUtcSecond(usage_.range.to_ns),
                                    Counted(static_cast<int64_t>(usage_.devices.size()), "GPU"));
-    if (!(all_ns > 0)) return line + "nobody held any";
+    if (!(all_ns > 0)) return line + "no process held a GPU";
     line += fmt::format("held for {} GPU {}, {}, {}", Time(all_ns), unit_, part(total.use.busy_ns, "busy"),
                         part(total.use.idle_ns, "idle"));
     if (total.without_process_ns > 0)

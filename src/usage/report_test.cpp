@@ -109,8 +109,9 @@ TEST(UsageReport, NothingHeldIsSaid) {
   Usage usage = TwoPods();
   usage.groups.clear();
   usage.simulated = true;
-  EXPECT_EQ(ToText(usage, std::nullopt, {}),
-            "simulated GPUs, 1970-01-01 00:00:00 to 1970-01-02 00:00:00 UTC, 2 GPUs: nobody held any\n");
+  EXPECT_EQ(
+      ToText(usage, std::nullopt, {}),
+      "simulated GPUs, 1970-01-01 00:00:00 to 1970-01-02 00:00:00 UTC, 2 GPUs: no process held a GPU\n");
 }
 
 TEST(UsageReport, CsvOfHostileNames) {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tools/gpu-suite on the simulated GPU: its parts without PyTorch, and parts that cannot run."""
+"""tools/gpu-suite on the simulated GPU: its parts without PyTorch, and parts that can't run."""
 
 import json
 import os

@@ -200,7 +200,7 @@ class Listeners(SecureTestCase):
         self.assertIn("--metrics-listen", done.stderr)
         server = self.start(*serve, "--insecure", "--listen", "0.0.0.0:0", "--pages-listen", "0.0.0.0:0")
         self.assertIn("agents send to http://", server.stdout.readline(), self.errors())
-        self.await_that(lambda: "anyone on the way" in self.errors(), "it says what that means")
+        self.await_that(lambda: "anyone on the network path" in self.errors(), "it says what that means")
         self.stop(server)
 
 
@@ -288,7 +288,7 @@ class Agents(SecureTestCase):
         stranger = Authority(self.folder, "stranger")
         self.serve()
         agent = self.agent(authority=stranger.certificate)
-        self.await_that(lambda: f"its authority is not in {stranger.certificate}" in self.errors(), "a wrong authority is named")
+        self.await_that(lambda: f"its CA is not in {stranger.certificate}" in self.errors(), "a wrong authority is named")
         agent.kill()
         agent.wait()
         self.authority.sign("server", until=datetime.timedelta(hours=-1))

@@ -31,7 +31,7 @@ function runUnit() {
     report("failed", "unit tests", `vitest did not run: ${stderr.trim()}`);
   } else {
     for (const suite of JSON.parse(readFileSync(file, "utf8")).testResults) {
-      // A file that cannot be loaded has no tests, only a message.
+      // A file that can't be loaded has no tests, only a message.
       if (suite.status === "failed" && suite.assertionResults.length === 0) report("failed", suite.name, suite.message);
       for (const { fullName, status, failureMessages } of suite.assertionResults) {
         if (status === "passed" || status === "failed") report(status, fullName, failureMessages[0]);

@@ -71,8 +71,9 @@ void AddAdmission(CLI::App& app, int& exit_status) {
       "deploy/kubernetes/README.md says how to install it.");
   AddTlsFlags(*command, flags->protection);
   command
-      ->add_option("--tls-client-ca", flags->client_ca,
-                   "PEM file with the authorities that the API server needs a certificate of [none]")
+      ->add_option(
+          "--tls-client-ca", flags->client_ca,
+          "PEM file with the CAs that must have signed the API server's client certificate (mTLS) [none]")
       ->needs(command->get_option("--tls-cert"));
   command->add_option("--listen", flags->listen, "IP:PORT to listen on; port 0: any free port")
       ->capture_default_str();

@@ -98,7 +98,7 @@ void AddAgent(CLI::App& app, int& exit_status) {
                    "File with the token that the server asks for; read before each request")
       ->required();
   command->add_option("--tls-ca", flags->tls.ca,
-                      "PEM file with the authority of the server's certificate [the machine's]");
+                      "PEM file with the CA of the server's certificate [the system's CAs]");
   CLI::Option* const certificate =
       command->add_option("--tls-cert", flags->tls.certificate,
                           "PEM file with a certificate of this machine, if the server asks [none]");

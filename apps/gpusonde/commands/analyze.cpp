@@ -140,7 +140,7 @@ void AddAnalyze(CLI::App& app, int& exit_status) {
   CLI::Option* const part = command->add_option("--part", options->part,
                                                 "i/N: analyse only the i-th of N parts and write it to -o");
   CLI::Option* const merge =
-      command->add_option("--merge", options->merge, "Report on all the parts that --part wrote");
+      command->add_option("--merge", options->merge, "Make one report from the parts that --part wrote");
   part->needs(traces)->needs(output)->excludes(merge);
   merge->excludes(traces);
   command->add_option("--threads", options->how.threads, "Reader threads; default: one per usable core")
@@ -150,9 +150,9 @@ void AddAnalyze(CLI::App& app, int& exit_status) {
       "Regular expression that finds the rank in a file's name; its first group is the number");
   command->add_option(
       "--steps", options->how.steps,
-      "How the names of the ranges begin that are steps; default: ProfilerStep#, or what repeats");
+      "Prefix of the NVTX ranges that mark steps; default: ProfilerStep#, or ranges that repeat");
   command->add_option("--communication", options->communication,
-                      "Regular expression for names of kernels that are communication too");
+                      "Also count kernels whose names match this regular expression as communication");
   command
       ->add_option("--align", options->align,
                    "How to align the clocks of several traces: none, or by the ends of collectives")
@@ -160,23 +160,23 @@ void AddAnalyze(CLI::App& app, int& exit_status) {
       ->check(OneOf({"none", "collectives"}));
   command
       ->add_option("--temp-limit", options->how.temp_limit,
-                   "Space for temporary files, such as 20GB; default: all there is")
+                   "Disk space for temporary files, such as 20GB; default: all free space")
       ->transform(CLI::AsSizeValue(/*kb_is_1000=*/true));
   CLI::Option* const operators = command->add_flag(
       "--operators", options->how.operators,
       "GPU time by operator, module and range that launched it; reads the traces a second time");
-  CLI::Option* const critical_path = command->add_flag(
-      "--critical-path", options->how.critical_path,
-      "What typical and slow steps wait for, from end to begin; reads the traces a second time");
-  CLI::Option* const waves =
-      command->add_flag("--waves", options->how.waves,
-                        "What kernels lose in last waves of blocks; reads the traces a second time");
+  CLI::Option* const critical_path =
+      command->add_flag("--critical-path", options->how.critical_path,
+                        "Critical paths of typical and slow steps; reads the traces a second time");
+  CLI::Option* const waves = command->add_flag("--waves", options->how.waves,
+                                               "Time lost in partially filled last waves of thread blocks "
+                                               "(tail effect); reads the traces a second time");
   CLI::Option* const sequences =
       command->add_flag("--sequences", options->how.sequences,
                         "Sequences of kernels that repeat on a stream, and the gaps in them");
   command
       ->add_flag("--kernel-summary", options->how.kernel_summary,
-                 "Only count and time each kernel, which takes a fifth of the time")
+                 "Only count and time each kernel: about five times as fast")
       ->excludes(operators)
       ->excludes(critical_path)
       ->excludes(waves)

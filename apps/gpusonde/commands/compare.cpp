@@ -29,7 +29,7 @@ namespace {
 
 constexpr const char* kCompareFooter = R"(
 A run is a recording or a trace, as those of gpusonde analyze, or a folder with those of all ranks of a job. Several
-runs before and after are separated by "vs"; only then is the variation from run to run known. Launches of one kernel
+runs before and after are separated by "vs"; only then is the run-to-run variation known. Launches of one kernel
 with equal shapes are compared. If one side did more work than the other, its figures are divided by that.
 docs/compare.md describes the figures, the tests and the JSON.
 
@@ -255,9 +255,10 @@ void AddCompare(CLI::App& app, int& exit_status) {
                    "traces, or folders with those of a job")
       ->check(Path())
       ->required();
-  command->add_flag("--trend", options->trend,
-                    "Follow four runs or more, or those in a folder, by their starts, and find the runs that "
-                    "brought changes");
+  command->add_flag(
+      "--trend", options->trend,
+      "Order four or more runs, or those in a folder, by start time, and find the runs in which "
+      "the time changed");
   command->add_flag("--stacks", options->stacks,
                     "Compare GPU and CPU time by operator and stack too, which reads traces twice");
   command->add_option("--format", options->format, "text, json or html")
@@ -267,20 +268,18 @@ void AddCompare(CLI::App& app, int& exit_status) {
       ->check(Path());
   command
       ->add_option("--fail-over", options->fail_over,
-                   "Exit with 1 if B takes more than that longer, and not by chance")
+                   "Exit with status 1 if B is significantly slower by more than this")
       ->transform(Percentage());
-  command
-      ->add_option("--min-change", options->min_change,
-                   "Ignore smaller changes, which runs have for reasons outside of the program")
+  command->add_option("--min-change", options->min_change, "Ignore smaller changes as noise")
       ->default_str("1%")
       ->transform(Percentage());
   command->add_option("--communication", options->communication,
-                      "Regular expression for names of kernels that are communication too");
+                      "Also count kernels whose names match this regular expression as communication");
   command->add_option("--threads", options->how.threads, "Reader threads; default: one per usable core")
       ->check(WholeNumber("N", 1, 1024));
   command
       ->add_option("--temp-limit", options->how.temp_limit,
-                   "Space for temporary files, such as 20GB; default: all there is")
+                   "Disk space for temporary files, such as 20GB; default: all free space")
       ->transform(CLI::AsSizeValue(/*kb_is_1000=*/true));
   command->add_flag("--partial", options->how.partial, "Compare the readable parts of damaged traces");
   command->callback([options, &exit_status] { exit_status = RunCompare(*options); });

@@ -100,7 +100,7 @@ Status AskServer(const DiagnoseOptions& options, const ApiServer& server, const 
   }
   if (all_hosts && !times.empty())
     return Fail(ErrorCode::kInvalidArgument,
-                "of all hosts there are the last 24 hours; give --host for another time");
+                "all hosts can only be asked about the last 24 hours; give --host for another time");
   ASSIGN_OR_RETURN(const std::string body,
                    AskApi(server, all_hosts ? "hosts" : "incidents?buckets=1" + times));
   ASSIGN_OR_RETURN(const server::IncidentsAnswer answer, server::ParseIncidents(body));

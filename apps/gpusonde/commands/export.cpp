@@ -97,10 +97,11 @@ Result<std::string> ExportProfile(store::Store& store, const ExportOptions& opti
                    gpu ? store::ReadGpuProfile(store, selection) : store::ReadProfile(store, selection));
   if (profile.samples.empty())
     return Fail(ErrorCode::kNotFound,
-                gpu                 ? "no GPU work in this selection"
-                : selection.off_cpu ? "no samples in this selection"
-                                    : "no samples in this selection of what CPUs ran; --type gpu exports GPU "
-                                      "work on the stacks that launched it");
+                gpu ? "no GPU work in this selection"
+                : selection.off_cpu
+                    ? "no samples in this selection"
+                    : "no CPU samples in this selection; --type gpu exports GPU work on the stacks "
+                      "that launched it");
   exporters::Options how{.title = TitleOf(options.files),
                          .value = options.value == "us" || (options.value.empty() && options.type != "cpu")
                                       ? exporters::Value::kMicroseconds

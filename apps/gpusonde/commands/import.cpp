@@ -27,15 +27,14 @@ namespace {
 constexpr const char* kImportFooter = R"(
 Traces are Nsight Systems SQLite exports, nvprof databases and PyTorch profiler (Kineto) JSON, the latter also
 compressed with gzip or zstd. Several traces, such as those of a job's ranks, become processes of one recording.
-docs/import.md describes what becomes of what. `view`, `query`, `diagnose` and `export` read traces directly too.
+docs/import.md describes the conversion. `view`, `query`, `diagnose` and `export` read traces directly too.
 
   gpusonde import trace.json.gz -o run.sonde
   gpusonde import rank*.json.gz -o job.sonde; gpusonde view job.sonde)";
 
 constexpr const char* kNoGpuEvents =
-    "; there is no GPU work, which profilers record if told to: PyTorch's with ProfilerActivity.CUDA, Nsight "
-    "Systems "
-    "with --trace=cuda";
+    "; no GPU work; to record it, use ProfilerActivity.CUDA in PyTorch's profiler, or --trace=cuda in Nsight "
+    "Systems";
 
 struct ImportCommand {
   std::vector<std::string> traces;
@@ -106,7 +105,7 @@ void AddImport(CLI::App& app, int& exit_status) {
   command->add_flag("--partial", options->how.partial, "Import the readable part of damaged traces");
   command
       ->add_option("--temp-limit", options->how.temp_limit,
-                   "Space for temporary files and for the recording, such as 20GB; default: all there is")
+                   "Disk space for temporary files and the recording, such as 20GB; default: all free space")
       ->transform(CLI::AsSizeValue(/*kb_is_1000=*/true));
   command->callback([options, &exit_status] { exit_status = ImportApart(*options); });
 }

@@ -106,13 +106,10 @@ Status AskServer(const QueryOptions& options, ApiServer server) {
   ASSIGN_OR_RETURN(const server::SqlAnswer answer, server::ParseSqlAnswer(body));
   TRY(Print(*answer.rows, options.format));
   if (answer.more)
-    PrintNotice(
-        "query",
-        fmt::format(
-            "there are more than these rows; ask for more with --limit, or for fewer in the statement"));
+    PrintNotice("query", "there are more rows: raise --limit, or select fewer in the statement");
   if (answer.errors.empty()) return {};
   return Fail(ErrorCode::kUnavailable,
-              fmt::format("no answer of {}:{}", Counted(std::ssize(answer.errors), "host"),
+              fmt::format("no answer from {}:{}", Counted(std::ssize(answer.errors), "host"),
                           ListFailures(answer.errors)));
 }
 

@@ -218,20 +218,20 @@ void RemoveEmptySpool(const RecordOptions& options) {
 }
 
 // The CUDA driver reads its environment once, so nothing can be changed for a program that runs.
-void SayWhatIsUnseen(int32_t pid) {
+void WarnUnprofiledCuda(int32_t pid) {
   std::vector<int32_t> pids = proc::ListDescendants(pid);
   pids.insert(pids.begin(), pid);
-  const auto unseen = std::ranges::find_if(pids, [](int32_t each) {
+  const auto unprofiled = std::ranges::find_if(pids, [](int32_t each) {
     const Result<std::vector<proc::MappedFile>> files = proc::ReadExecutableMappings(each);
-    return files.has_value() && cupti::UsesCudaUnseen(each, *files);
+    return files.has_value() && cupti::UsesCudaWithoutInjection(each, *files);
   });
-  if (unseen == pids.end()) return;
+  if (unprofiled == pids.end()) return;
   PrintNotice(
       "record",
       fmt::format("process {} uses CUDA, but was started without CUDA_INJECTION64_PATH: its GPU work isn't "
                   "recorded, only its CPU time. Start it with CUDA_INJECTION64_PATH={}, or with "
                   "`gpusonde record -- COMMAND`",
-                  *unseen, cupti::FindInjectLibrary().value_or("…/libgpusonde-inject.so")));
+                  *unprofiled, cupti::FindInjectLibrary().value_or("…/libgpusonde-inject.so")));
 }
 
 int Record(const RecordOptions& options) {
@@ -256,7 +256,7 @@ int Record(const RecordOptions& options) {
   if (!recorder->refusal().empty())
     PrintNotice("record", fmt::format("recording GPU work only, without the stacks that launched it: {}",
                                       recorder->refusal()));
-  if (options.pid != 0) SayWhatIsUnseen(options.pid);
+  if (options.pid != 0) WarnUnprofiledCuda(options.pid);
   CatchSignals(0);
   const auto outcome = recorder->Run(signals);
   CatchSignals(SA_RESTART);
@@ -271,10 +271,10 @@ int Record(const RecordOptions& options) {
     PrintNotice("record", fmt::format("{} rows could not be written: {}", outcome->failed_rows,
                                       outcome->first_failure));
   if (outcome->clock_step_ns != 0)
-    fmt::print(stderr,
-               "gpusonde record: the wall clock was set by {:+.3f} s while recording; times in the recording "
-               "follow the clock before that change\n",
-               static_cast<double>(outcome->clock_step_ns) / kNanosPerSecond);
+    PrintNotice("record",
+                fmt::format("the wall clock was set by {:+.3f} s while recording; times in the recording "
+                            "follow the clock before that change",
+                            static_cast<double>(outcome->clock_step_ns) / kNanosPerSecond));
   if (const auto& pids = outcome->left_running; outcome->exit_status.has_value() && !pids.empty())
     PrintNotice("record",
                 pids.size() == 1

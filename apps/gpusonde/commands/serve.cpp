@@ -145,7 +145,8 @@ void AddServe(CLI::App& app, int& exit_status) {
       ->description("File with the tokens that give access, which `gpusonde token new` adds to");
   command
       ->add_option("--tls-client-ca", flags->client_ca,
-                   "PEM file with the authorities that agents need a certificate of, besides a token [none]")
+                   "PEM file with the CAs that must have signed agents' certificates (mTLS, in addition to a "
+                   "token) [none]")
       ->needs(command->get_option("--tls-cert"));
   command->add_option("--state", flags->state, "Folder for the data")->capture_default_str();
   command->add_option("--listen", flags->listen, "IP:PORT for agents; port 0: any free port")

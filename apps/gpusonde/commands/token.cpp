@@ -129,7 +129,7 @@ void AddToken(CLI::App& app, int& exit_status) {
       ->capture_default_str()
       ->check(OneOf({server::kScopeNames.begin(), server::kScopeNames.end()}));
   add("list", "Print names and scopes", false, List);
-  add("revoke", "Remove a token from the file; sessions that it began end", true, Revoke);
+  add("revoke", "Remove a token from the file, which ends its sessions", true, Revoke);
 }
 
 }  // namespace gpusonde::app

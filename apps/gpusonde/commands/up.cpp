@@ -173,7 +173,7 @@ Status RunUp(const UpOptions& options, const std::optional<server::ListenAddress
   }));
   if (profiles_push != nullptr) profiles_push->Finish();
   if (late.count() > 0)
-    LogInfo("otlp: {} came after the profiles of their time were sent", Counted(late.count(), "row"));
+    LogInfo("otlp: {} arrived too late for the profiles already sent", Counted(late.count(), "row"));
   if (metrics_push != nullptr) metrics_push->Finish();
   return {};
 }

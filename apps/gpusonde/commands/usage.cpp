@@ -95,7 +95,7 @@ void AddUsage(CLI::App& app, int& exit_status) {
                       "job, container, service or user",
                       fmt::join(usage::kByNames, ", ")))
       ->capture_default_str();
-  command->add_option("--price", options->price, "Of a GPU for an hour: adds what idle time costs")
+  command->add_option("--price", options->price, "Price per GPU-hour; adds the cost of idle time")
       ->check(Number("PRICE", 0, usage::kMaxPrice));
   command->add_option("--format", options->format, "text, csv or json")
       ->capture_default_str()

@@ -346,12 +346,11 @@ std::string SentenceOf(const Note& note, const Report& report) {
     return fmt::format("NCCL's profiler plugin had no room for {}, which {} missing",
                        Counted(note.count, "collective"), are);
   if (note.kind == "no_operators")
-    return "no GPU work of it was launched within an operator, module or range, as far as it says";
-  if (note.kind == "no_steps")
-    return "no ranges whose names begin as --steps says occur in it at least three times, one after the "
-           "other";
+    return "the trace has no GPU work launched from an operator, module or range";
+  if (note.kind == "no_steps") return "fewer than three consecutive ranges match --steps";
   if (note.kind == "no_critical_paths")
-    return "it has no steps that launched GPU work, so there are no critical paths (--steps names them)";
+    return "it has no steps that launched GPU work, so there are no critical paths; --steps names the ranges "
+           "that are steps";
   if (note.kind == "bad_time") return fmt::format("{} with an impossible time {} left out", events, are);
   if (note.kind == "negative_duration")
     return fmt::format("{} that end before they begin {} left out", events, are);
@@ -362,8 +361,8 @@ std::string SentenceOf(const Note& note, const Report& report) {
   if (note.kind == "begin_end") return fmt::format("{} that begin without an end {} left out", events, are);
   if (note.kind == "gpu_clock_ahead_ns")
     return fmt::format(
-        "the GPU's clock is {} {} the CPU's, as its launches say if the fastest took no time; times of calls "
-        "are converted",
+        "the GPU's clock is {} {} the CPU's, estimated by assuming zero latency for the fastest launch; "
+        "times of calls are converted",
         Time(std::abs(note.count)), note.count < 0 ? "behind" : "ahead of");
   if (note.kind == "starts_before_launch")
     return fmt::format(

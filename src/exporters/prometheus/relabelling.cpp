@@ -155,7 +155,7 @@ Result<Relabelling::Rule> Relabelling::Rule::Parse(const Json& json) {
     // Not the default engine, whose time may be exponential, and which recurses.
     rule.regex = std::regex(pattern, std::regex::ECMAScript | std::regex_constants::__polynomial);
   } catch (const std::regex_error& error) {
-    return refuse(fmt::format("has the regex {}, which is none: {}", pattern, error.what()));
+    return refuse(fmt::format("has an invalid regex {}: {}", pattern, error.what()));
   }
   return rule;
 }
@@ -196,7 +196,7 @@ void Relabelling::Rule::DropLabels(std::vector<OwnedLabel>& labels) const {
 
 Result<Relabelling> Relabelling::Parse(std::string_view json) {
   const Json parsed = Json::parse(json, nullptr, /*allow_exceptions=*/false);
-  if (!parsed.is_array()) return Fail(ErrorCode::kInvalidArgument, "the rules are no array in JSON");
+  if (!parsed.is_array()) return Fail(ErrorCode::kInvalidArgument, "the rules are not a JSON array");
   if (parsed.size() > kMaxRules)
     return Fail(ErrorCode::kInvalidArgument, fmt::format("there are more than {} rules", kMaxRules));
   std::vector<Rule> rules;

@@ -72,8 +72,8 @@ TEST(Relabelling, RulesApplyInTheirOrder) {
 }
 
 TEST(Relabelling, RulesThatAreNoneSayWhichAndWhy) {
-  EXPECT_EQ(Relabelling::Parse("{}").error().message, "the rules are no array in JSON");
-  EXPECT_EQ(Relabelling::Parse("[").error().message, "the rules are no array in JSON");
+  EXPECT_EQ(Relabelling::Parse("{}").error().message, "the rules are not a JSON array");
+  EXPECT_EQ(Relabelling::Parse("[").error().message, "the rules are not a JSON array");
   EXPECT_THAT(Relabelled(R"json({"target_label":"a"},5)json"), HasSubstr("rule 2 is no object"));
   EXPECT_THAT(Relabelled(R"json({"target":"a"})json"), HasSubstr("rule 1 has the unknown key target"));
   EXPECT_THAT(Relabelled(R"json({"target_label":7})json"), HasSubstr("target_label is no text"));

@@ -69,17 +69,17 @@ Status Database::ReadHeader() {
   const bool valid = Big32(&header[kChangeCounterOffset]) == Big32(&header[kVersionValidForOffset]);
   truncated_ = valid && said > page_count_;
   if (truncated_ && !partial_)
-    return Fail(ErrorCode::kCorrupt,
-                fmt::format("{}: cut off: {} pages of {} bytes are said to be there, {} are; --partial reads "
-                            "what is there",
-                            path_, said, page_size_, page_count_));
-  ASSIGN_OR_RETURN(unfinished_, HasPagesBehind(valid ? said : 0));
-  if (unfinished_ && !partial_)
     return Fail(
         ErrorCode::kCorrupt,
-        fmt::format("{}: {} pages of {} bytes are there, and only {} are said to be: it is still being "
-                    "written, or its writer was stopped; --partial reads what it says is there",
-                    path_, page_count_, page_size_, said));
+        fmt::format("{}: cut off: its header says {} pages of {} bytes, but it has {}; --partial reads "
+                    "what is there",
+                    path_, said, page_size_, page_count_));
+  ASSIGN_OR_RETURN(unfinished_, HasPagesBehind(valid ? said : 0));
+  if (unfinished_ && !partial_)
+    return Fail(ErrorCode::kCorrupt,
+                fmt::format("{}: it has {} pages of {} bytes, but its header says {}: it is still being "
+                            "written, or its writer was stopped; --partial reads the pages of the header",
+                            path_, page_count_, page_size_, said));
   direct_ = usable_size_ >= kMinUsableSize && Big32(&header[kTextEncodingOffset]) == 1;
   return {};
 }

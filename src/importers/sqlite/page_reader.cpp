@@ -195,7 +195,7 @@ Status PageReader::FindRecord(Record& record) {
     return FindPlan(p, p + payload, record);
   }
   if (payload > kMaxPayload)
-    return Fail(Corrupt(fmt::format("has {} bytes; more than {} are no trace", payload, kMaxPayload)));
+    return Fail(Corrupt(fmt::format("has {} bytes; at most {} are supported", payload, kMaxPayload)));
   const size_t least = (usable - 12) * 32 / 255 - 23;
   const size_t fitting = least + (payload - least) % (usable - 4);
   const size_t local = fitting <= usable - 35 ? fitting : least;

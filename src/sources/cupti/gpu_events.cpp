@@ -209,7 +209,7 @@ void GpuEvents::State::FollowSnapshots(const Decoder::Visit& visit) {
     for (const int32_t pid : holding)
       for (const auto& [id, file] : files)
         if (const Status requested = RequestSnapshot(pid, file); !requested.has_value())
-          LogInfo("cannot request a snapshot of GPU state from process {}: {}", pid,
+          LogInfo("can't request a snapshot of GPU state from process {}: {}", pid,
                   requested.error().message);
     return;
   }

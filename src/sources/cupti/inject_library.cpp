@@ -46,7 +46,7 @@ std::vector<std::string> InjectEnvironment(const std::string& library) {
   return environment;
 }
 
-bool UsesCudaUnseen(int32_t pid, std::span<const proc::MappedFile> files) {
+bool UsesCudaWithoutInjection(int32_t pid, std::span<const proc::MappedFile> files) {
   if (!proc::MapsFile(files, "libcuda.so") || proc::MapsFile(files, kLibraryName)) return false;
   const Result<std::string> environment = ReadFile(fmt::format("/proc/{}/environ", pid));
   return environment.has_value() && !environment->contains(kLibraryName);

@@ -27,6 +27,6 @@ std::vector<std::string> InjectEnvironment(const std::string& library);
 
 // Whether a process with these mappings has loaded the CUDA driver, but neither has our library nor was
 // started with an environment that names it, so that its GPU work can't be seen. False if that can't be read.
-bool UsesCudaUnseen(int32_t pid, std::span<const proc::MappedFile> files);
+bool UsesCudaWithoutInjection(int32_t pid, std::span<const proc::MappedFile> files);
 
 }  // namespace gpusonde::cupti

@@ -75,7 +75,7 @@ Status StackTables::Place(File& file, unwind::Table& table, std::span<const unwi
   for (const uint32_t number : added)
     if (::bpf_map_update_elem(rules_map_.get(), &number, &rules_.At(static_cast<uint16_t>(number)),
                               BPF_ANY) != 0)
-      return Fail(ErrnoError(errno, "hand the kernel an unwind rule"));
+      return Fail(ErrnoError(errno, "write an unwind rule to its BPF map"));
   for (uint32_t& row : table.rows) row = uint32_t{file.rules[row >> 16]} << 16 | (row & 0xFFFF);
   Result<UnwindShards::Placed> placed = shards_.Place(table);
   while (!placed.has_value() && placed.error().code == ErrorCode::kOutOfSpace && EvictOldest({}))

@@ -162,7 +162,7 @@ std::unique_ptr<Watcher> Watcher::Start(Options options) {
     state->thread =
         std::jthread([running = state.get()](const std::stop_token& stop) { running->Run(stop); });
   } catch (const std::system_error& error) {
-    LogWarn("pods are not read: cannot start a thread: {}", error.what());
+    LogWarn("pods are not read: can't start a thread: {}", error.what());
     return nullptr;
   }
   return std::unique_ptr<Watcher>(new Watcher(std::move(state)));

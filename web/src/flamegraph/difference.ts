@@ -28,7 +28,7 @@ export function parseComparison(json: CompareJson): Comparison {
 export function differenceTree({ strings, nodes }: StacksJson): Tree {
   const count = nodes.name.length;
   if (nodes.a_ns.length !== count || nodes.b_ns.length !== count) {
-    throw new ApiError("malformed", "The server's comparison cannot be read: the columns of its frames differ in length.");
+    throw new ApiError("malformed", "The server's comparison can't be read: the columns of its frames differ in length.");
   }
   const a = Float64Array.from(nodes.a_ns);
   const b = Float64Array.from(nodes.b_ns);

@@ -214,5 +214,5 @@ function hex(value: number): string {
 }
 
 function malformed(what: string): ApiError {
-  return new ApiError("malformed", `The server's flame graph cannot be read: ${what}.`);
+  return new ApiError("malformed", `The server's flame graph can't be read: ${what}.`);
 }

@@ -38,7 +38,7 @@ export function parseSource(json: SourceJson): SourceFile {
   const { line, ...columns } = json.lines;
   for (const [key, column] of Object.entries(columns)) {
     if (column.length !== line.length) {
-      throw new ApiError("malformed", `The server's source file cannot be read: lines.${key} has ${column.length} of ${line.length} values.`);
+      throw new ApiError("malformed", `The server's source file can't be read: lines.${key} has ${column.length} of ${line.length} values.`);
     }
   }
   const longest = { cpu: 0, gpu: 0, waits: 0 };

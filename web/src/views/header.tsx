@@ -88,7 +88,7 @@ function Live({ ageS }: { ageS: number }) {
     );
   }
   const age = ageS < 60 ? `${Math.floor(ageS)} s` : `${Math.floor(ageS / 60)} min`;
-  const why = "New data is summed up so seldom that open pages take at most 2 % of a CPU";
+  const why = "Data is refreshed rarely enough that open pages use at most 2 % of a CPU";
   return (
     <button type="button" class="quiet live" title={`Fetched ${age} ago. ${why}. Click to fetch it now`} onClick={() => location.reload()}>
       live, {age} behind

@@ -26,7 +26,7 @@ const POINTER: [gesture: string, meaning: string][] = [
   ["Click a row of the table", "Highlight the function’s frames"],
   ["Ctrl and wheel, or pinch", "Zoom the timeline around the pointer or between the fingers; Shift and wheel pans, a drag does both ways"],
   ["Drag on the ruler, or with Shift", "Select a time in the timeline"],
-  ["Click a slice", "Its details; a sum of several is zoomed into, and so is each on a double click"],
+  ["Click a slice", "Show its details, or zoom in if it stands for several; a double click always zooms in"],
   ["Click a file’s name", "Time by line of that source file"],
   ["Click a name in the legend", "Fold its frames into their callers"],
 ];

@@ -25,7 +25,7 @@ export function IncidentsPage({ found, overview, nav }: { found: Incidents; over
       <Warnings warnings={found.warnings} />
       {found.incidents.length === 0 && (
         <p>
-          <b>No step was slow.</b> {formatCount(found.steps)} steps were looked at, and none took longer than its own kind usually does.
+          <b>No step was slow.</b> {formatCount(found.steps)} steps were checked; none took longer than usual for its type.
         </p>
       )}
       {found.incidents.map((incident) => (
@@ -64,7 +64,7 @@ function NoIncidents({ steps }: { steps: number }) {
     return (
       <Message title="No step was slow" kind="empty">
         <p>
-          {formatCount(steps)} steps were looked at, and none took longer than its own kind usually does. The first twenty of a program say what
+          {formatCount(steps)} steps were checked; none took longer than usual for its type. The first twenty of a program say what
           is usual.
         </p>
       </Message>

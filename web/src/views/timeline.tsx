@@ -83,7 +83,7 @@ export function TimelinePage(props: Props) {
       <LeftOut timeline={data} view={view} />
       {failed && data && !props.said.includes(error.message) && (
         <p class="lost" role="alert">
-          {error.message} <span class="dim">What was read before is shown.</span>
+          {error.message} <span class="dim">Older data is shown.</span>
         </p>
       )}
       <TimelineArea refs={refs} lanes={lanes} focused={focused} reading={!failed && !isAnswer} nav={nav}>

@@ -58,7 +58,7 @@ export function UsagePage({ usage, csv, view, nav }: Props) {
             ))}
           </select>
         </label>
-        <label title="Of a GPU for an hour, in any currency: shows what idle time costs">
+        <label title="Price per GPU-hour, in any currency; adds the cost of idle time">
           price per hour{" "}
           <input type="text" inputMode="decimal" size={6} placeholder="2.50" value={view.price ?? ""} onChange={(event) => setPrice(event.currentTarget.value)} />
         </label>
@@ -175,7 +175,7 @@ function Row({ group, usage, price }: { group: UsageGroup; usage: Usage; price: 
       </th>
       <td class="figure">{formatCount(group.devices)}</td>
       <td class="figure">{formatCount(group.processes)}</td>
-      <td class="figure" title={`held for ${formatDuration(group.held_ns)}, whoever else did`}>
+      <td class="figure" title={`held for ${formatDuration(group.held_ns)}, alone or shared`}>
         {formatDuration(group.accountable_ns)}
       </td>
       <td class="parts" aria-hidden="true">

@@ -10,7 +10,7 @@ import { launchChromium } from "../chromium.mjs";
 
 const { browser, reason } = await launchChromium();
 if (!browser) {
-  console.error(`cannot open a page: ${reason}`);
+  console.error(`can't open a page: ${reason}`);
   process.exit(1);
 }
 const page = await browser.newPage({ viewport: { width: 1440, height: 900 } });

@@ -138,7 +138,7 @@ function gzippedBytes() {
 
 const { browser, reason } = await launchChromium();
 if (!browser) {
-  console.error(`cannot measure: ${reason}`);
+  console.error(`can't measure: ${reason}`);
   process.exit(1);
 }
 const result = {

@@ -51,7 +51,7 @@ export const tests = [
       });
       await page.raw.reload();
       await page.raw.waitForSelector(".incident");
-      assert.match(await page.text(".incidents"), /No step was slow\. 9,000 steps were looked at[^]*CPU contention all the time/);
+      assert.match(await page.text(".incidents"), /No step was slow\. 9,000 steps were checked[^]*CPU contention all the time/);
       assert.equal(await page.raw.locator(".message").count(), 0);
     },
   },

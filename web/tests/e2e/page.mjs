@@ -23,7 +23,7 @@ function countPending(patienceMs) {
   Response.prototype.json = function () {
     return until(json.call(this));
   };
-  // A worker replies once to each request that has an address; one that cannot be loaded replies to none.
+  // A worker replies once to each request that has an address; one that can't be loaded replies to none.
   window.Worker = class extends Worker {
     #asked = 0;
 

@@ -31,7 +31,7 @@ describe("model", () => {
   ])("%s is refused as malformed", (_, damage) => {
     const json = jsonOf("main;parse 1", "idle 2");
     damage(json);
-    expect(() => parseProfile(json)).toThrow(/cannot be read/);
+    expect(() => parseProfile(json)).toThrow(/can't be read/);
   });
 
   test("a path hash finds the same frame in other data, and nothing where the path is missing", () => {
