@@ -34,7 +34,7 @@ PROGRAM = str(BUILD / "bin/gpusonde")
 BASELINES = str(BUILD / "bin/bench_analyze_baselines")
 SYNTHETIC = str(BUILD / "bin/synthetic_trace")
 MEMORY_GOAL_MIB = 256
-LEAST_BYTES = 5e6
+MIN_BYTES = 5e6
 
 
 class Used:
@@ -255,13 +255,13 @@ def real_json(folder, repetitions, most):
         plain = folder / "plain.json"
         with gzip.open(packed) as source, open(plain, "wb") as target:
             shutil.copyfileobj(source, target)
-        if plain.stat().st_size < LEAST_BYTES:
+        if plain.stat().st_size < MIN_BYTES:
             small.append(name)
         elif most > 0:
             most -= 1
             yield from tried(f"Kineto JSON, {name}", json_rows(name, plain, repetitions))
             yield from tried(f"HTA, {name}", hta_row(name, plain))
-    yield row(f"Kineto JSON, traces under {LEAST_BYTES / 1e6:.0f} MB", None, "GB/s",
+    yield row(f"Kineto JSON, traces under {MIN_BYTES / 1e6:.0f} MB", None, "GB/s",
               note=f"of {', '.join(small)} the start of the program would be measured")
 
 

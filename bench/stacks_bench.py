@@ -40,8 +40,8 @@ GOAL_POINTS = 2
 JUDGE_PERCENT = 90  # of perf's stacks must be complete for a comparison
 HOTTEST = 10
 NOISE_POINTS = 0.5
-FEWEST_SECONDS = 16  # to estimate the noise
-MOST_RUNS = 4
+MIN_SECONDS = 16  # to estimate the noise
+MAX_RUNS = 4
 PERF_STACK_BYTES = 32768
 
 # Where threads begin: programs, the C library's threads, the dynamic loader, Go's two kinds of thread.
@@ -247,7 +247,7 @@ def python_of(minor):
 def runs_of(gpusonde, command, folder):
     """(ours, perf's or None) of enough runs of the program to compare their paths."""
     ours, perfs, runs = Profile(), Profile(), 0
-    while runs < MOST_RUNS:
+    while runs < MAX_RUNS:
         with tempfile.TemporaryDirectory(dir=folder) as own_folder:
             own, others = run(gpusonde, command, own_folder)
         runs += 1
@@ -256,7 +256,7 @@ def runs_of(gpusonde, command, folder):
             return ours, None
         perfs.add_run(others)
         differences = compare(ours, perfs) if perfs.whole_percent >= JUDGE_PERCENT else []
-        enough = len(perfs.paths) >= FEWEST_SECONDS
+        enough = len(perfs.paths) >= MIN_SECONDS
         if not differences or (enough and differences[0].standard_error <= NOISE_POINTS):
             break
     return ours, perfs

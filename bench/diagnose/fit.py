@@ -34,7 +34,7 @@ SPREAD = math.log(1.2)    # of a weight's logarithm, before any trial: README.md
 # They decide above all whether a second cause, of a quarter of the lost time, is named as well: of that there are too few trials.
 HELD = ("ranking.even_share", "ranking.share")
 MAX_SWEEPS = 6
-LEAST_GAIN = 0.5          # nats: less is no reason to change a weight
+MIN_GAIN = 0.5          # nats: less is no reason to change a weight
 CERTAIN = 1e-6            # confidences are kept this far from 0 and 1
 
 
@@ -163,7 +163,7 @@ def fit(ranker, weights, chosen=None):
             tried = [(judge(with_value(values, index, values[index] * factor)), values[index] * factor)
                      for factor in FACTORS if weight.may_be(values[index] * factor)]
             lowest, value = min(tried)
-            if lowest < best - LEAST_GAIN:
+            if lowest < best - MIN_GAIN:
                 best, values = lowest, with_value(values, index, value)
         if best == before:
             break

@@ -6,7 +6,7 @@ import ctypes
 import cuda
 from nvtx import annotate
 
-LEAST_MEMORY = 16 << 20
+MIN_MEMORY = 16 << 20
 
 
 class Device:
@@ -17,7 +17,7 @@ class Device:
         self.name = self.cuda.device_name()
         self.streams = [self.cuda.stream() for _ in range(stream.streams)]
         functions = self.cuda.functions(stream.ptx(), stream.names)
-        size = max(LEAST_MEMORY, stream.largest_copy)
+        size = max(MIN_MEMORY, stream.largest_copy)
         self.memory, self.more_memory = self.cuda.device_memory(size), self.cuda.device_memory(size)
         self.pinned = self.cuda.pinned_memory(size)
         self.durations = {}  # kept: the calls hold their addresses

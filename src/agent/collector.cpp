@@ -30,7 +30,7 @@
 namespace gpusonde::agent {
 namespace {
 
-constexpr int kHurryMs = 10;
+constexpr int kUrgentMs = 10;
 // While files are being read: stacks are incomplete until the kernel has their unwind tables.
 constexpr int kReadingMs = 100;
 // How long an injected program takes to flush its batches once it has begun.
@@ -114,7 +114,7 @@ struct Collector::State {
   bool every_process;
   // Programs load most of their code when they start, and their stacks break off until the kernel has its
   // unwind tables.
-  int64_t hurry_until_ns = MonotonicNow() + 3 * kNanosPerSecond;
+  int64_t urgent_until_ns = MonotonicNow() + 3 * kNanosPerSecond;
   std::optional<KernelSide> kernel;
   ProcEvents proc_events;  // used without the kernel side
   model::Source source;
@@ -264,10 +264,10 @@ void Collector::Wait(int min_ms, int max_ms, int interrupt_fd) {
   bool work_arrived = false;
   for (int left_ms = max_ms; left_ms > 0 && state_->gathered.has_value();
        left_ms = static_cast<int>((until_ns - MonotonicNow()) / kNanosPerMilli)) {
-    const bool hurry =
-        !state_->every_process && state_->kernel.has_value() && MonotonicNow() < state_->hurry_until_ns;
+    const bool urgent =
+        !state_->every_process && state_->kernel.has_value() && MonotonicNow() < state_->urgent_until_ns;
     const int longest_ms = state_->names.files().idle() ? left_ms : kReadingMs;
-    const int step_ms = std::min(left_ms, hurry ? kHurryMs : longest_ms);
+    const int step_ms = std::min(left_ms, urgent ? kUrgentMs : longest_ms);
     const int ready = ::poll(fds.data(), fds.size(), step_ms);
     if (ready < 0 || (ready == 0 && step_ms == left_ms) || fds.front().revents != 0) return;
     state_->gathered = state_->Gather(MonotonicNow());

@@ -61,7 +61,7 @@ void Engine::State::AppendPods(std::vector<model::Batch>& batches) {
   for (const model::Batch& batch : batches) containers.Ingest(batch);
   if (pod_watcher != nullptr) {
     if (auto found = pod_watcher->DrainContainers(); found.has_value()) containers.Update(*std::move(found));
-    if (containers.TakeUnknown()) pod_watcher->Hurry();
+    if (containers.TakeUnknown()) pod_watcher->PollSoon();
     if (const auto allocated = pod_watcher->DrainDevices(); allocated.has_value()) {
       pod_devices.Update(allocated->found, allocated->time_ns);
       containers.Include(allocated->found, collector.source());

@@ -41,8 +41,8 @@ Status Answer(symbols::FileRequest request) {
 }  // namespace
 
 Result<std::string> ParseFile(symbols::FileRequest& request) {
-  using enum symbols::FileQuestion;
-  switch (request.question) {
+  using enum symbols::FileRequestKind;
+  switch (request.kind) {
     case kSymbols: {
       ASSIGN_OR_RETURN(const symbols::ElfFile file,
                        symbols::ElfFile::LoadWithDebugFile(std::move(request.file), request.name,

@@ -24,7 +24,7 @@
 namespace gpusonde::agent {
 namespace {
 
-using symbols::FileQuestion;
+using symbols::FileRequestKind;
 
 constexpr const char* kProgram = "/proc/self/exe";
 
@@ -50,8 +50,8 @@ class FileServerTest : public testing::Test {
     EXPECT_EQ(status, 0);
   }
 
-  Result<std::string> Ask(FileQuestion question, const std::string& path) {
-    symbols::FileRequest request{.question = question,
+  Result<std::string> Ask(FileRequestKind kind, const std::string& path) {
+    symbols::FileRequest request{.kind = kind,
                                  .name = path,
                                  .file = *Open(path, O_RDONLY),
                                  .debug_file = {},
@@ -74,16 +74,16 @@ class FileServerTest : public testing::Test {
 
 TEST_F(FileServerTest, YieldsToOtherProgramsInTheBackgroundOnly) {
   const auto priority = [this] { return ::getpriority(PRIO_PROCESS, static_cast<id_t>(server_)); };
-  ASSERT_TRUE(Ask(FileQuestion::kSymbols, kProgram).has_value());
+  ASSERT_TRUE(Ask(FileRequestKind::kSymbols, kProgram).has_value());
   EXPECT_EQ(priority(), ::getpriority(PRIO_PROCESS, 0));
   Stop();
   Start(FilePriority::kBackground);
-  ASSERT_TRUE(Ask(FileQuestion::kSymbols, kProgram).has_value());
+  ASSERT_TRUE(Ask(FileRequestKind::kSymbols, kProgram).has_value());
   EXPECT_EQ(priority(), 10);
 }
 
 TEST_F(FileServerTest, ReadsAFileAsThisProcessDoes) {
-  const Result<std::string> packed = Ask(FileQuestion::kSymbols, kProgram);
+  const Result<std::string> packed = Ask(FileRequestKind::kSymbols, kProgram);
   ASSERT_TRUE(packed.has_value()) << packed.error().message;
   const symbols::ElfFile here = *symbols::ElfFile::Load(*Open(kProgram, O_RDONLY), kProgram);
   const auto there = symbols::ElfFile::Unpack(*packed, *Open(kProgram, O_RDONLY), {});
@@ -105,18 +105,18 @@ TEST_F(FileServerTest, ReadsAFileAsThisProcessDoes) {
 
   unwind::RuleSet rules;
   const unwind::Table table = *unwind::CompileFile(Open(kProgram, O_RDONLY)->get(), kProgram, rules);
-  const auto unpacked = unwind::Unpack(Ask(FileQuestion::kUnwindTable, kProgram).value());
+  const auto unpacked = unwind::Unpack(Ask(FileRequestKind::kUnwindTable, kProgram).value());
   ASSERT_TRUE(unpacked.has_value());
   EXPECT_EQ(unpacked->table.rows, table.rows);
   EXPECT_EQ(unpacked->table.base, table.base);
   EXPECT_EQ(unpacked->rules.size(), rules.rules().size());
-  EXPECT_EQ(symbols::UnpackPython(Ask(FileQuestion::kPython, kProgram).value()).value(), std::nullopt);
+  EXPECT_EQ(symbols::UnpackPython(Ask(FileRequestKind::kPython, kProgram).value()).value(), std::nullopt);
 }
 
 TEST_F(FileServerTest, SaysWhyAFileCanNotBeReadAndGoesOn) {
-  for (const FileQuestion question :
-       {FileQuestion::kSymbols, FileQuestion::kUnwindTable, FileQuestion::kPython}) {
-    const Result<std::string> answer = Ask(question, "/etc/passwd");
+  for (const FileRequestKind kind :
+       {FileRequestKind::kSymbols, FileRequestKind::kUnwindTable, FileRequestKind::kPython}) {
+    const Result<std::string> answer = Ask(kind, "/etc/passwd");
     ASSERT_FALSE(answer.has_value());
     EXPECT_EQ(answer.error().code, ErrorCode::kCorrupt);
     EXPECT_EQ(answer.error().message, "/etc/passwd is not a 64-bit ELF file");
@@ -125,8 +125,8 @@ TEST_F(FileServerTest, SaysWhyAFileCanNotBeReadAndGoesOn) {
 
 // What another process says is as hostile as the file.
 TEST_F(FileServerTest, AnswersThatWereChangedAreRefusedOrHarmless) {
-  const std::string symbols = Ask(FileQuestion::kSymbols, kProgram).value();
-  const std::string table = Ask(FileQuestion::kUnwindTable, kProgram).value();
+  const std::string symbols = Ask(FileRequestKind::kSymbols, kProgram).value();
+  const std::string table = Ask(FileRequestKind::kUnwindTable, kProgram).value();
   for (size_t i = 0; i < 400; ++i) {
     for (const std::string* answer : {&symbols, &table}) {
       std::string changed = *answer;

@@ -47,7 +47,7 @@ std::optional<Id128> StackDescriber::FileWithTable(const symbols::BinaryTable::B
   if (unusable != unusable_.end() && MonotonicNow() < unusable->second) return std::nullopt;
   const int32_t user_id = binary.IsSystemFile() ? 0 : process.info.user_id;
   bool opened = true;  // or asked before
-  auto answer = files_.Ask({.question = symbols::FileQuestion::kUnwindTable,
+  auto answer = files_.Ask({.kind = symbols::FileRequestKind::kUnwindTable,
                             .file = binary.id,
                             .user_id = user_id,
                             .name = binary.path},
@@ -76,7 +76,7 @@ std::optional<Id128> StackDescriber::FileWithTable(const symbols::BinaryTable::B
     if (compiled->table.malformed > 0)
       LogInfo("{}: {} malformed unwind entries", binary.path, compiled->table.malformed);
     Status placed = tables_.AddFile(binary.id, std::move(compiled->table), compiled->rules, user_id);
-    if (!placed.has_value()) refuse(MonotonicNow() + kPatienceNs);
+    if (!placed.has_value()) refuse(MonotonicNow() + kRetryNs);
     return placed;
   };
   const Status added = add();

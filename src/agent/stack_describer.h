@@ -43,7 +43,7 @@ class StackDescriber {
   // Files that are not to be read again before a time (CLOCK_MONOTONIC), or ever, however often they are
   // mapped: those whose unwind tables are malformed or too large, and for a while those that found no room.
   static constexpr size_t kMaxUnusable = 10'000;  // then all are forgotten
-  static constexpr int64_t kPatienceNs = 30 * kNanosPerSecond;
+  static constexpr int64_t kRetryNs = 30 * kNanosPerSecond;
   std::unordered_map<Id128, int64_t> unusable_;
   std::unordered_set<int32_t> warned_users_;  // those for which a lack of room was logged
 

@@ -91,7 +91,7 @@ struct Uplink::State {
   int64_t through = 0;                           // the last frame that is durable in the spool
   int64_t acknowledged = 0;                      // the last one that the server has
   bool asked_server = false;
-  bool hurry = false;
+  bool urgent = false;
   bool stop = false;
   bool ended = false;
   int64_t next_ns = 0;  // monotonic; when to send again
@@ -141,7 +141,7 @@ bool Uplink::State::AwaitWork() {
     if (stop) return false;
     const int64_t wait_ns = next_ns - MonotonicNow();
     // A whole request is sent at once: after an outage there are many.
-    if (spool != Id128{} && HasWork() && (hurry || wait_ns <= 0)) return true;
+    if (spool != Id128{} && HasWork() && (urgent || wait_ns <= 0)) return true;
     if (spool != Id128{} && HasWork())
       changed.wait_for(lock, std::chrono::nanoseconds(wait_ns));
     else
@@ -237,7 +237,7 @@ Uplink::State::Outcome Uplink::State::LogOutcome(Outcome outcome, const std::str
 
 void Uplink::State::Pause() {
   next_ns = MonotonicNow() + backoff.Next();
-  hurry = false;
+  urgent = false;
 }
 
 Uplink::Uplink(Options options) : state_(std::make_shared<State>(std::move(options))) {
@@ -276,11 +276,11 @@ Status Uplink::Ingest(const Id128& /*spool*/, int64_t day, int64_t first_sequenc
 Status Uplink::Flush() {
   State& state = *state_;
   std::unique_lock lock(state.mutex);
-  state.hurry = true;
+  state.urgent = true;
   state.changed.notify_all();
   state.changed.wait_for(lock, std::chrono::nanoseconds(state.options.flush_ns),
-                         [&] { return !state.HasWork() || !state.hurry; });
-  state.hurry = false;
+                         [&] { return !state.HasWork() || !state.urgent; });
+  state.urgent = false;
   if (const int64_t waiting = state.through - state.acknowledged; waiting > 0)
     LogInfo("{} frames stay in the spool until the next start", waiting);
   return {};

@@ -16,7 +16,7 @@ namespace gpusonde::agent {
 namespace {
 
 constexpr int64_t kTimeoutNs = 5 * kNanosPerSecond;  // for a whole attempt
-constexpr int64_t kLastPatienceNs = 2 * kNanosPerSecond;
+constexpr int64_t kFinalTimeoutNs = 2 * kNanosPerSecond;
 
 std::chrono::nanoseconds Nanos(int64_t ns) { return std::chrono::nanoseconds(ns); }
 
@@ -78,7 +78,7 @@ Webhook::Webhook(Options options) : state_(std::make_shared<State>()) {
 }
 
 Webhook::~Webhook() {
-  (void)Flush(kLastPatienceNs);
+  (void)Flush(kFinalTimeoutNs);
   std::unique_lock lock(state_->mutex);
   state_->stop = true;
   while (state_->waiting.size() > 1) {
@@ -86,7 +86,7 @@ Webhook::~Webhook() {
     ++state_->counts.given_up;
   }
   state_->changed.notify_all();
-  state_->changed.wait_for(lock, Nanos(kLastPatienceNs), [this] { return state_->ended; });
+  state_->changed.wait_for(lock, Nanos(kFinalTimeoutNs), [this] { return state_->ended; });
   const Counts& counts = state_->counts;
   if (counts.given_up > 0 || counts.retried > 0)
     LogWarn("webhook: {} delivered, {} attempts repeated, {} given up", counts.delivered, counts.retried,

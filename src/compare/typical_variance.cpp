@@ -28,8 +28,8 @@ double Trigamma(double x) {
 // The x whose Trigamma is `value`, at most `most`; it falls with x.
 double InverseTrigamma(double value, double most) {
   if (value <= Trigamma(most)) return most;
-  constexpr double kLeast = 1e-3;
-  double low = kLeast, high = most;
+  constexpr double kMin = 1e-3;
+  double low = kMin, high = most;
   for (int i = 0; i < 60; ++i) {
     const double middle = (low + high) / 2;
     (Trigamma(middle) > value ? low : high) = middle;

@@ -36,11 +36,11 @@ bool IsWait(State state) { return state == State::kWaiting || state == State::kS
 // the waits, or one of the program that slept meanwhile. Nullopt if none is known.
 std::optional<Actor> ProcessWaitedFor(const Situation& situation, State state) {
   if (!IsWait(state)) return std::nullopt;
-  constexpr double kMost = 0.5;
+  constexpr double kMinShare = 0.5;
   const auto who = state == State::kWaiting
                        ? LargestRises(situation.outside_before, situation.outside_during, false)
                        : LargestRises(situation.slept_before, situation.slept_during, true);
-  if (who.empty() || who.front().second < kMost * situation.excess(state)) return std::nullopt;
+  if (who.empty() || who.front().second < kMinShare * situation.excess(state)) return std::nullopt;
   return who.front().first;
 }
 

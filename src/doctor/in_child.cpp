@@ -30,7 +30,7 @@ constexpr size_t kMaxBytes = size_t{64} << 10;
 
 }  // namespace
 
-Result<std::string> InChild(const std::function<std::string()>& work, int patience_s) {
+Result<std::string> InChild(const std::function<std::string()>& work, int timeout_s) {
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) return Fail(ErrnoError(errno, "pipe"));
   const Fd read_end(ends[0]);
@@ -41,7 +41,7 @@ Result<std::string> InChild(const std::function<std::string()>& work, int patien
   write_end.Close();
 
   std::string answer;
-  const int64_t until_ns = MonotonicNow() + patience_s * kNanosPerSecond;
+  const int64_t until_ns = MonotonicNow() + timeout_s * kNanosPerSecond;
   bool ended = false;
   while (!ended && answer.size() < kMaxBytes) {
     const int64_t left_ms = (until_ns - MonotonicNow()) / kNanosPerMilli;
@@ -56,7 +56,7 @@ Result<std::string> InChild(const std::function<std::string()>& work, int patien
   int status = 0;
   while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }
-  if (!ended) return Fail(ErrorCode::kUnavailable, fmt::format("no response within {} s", patience_s));
+  if (!ended) return Fail(ErrorCode::kUnavailable, fmt::format("no response within {} s", timeout_s));
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
     return Fail(ErrorCode::kUnavailable, WIFSIGNALED(status)
                                              ? fmt::format("it crashed (signal {})", WTERMSIG(status))

@@ -73,12 +73,12 @@ std::string ReadEverything() {
   std::vector<std::string> names;
   for (const nvml::Device& device : *devices) names.push_back(device.name);
   nvml::Poller poller(*library, *devices);
-  nvml::News news;
-  poller.Round(kNanosPerSecond, news);
-  for (const nvml::Notice& notice : news.notices) remarks.push_back(notice.text);
+  nvml::PollResult polled;
+  poller.Round(kNanosPerSecond, polled);
+  for (const nvml::Notice& notice : polled.notices) remarks.push_back(notice.text);
   DescribeGpm(*library, *devices, remarks);
   return kNvmlFine + fmt::format("driver {}, {} readings of {}{}{}", DriverVersion(library->functions()),
-                                 news.readings.size(), fmt::join(names, ", "), remarks.empty() ? "" : "\n",
+                                 polled.readings.size(), fmt::join(names, ", "), remarks.empty() ? "" : "\n",
                                  fmt::join(remarks, "\n"));
 }
 

@@ -17,7 +17,7 @@ namespace {
 
 // A straggler must have come last in this share of at least so many collectives, and the others must have
 // waited this long for it: below, somebody is last by chance.
-constexpr double kMostOfThem = 0.5;
+constexpr double kMinLastShare = 0.5;
 constexpr int64_t kEnoughCollectives = 20;
 constexpr double kNoticeableMs = 1;
 
@@ -329,7 +329,7 @@ class Finder {
       one.description = members.description;
       one.collectives = timed;
       one.waited_ms /= static_cast<double>(one.last);
-      if (static_cast<double>(one.last) >= kMostOfThem * static_cast<double>(timed) &&
+      if (static_cast<double>(one.last) >= kMinLastShare * static_cast<double>(timed) &&
           one.waited_ms >= kNoticeableMs)
         hang_.stragglers.push_back(one);
     }

@@ -25,7 +25,7 @@ constexpr int64_t kGoodNs = 20 * kNanosPerSecond;
 // How long summaries are kept fresh after the list was read.
 constexpr int64_t kWantedNs = 30 * kNanosPerSecond;
 // How long the first reader waits for summaries, and the thread for the next one.
-constexpr std::chrono::seconds kPatience(5);
+constexpr std::chrono::seconds kTimeout(5);
 constexpr std::chrono::milliseconds kIdle(500);
 constexpr int64_t kListNever = std::numeric_limits<int64_t>::min() / 2;
 
@@ -69,7 +69,7 @@ std::vector<HostList::Line> HostList::Read() {
   wanted_ns_ = now_ns;
   ++waiting_;
   changed_.notify_all();
-  changed_.wait_for(lock, kPatience, [&] {
+  changed_.wait_for(lock, kTimeout, [&] {
     return std::ranges::all_of(all, [&](const std::shared_ptr<Host>& host) {
       return IsYounger(*host, known_[host->name()], good_ns);
     });

@@ -54,7 +54,7 @@ usage::Usage HostUsage::Sum(const TimeRange& range, const usage::SumBy& by) {
   const int64_t now_ns = EpochNow();
   const TimeRange hours = WholeHours(range, now_ns);
   const std::vector<std::shared_ptr<Host>> all = hosts_.All();
-  const std::vector<Known> found = Ask(all, options_.patience);
+  const std::vector<Known> found = Ask(all, options_.timeout);
   std::vector<usage::Usage> sums;
   usage::Coverage coverage{.hosts = std::ssize(all)};
   for (size_t i = 0; i < all.size(); ++i) {
@@ -96,12 +96,12 @@ std::map<std::string, HostUsage::Total> HostUsage::Totals(const TimeRange& range
 
 // What is known of the hosts, after waiting for those that were not read lately.
 std::vector<HostUsage::Known> HostUsage::Ask(const std::vector<std::shared_ptr<Host>>& all,
-                                             std::chrono::milliseconds patience) {
+                                             std::chrono::milliseconds timeout) {
   std::unique_lock lock(mutex_);
   wanted_ns_ = MonotonicNow();
   ++waiting_;
   changed_.notify_all();
-  changed_.wait_for(lock, patience, [&] {
+  changed_.wait_for(lock, timeout, [&] {
     return std::ranges::all_of(all, [&](const std::shared_ptr<Host>& host) {
       return IsRead(*host, known_[host->name()], kGoodAges * options_.age_ns);
     });

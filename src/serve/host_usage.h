@@ -27,8 +27,8 @@ namespace gpusonde::serve {
 class HostUsage {
  public:
   struct Options {
-    int64_t age_ns = 30 * kNanosPerSecond;      // after which a host is read again while somebody asks
-    std::chrono::milliseconds patience{1'000};  // how long Sum waits
+    int64_t age_ns = 30 * kNanosPerSecond;     // after which a host is read again while somebody asks
+    std::chrono::milliseconds timeout{1'000};  // how long Sum waits
   };
   // `hosts` must outlive it.
   HostUsage(Hosts& hosts, const Options& options);
@@ -58,7 +58,7 @@ class HostUsage {
     int64_t read_ns = 0;       // monotonic; 0: never
   };
 
-  std::vector<Known> Ask(const std::vector<std::shared_ptr<Host>>& all, std::chrono::milliseconds patience);
+  std::vector<Known> Ask(const std::vector<std::shared_ptr<Host>>& all, std::chrono::milliseconds timeout);
   void Run(const std::stop_token& stop);
   std::shared_ptr<Host> Next();
   Known Read(Host& host, Known known) const;

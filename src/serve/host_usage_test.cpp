@@ -88,7 +88,7 @@ class HostUsageTest : public testing::Test {
 TEST_F(HostUsageTest, SumsAreThoseOfTheHostsReadOneByOne) {
   SendHours("one", 1);
   SendHours("two", 2);
-  HostUsage usage(*hosts_, {.patience = kPatient});
+  HostUsage usage(*hosts_, {.timeout = kPatient});
   const usage::Usage all = Sum(usage);
   ASSERT_EQ(all.groups.size(), 1u);
   EXPECT_EQ(all.groups[0].name, "7");
@@ -108,7 +108,7 @@ TEST_F(HostUsageTest, SumsAreThoseOfTheHostsReadOneByOne) {
 TEST_F(HostUsageTest, WhatComesLaterIsAdded) {
   SendHours("one", 1);
   SendHours("two", 2);
-  HostUsage usage(*hosts_, {.age_ns = 0, .patience = kPatient});
+  HostUsage usage(*hosts_, {.age_ns = 0, .timeout = kPatient});
   Sum(usage);
   // Now, and long ago.
   Send("two", {Rows(model::kKernels, {Kernel(2, begin_ns_ + 150 * kMinute, 7 * kMinute),
@@ -120,7 +120,7 @@ TEST_F(HostUsageTest, WhatComesLaterIsAdded) {
 
 TEST_F(HostUsageTest, OnlyWholeHoursAreSummed) {
   SendHours("one", 1);
-  HostUsage usage(*hosts_, {.patience = kPatient});
+  HostUsage usage(*hosts_, {.timeout = kPatient});
   const int64_t from_ns = begin_ns_ + 90 * kMinute;
   const usage::Usage part = usage.Sum({from_ns, from_ns + 1}, kBySlurmJob);
   EXPECT_EQ(part.range.from_ns, from_ns - from_ns % kHour);
@@ -133,7 +133,7 @@ TEST_F(HostUsageTest, AHostThatCannotBeReadIsAGap) {
   const auto two = hosts_->FindOrMake("two").value();
   const auto held = store::LiveStore::Open(two->folder());  // as by another server
   ASSERT_TRUE(held.has_value());
-  HostUsage usage(*hosts_, {.patience = kPatient});
+  HostUsage usage(*hosts_, {.timeout = kPatient});
   const usage::Usage all = Sum(usage);
   EXPECT_EQ(all.groups.size(), 1u);
   ASSERT_EQ(all.coverage->gaps.size(), 1u);
@@ -144,7 +144,7 @@ TEST_F(HostUsageTest, AHostThatCannotBeReadIsAGap) {
 TEST_F(HostUsageTest, ADeletedHostIsForgotten) {
   SendHours("one", 1);
   SendHours("two", 2);
-  HostUsage usage(*hosts_, {.patience = kPatient});
+  HostUsage usage(*hosts_, {.timeout = kPatient});
   EXPECT_EQ(Sum(usage).devices.size(), 2u);
   hosts_->Find("two").value()->SetLastSeen(0);
   // One that is in use stays until the next time.

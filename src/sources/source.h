@@ -10,7 +10,7 @@
 #include "model/drops.h"
 #include "sources/cupti/event.h"
 #include "sources/ebpf/event.h"
-#include "sources/nvml/news.h"
+#include "sources/nvml/poll_result.h"
 #include "sources/perf/event.h"
 
 namespace gpusonde::sources {

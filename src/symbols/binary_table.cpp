@@ -68,9 +68,9 @@ Result<FileReader::Files> OpenWithDebugFile(const BinaryTable::Binary& binary, i
   return FileReader::Files{std::move(file), debug.has_value() ? std::move(*debug) : Fd()};
 }
 
-FileReader::Question About(FileQuestion question, const BinaryTable::Binary& binary,
-                           const BinaryTable::Mapper& mapper) {
-  return {.question = question,
+FileReader::Request About(FileRequestKind kind, const BinaryTable::Binary& binary,
+                          const BinaryTable::Mapper& mapper) {
+  return {.kind = kind,
           .file = binary.id,
           .user_id = binary.IsSystemFile() ? 0 : mapper.user_id,
           .name = binary.path,
@@ -149,7 +149,7 @@ std::optional<Result<ElfFile>> BinaryTable::ReadSymbols(const Binary& binary, co
     if (!files.has_value()) return Fail(std::move(files).error());
     return ElfFile::LoadWithDebugFile(std::move(files->file), binary.path, std::move(files->debug_file));
   }
-  auto answer = reader_->Ask(About(FileQuestion::kSymbols, binary, mapper), open);
+  auto answer = reader_->Ask(About(FileRequestKind::kSymbols, binary, mapper), open);
   if (!answer.has_value()) return std::nullopt;
   if (!answer->bytes.has_value()) return Fail(std::move(answer->bytes).error());
   return ElfFile::Unpack(*answer->bytes, std::move(answer->files.file), std::move(answer->files.debug_file));
@@ -211,7 +211,7 @@ std::optional<const PythonInterpreter*> BinaryTable::FindPython(const Binary* bi
       const Result<FileReader::Files> files = open();
       if (files.has_value()) found = FindPythonInterpreter(files->file.get(), binary->path);
     } else {
-      const auto answer = reader_->Ask(About(FileQuestion::kPython, *binary, mapper), open);
+      const auto answer = reader_->Ask(About(FileRequestKind::kPython, *binary, mapper), open);
       if (!answer.has_value()) return std::nullopt;
       found = answer->bytes.has_value()
                   ? UnpackPython(*answer->bytes)

@@ -24,8 +24,8 @@ constexpr uint8_t kHasDebugFile = 0x80;
 Status SendFileRequest(int socket, const FileRequest& request, bool wait) {
   std::array<int, kMaxFds> fds = {request.file.get(), request.answer.get(), request.debug_file.get()};
   const size_t count = request.debug_file.valid() ? 3 : 2;
-  std::string text(
-      1, static_cast<char>(static_cast<uint8_t>(request.question) | (count == 3 ? kHasDebugFile : 0)));
+  std::string text(1,
+                   static_cast<char>(static_cast<uint8_t>(request.kind) | (count == 3 ? kHasDebugFile : 0)));
   text += request.name.substr(0, kMaxFileNameBytes);
   iovec part{.iov_base = text.data(), .iov_len = text.size()};
   alignas(cmsghdr) char control[CMSG_SPACE(kMaxFds * sizeof(int))] = {};
@@ -72,12 +72,12 @@ Result<std::optional<FileRequest>> ReceiveFileRequest(int socket) {
     }
   }
   const auto head = static_cast<uint8_t>(text[0]);
-  FileRequest request{.question = static_cast<FileQuestion>(head & ~kHasDebugFile),
+  FileRequest request{.kind = static_cast<FileRequestKind>(head & ~kHasDebugFile),
                       .name = text.substr(1, static_cast<size_t>(count) - 1),
                       .file = std::move(fds[0]),
                       .debug_file = std::move(fds[2]),
                       .answer = std::move(fds[1])};
-  if (received != ((head & kHasDebugFile) != 0 ? 3 : 2) || request.question > FileQuestion::kPython)
+  if (received != ((head & kHasDebugFile) != 0 ? 3 : 2) || request.kind > FileRequestKind::kPython)
     return Fail(ErrorCode::kCorrupt, "a request about a program file does not parse");
   return request;
 }

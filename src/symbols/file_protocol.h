@@ -12,14 +12,14 @@
 // pair. A message is untrusted on either side.
 namespace gpusonde::symbols {
 
-enum class FileQuestion : uint8_t {
+enum class FileRequestKind : uint8_t {
   kSymbols,      // ElfFile::Pack
   kUnwindTable,  // unwind::Pack
   kPython,       // PackPython
 };
 
 struct FileRequest {
-  FileQuestion question{};
+  FileRequestKind kind{};
   std::string name;  // for messages
   Fd file;
   Fd debug_file;  // with kSymbols; may be invalid

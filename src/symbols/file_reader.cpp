@@ -20,7 +20,7 @@
 namespace gpusonde::symbols {
 namespace {
 
-// A server without questions ends after this time.
+// A server without requests ends after this time.
 constexpr int64_t kFileReaderIdleNs = 10 * kNanosPerSecond;
 // How long an answer is kept that is not asked for again.
 constexpr int64_t kKeptNs = 30 * kNanosPerSecond;
@@ -36,53 +36,52 @@ FileReader::~FileReader() {
   for (Server& server : servers_) Stop(server);
 }
 
-FileReader::Server& FileReader::ServerOf(const Question& question) {
-  const bool trusted = question.user_id == 0 || question.user_id == static_cast<int32_t>(::geteuid());
+FileReader::Server& FileReader::ServerOf(const Request& request) {
+  const bool trusted = request.user_id == 0 || request.user_id == static_cast<int32_t>(::geteuid());
   return servers_[trusted ? 0 : 1];
 }
 
-std::optional<FileReader::Answer> FileReader::Ask(const Question& question,
+std::optional<FileReader::Answer> FileReader::Ask(const Request& request,
                                                   const std::function<Result<Files>()>& open) {
-  const Key key{question.question, question.file};
-  Server& server = ServerOf(question);
+  const Key key{request.kind, request.file};
+  Server& server = ServerOf(request);
   auto job = jobs_.find(key);
   if (job != jobs_.end() && job->second.done()) return Return(job);
   if (job == jobs_.end()) {
-    std::deque<Key>& queue = server.queues[question.user_id];
+    std::deque<Key>& queue = server.queues[request.user_id];
     if (jobs_.size() >= kMaxJobs || queue.size() >= kMaxJobsOfUser) return std::nullopt;
     Result<Files> files = open();
     if (!files.has_value()) return Answer{{}, Fail(std::move(files).error())};
-    if (options_.command.empty() && options_.parse != nullptr) return ParseHere(question, std::move(*files));
+    if (options_.command.empty() && options_.parse != nullptr) return ParseHere(request, std::move(*files));
     Fd answer(::memfd_create("gpusonde-answer", MFD_CLOEXEC));
     if (!answer.valid()) return Answer{{}, Fail(ErrnoError(errno, "make room for an answer"))};
-    job = jobs_.emplace(key, Job{question, std::move(*files), std::move(answer), 0, {}}).first;
+    job = jobs_.emplace(key, Job{request, std::move(*files), std::move(answer), 0, {}}).first;
     queue.push_back(key);
   }
   const int64_t begin_ns = MonotonicNow();
   const int64_t until_ns =
-      begin_ns + (question.wait && waiting_.HasTime(question.user_id, begin_ns) ? options_.patience_ns : 0);
+      begin_ns + (request.wait && waiting_.HasTime(request.user_id, begin_ns) ? options_.timeout_ns : 0);
   Exchange(server);
   for (int64_t now_ns = begin_ns; !job->second.done() && now_ns < until_ns; now_ns = MonotonicNow()) {
     pollfd fd{.fd = server.socket.get(), .events = POLLIN, .revents = 0};
     ::poll(&fd, 1, static_cast<int>((until_ns - now_ns) / kNanosPerMilli) + 1);
     Exchange(server);
   }
-  waiting_.Spend(question.user_id, MonotonicNow() - begin_ns);
+  waiting_.Spend(request.user_id, MonotonicNow() - begin_ns);
   if (!job->second.done()) return std::nullopt;
   return Return(job);
 }
 
-FileReader::Answer FileReader::ParseHere(const Question& question, Files files) const {
-  FileRequest request{
-      .question = question.question, .name = question.name, .file = {}, .debug_file = {}, .answer = {}};
+FileReader::Answer FileReader::ParseHere(const Request& request, Files files) const {
+  FileRequest message{.kind = request.kind, .name = request.name, .file = {}, .debug_file = {}, .answer = {}};
   for (auto [own, lent] :
-       {std::pair(&files.file, &request.file), std::pair(&files.debug_file, &request.debug_file)}) {
+       {std::pair(&files.file, &message.file), std::pair(&files.debug_file, &message.debug_file)}) {
     if (!own->valid()) continue;
     Result<Fd> copy = Duplicate(*own);
     if (!copy.has_value()) return {std::move(files), Fail(std::move(copy).error())};
     *lent = std::move(*copy);
   }
-  Result<std::string> bytes = options_.parse(request);
+  Result<std::string> bytes = options_.parse(message);
   return {std::move(files), std::move(bytes)};
 }
 
@@ -93,7 +92,7 @@ FileReader::Answer FileReader::Return(std::map<Key, Job>::iterator job) {
   struct stat status{};
   if (::fstat(done.answer.get(), &status) != 0 || status.st_size > static_cast<off_t>(kMaxAnswerBytes))
     return {std::move(done.files),
-            Fail(ErrorCode::kUnsupported, done.question.name + " has too many functions")};
+            Fail(ErrorCode::kUnsupported, done.request.name + " has too many functions")};
   return {std::move(done.files), ReadRegular(done.answer, kMaxAnswerBytes)};
 }
 
@@ -109,7 +108,7 @@ void FileReader::Exchange(Server& server) {
   const int64_t now_ns = MonotonicNow();
   while (server.reading.has_value()) {
     Result<std::optional<FileAnswer>> received = ReceiveFileAnswer(server.socket.get());
-    const std::string& name = jobs_.at(*server.reading).question.name;
+    const std::string& name = jobs_.at(*server.reading).request.name;
     if (!received.has_value()) {
       LogWarn("the process that reads program files died while reading {}", name);
       Stop(server);
@@ -138,7 +137,7 @@ void FileReader::Finish(Server& server, Status result) {
   ++answered_;
 }
 
-// Sends the oldest question of the user whose turn it is.
+// Sends the oldest request of the user whose turn it is.
 void FileReader::Send(Server& server) {
   while (!server.reading.has_value() && !server.queues.empty()) {
     auto queue = server.queues.upper_bound(server.last_user);
@@ -152,15 +151,15 @@ void FileReader::Send(Server& server) {
     queue->second.pop_front();
     server.since_ns = MonotonicNow();
     Job& job = jobs_.at(*server.reading);
-    // The request borrows the descriptors: sending duplicates them.
-    FileRequest request{.question = job.question.question,
-                        .name = job.question.name,
+    // The message borrows the descriptors: sending duplicates them.
+    FileRequest message{.kind = job.request.kind,
+                        .name = job.request.name,
                         .file = Fd(job.files.file.get()),
                         .debug_file = Fd(job.files.debug_file.get()),
                         .answer = Fd(job.answer.get())};
     const auto deliver = [&]() -> Status {
       if (server.pid == 0) TRY(Start(server));
-      return SendFileRequest(server.socket.get(), request, false);
+      return SendFileRequest(server.socket.get(), message, false);
     };
     // A server that had ended before was not killed by this file: start another one.
     const bool was_running = server.pid != 0;
@@ -169,10 +168,10 @@ void FileReader::Send(Server& server) {
       Stop(server);
       sent = deliver();
     }
-    for (Fd* lent : {&request.file, &request.debug_file, &request.answer}) (void)lent->release();
+    for (Fd* lent : {&message.file, &message.debug_file, &message.answer}) (void)lent->release();
     if (sent.has_value()) return;
-    LogWarn("{} is not read: {}", job.question.name, sent.error().message);
-    Stop(server);  // the next question starts another one
+    LogWarn("{} is not read: {}", job.request.name, sent.error().message);
+    Stop(server);  // the next request starts another one
     Finish(server, std::move(sent));
   }
 }

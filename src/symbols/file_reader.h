@@ -23,7 +23,7 @@ namespace gpusonde::symbols {
 // Parses program files in sandboxed processes (agent/file_server.h): any user may run a hostile file, which
 // must not crash this process, block this thread or use its memory. One server reads files of the system and
 // of trusted users (root and ours), another those of all other users, round robin. Servers start with the
-// first question and end after some seconds without one. A file that kills its server or takes too long gets
+// first request and end after some seconds without one. A file that kills its server or takes too long gets
 // an error as its answer. Not thread-safe.
 class FileReader {
  public:
@@ -37,19 +37,19 @@ class FileReader {
     int64_t deadline_ns = 30 * kNanosPerSecond;
     // How long Ask waits for an answer, if the user has time left: libc takes 2 ms, libLLVM 90 ms, and rows
     // whose names are known at once need not be written again.
-    int64_t patience_ns = 100 * kNanosPerMilli;
+    int64_t timeout_ns = 100 * kNanosPerMilli;
   };
   explicit FileReader(Options options) : options_(std::move(options)) {}
   ~FileReader();
   FileReader(const FileReader&) = delete;
   FileReader& operator=(const FileReader&) = delete;
 
-  struct Question {
-    FileQuestion question{};
+  struct Request {
+    FileRequestKind kind{};
     Id128 file;
     int32_t user_id = 0;  // whose time it takes; 0 for files of the system
     std::string name;     // for messages
-    bool wait = true;     // for patience_ns
+    bool wait = true;     // up to timeout_ns
   };
   struct Files {
     Fd file;
@@ -60,11 +60,11 @@ class FileReader {
     Result<std::string> bytes;
   };
 
-  // Returns the answer, or nullopt if it has not arrived: ask the same question again later. An answer is
-  // returned once. `open` is called when a question is asked for the first time; its error is an answer.
-  std::optional<Answer> Ask(const Question& question, const std::function<Result<Files>()>& open);
+  // Returns the answer, or nullopt if it has not arrived: make the same request again later. An answer is
+  // returned once. `open` is called when a request is made for the first time; its error is an answer.
+  std::optional<Answer> Ask(const Request& request, const std::function<Result<Files>()>& open);
 
-  // Receives answers and sends the next questions; doesn't block.
+  // Receives answers and sends the next requests; doesn't block.
   void Exchange();
 
   // The number of answers that have arrived: if it has changed, asking again may succeed.
@@ -77,12 +77,12 @@ class FileReader {
 
  private:
   struct Key {
-    FileQuestion question{};
+    FileRequestKind kind{};
     Id128 file;
     auto operator<=>(const Key&) const = default;
   };
   struct Job {
-    Question question;
+    Request request;
     Files files;
     Fd answer;
     int64_t done_ns = 0;  // CLOCK_MONOTONIC
@@ -93,18 +93,18 @@ class FileReader {
     int32_t pid = 0;
     Fd socket;
     std::map<int32_t, std::deque<Key>> queues;  // by user
-    int32_t last_user = 0;                      // whose question was sent last
+    int32_t last_user = 0;                      // whose request was sent last
     std::optional<Key> reading;
     int64_t since_ns = 0;  // when reading began, or ended if none is read
   };
 
-  Server& ServerOf(const Question& question);
+  Server& ServerOf(const Request& request);
   void Exchange(Server& server);
   void Send(Server& server);
   void Finish(Server& server, Status result);
   Status Start(Server& server);
   static void Stop(Server& server);
-  Answer ParseHere(const Question& question, Files files) const;
+  Answer ParseHere(const Request& request, Files files) const;
   Answer Return(std::map<Key, Job>::iterator job);
 
   Options options_;

@@ -25,14 +25,14 @@ Result<FileReader::Files> OpenSomething() {
   return FileReader::Files{std::move(file), {}};
 }
 
-FileReader::Question About(uint64_t file, int32_t user_id = kUser) {
-  return {.question = FileQuestion::kSymbols, .file = {1, file}, .user_id = user_id, .name = "/a/file"};
+FileReader::Request About(uint64_t file, int32_t user_id = kUser) {
+  return {.kind = FileRequestKind::kSymbols, .file = {1, file}, .user_id = user_id, .name = "/a/file"};
 }
 
 // The error that the answer is, when it comes.
-std::string ErrorOf(FileReader& reader, const FileReader::Question& question) {
+std::string ErrorOf(FileReader& reader, const FileReader::Request& request) {
   for (int round = 0; round < 500; ++round) {
-    if (auto answer = reader.Ask(question, OpenSomething); answer.has_value())
+    if (auto answer = reader.Ask(request, OpenSomething); answer.has_value())
       return answer->bytes.has_value() ? "" : answer->bytes.error().message;
     reader.Wait(20);
     reader.Exchange();
@@ -83,7 +83,7 @@ TEST(FileReader, WaitsLittleForAUserHoweverManyFilesTheyHave) {
 }
 
 TEST(FileReader, HoldsFewFilesOpenHoweverManyAreAskedAbout) {
-  FileReader reader({.command = kSilent, .patience_ns = 0});
+  FileReader reader({.command = kSilent, .timeout_ns = 0});
   int opened = 0;
   const auto open = [&] { return ++opened, OpenSomething(); };
   for (uint64_t file = 0; file < 1000; ++file) reader.Ask(About(file), open);
@@ -98,7 +98,7 @@ TEST(FileReader, HoldsFewFilesOpenHoweverManyAreAskedAbout) {
 
 TEST(FileReader, FilesOfTheSystemDoNotWaitForThoseOfStrangers) {
   // Of two servers one is busy; both die at once.
-  FileReader reader({.command = {"/bin/sh", "-c", "sleep 0.3"}, .patience_ns = 0});
+  FileReader reader({.command = {"/bin/sh", "-c", "sleep 0.3"}, .timeout_ns = 0});
   reader.Ask(About(1), OpenSomething);
   reader.Ask(About(2), OpenSomething);
   reader.Ask(About(3, 0), OpenSomething);
@@ -124,7 +124,7 @@ class FileProtocolTest : public testing::Test {
 
 TEST_F(FileProtocolTest, MessagesArriveAsTheyWereSent) {
   for (const bool with_debug_file : {false, true}) {
-    const FileRequest request{.question = FileQuestion::kPython,
+    const FileRequest request{.kind = FileRequestKind::kPython,
                               .name = "/a\tb",
                               .file = Something(),
                               .debug_file = with_debug_file ? Something() : Fd(),
@@ -132,7 +132,7 @@ TEST_F(FileProtocolTest, MessagesArriveAsTheyWereSent) {
     ASSERT_TRUE(SendFileRequest(ours_.get(), request, true).has_value());
     const std::optional<FileRequest> received = ReceiveFileRequest(theirs_.get()).value();
     ASSERT_TRUE(received.has_value());
-    EXPECT_EQ(received->question, request.question);
+    EXPECT_EQ(received->kind, request.kind);
     EXPECT_EQ(received->name, request.name);
     EXPECT_TRUE(received->file.valid() && received->answer.valid());
     EXPECT_EQ(received->debug_file.valid(), with_debug_file);

@@ -65,7 +65,7 @@ void LineClient::Exchange(const std::function<void(const Answer&)>& visit) {
   while (asked_.has_value()) {
     Result<std::optional<LineAnswer>> received = ReceiveAnswer(socket_.get(), false);
     if (!received.has_value() && received.error().code == ErrorCode::kUnavailable) {
-      if (MonotonicNow() - received_ns_ < options_.patience_ns) return;
+      if (MonotonicNow() - received_ns_ < options_.timeout_ns) return;
       LogWarn("the lines of {} take too long to find", files_[asked_->file].path);
       return GiveUp(LineAnswer::Kind::kUnreadable, visit);
     }

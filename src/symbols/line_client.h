@@ -19,8 +19,8 @@
 namespace gpusonde::symbols {
 
 // Asks a process of our own for source lines (symbols/line_server.h), never waiting for it. The process is
-// started with the first question, and ended when there has been none for a while, which gives memory back.
-// A program that runs for long still asks now and then: from then on a few questions wait for more. A file at
+// started with the first request, and ended when there has been none for a while, which gives memory back.
+// A program that runs for long still asks now and then: from then on a few requests wait for more. A file at
 // which it dies or stays silent is not asked about again. Not thread-safe.
 class LineClient {
  public:
@@ -29,10 +29,10 @@ class LineClient {
     std::vector<std::string> command;
     // Silence after which it is thought lost: longer than a server of debug information may take for a large
     // file.
-    int64_t patience_ns = 60 * kNanosPerSecond;
-    // After so long without a question the server is ended.
+    int64_t timeout_ns = 60 * kNanosPerSecond;
+    // After so long without a request the server is ended.
     int64_t idle_ns = 10 * kNanosPerSecond;
-    // How long a few questions then wait for more: a server that is started again reads a program's debug
+    // How long a few requests then wait for more: a server that is started again reads a program's debug
     // information anew, which takes a tenth of a second and more.
     int64_t pause_ns = 30 * kNanosPerSecond;
     // Where lines are kept for the next time (symbols/line_cache.h); empty: nowhere.
@@ -75,7 +75,7 @@ class LineClient {
   size_t waiting() const;
 
   // Waits until an answer arrives, `timeout_ms` at most. The next Exchange sends what has waited for more
-  // questions.
+  // requests.
   void Wait(int timeout_ms);
 
  private:
@@ -102,7 +102,7 @@ class LineClient {
   // Hands what was found to the cache.
   void Keep();
   void ForgetFiles();
-  // The file that was asked about last gets no more questions.
+  // The file that was asked about last gets no more requests.
   void GiveUp(LineAnswer::Kind kind, const std::function<void(const Answer&)>& visit);
 
   Options options_;
@@ -117,7 +117,7 @@ class LineClient {
   std::optional<Asked> asked_;
   int64_t asked_ns_ = 0;
   int64_t received_ns_ = 0;
-  int64_t paused_until_ns_ = 0;  // few questions don't start the server before
+  int64_t paused_until_ns_ = 0;  // few requests don't start the server before
 };
 
 }  // namespace gpusonde::symbols

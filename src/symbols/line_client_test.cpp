@@ -40,7 +40,7 @@ TEST(LineClient, AFileAtWhichTheServerDiesIsNotAskedAboutAgain) {
 }
 
 TEST(LineClient, AServerThatStaysSilentIsGivenUp) {
-  LineClient client({.command = {"/bin/sleep", "100"}, .patience_ns = 50 * kNanosPerMilli});
+  LineClient client({.command = {"/bin/sleep", "100"}, .timeout_ns = 50 * kNanosPerMilli});
   EXPECT_TRUE(client.Ask(kFile, ::getpid(), "/x", 1, OpenSelf));
   const std::vector<LineClient::Answer> answers = ExchangeUntilIdle(client);
   ASSERT_EQ(answers.size(), 1u);
@@ -56,7 +56,7 @@ TEST(LineClient, SignalsThatEndTheAgentLeaveTheServer) {
   EXPECT_TRUE(std::filesystem::exists(folder / "lives"));
 }
 
-// A server that answers every question with no frames.
+// A server that answers every request with no frames.
 const std::string kAnsweringServer = R"(
 import socket
 server = socket.socket(fileno=3)

@@ -18,7 +18,7 @@ Result<int32_t> StartServer(const std::vector<std::string>& command, int socket)
   // dup2 onto itself would leave close-on-exec set; posix_spawn clears it.
   ::posix_spawn_file_actions_adddup2(&actions, socket, kServerFd);
   // Block signals that end this process, as they may be sent to the whole group (Ctrl-C, a closing terminal,
-  // systemd): we still have questions for the server then, and end it ourselves.
+  // systemd): we still have requests for the server then, and end it ourselves.
   sigset_t ends_us;
   ::sigemptyset(&ends_us);
   for (const int number : {SIGINT, SIGHUP, SIGTERM}) ::sigaddset(&ends_us, number);

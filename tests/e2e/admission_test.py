@@ -17,7 +17,7 @@ LIBRARY = "/opt/gpusonde/lib/libgpusonde-inject.so"
 CONTAINER = {"name": "worker", "image": "train:7", "resources": {"limits": {"nvidia.com/gpu": "1"}}}
 POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "train-0", "namespace": "ml", "labels": {"gpusonde/profile": "cuda"}},
        "spec": {"containers": [CONTAINER], "restartPolicy": "Never"}}
-MOST_MEMORY_KIB = 200_000  # its container's limit is 256 MiB
+MAX_MEMORY_KIB = 200_000  # its container's limit is 256 MiB
 
 
 def review(pod):
@@ -109,7 +109,7 @@ class Admission(secure_test.SecureTestCase):
         self.assertIn("patch", self.answer(POD))
         with open(f"/proc/{self.admission.pid}/status", encoding="ascii") as status:
             used = int(re.search(r"^VmHWM:\s+(\d+) kB", status.read(), re.MULTILINE)[1])
-        self.assertLess(used, MOST_MEMORY_KIB)
+        self.assertLess(used, MAX_MEMORY_KIB)
 
     def test_probes_need_tls_and_nothing_else(self):
         for path in ("healthz", "readyz"):

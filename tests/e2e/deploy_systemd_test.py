@@ -21,7 +21,7 @@ OWN_MACHINE = "up profiles every GPU program of the machine"
 CPUS = 0.5
 UNITS = program.ROOT / "deploy/systemd"
 PROFILERS = ("gpusonde-up", "gpusonde-agent")
-MOST_EXPOSED = {"gpusonde-up": 3.6, "gpusonde-agent": 3.6, "gpusonde-serve": 1.1}
+MAX_EXPOSURE = {"gpusonde-up": 3.6, "gpusonde-agent": 3.6, "gpusonde-serve": 1.1}
 MACHINE = f"simgpu-deploy-{os.getpid()}"
 # The program to sample belongs to root, where no other user may read it; the one with GPU work to another user.
 WORKLOADS = {
@@ -91,7 +91,7 @@ class Units(program.TestCase):
                               text=True, timeout=60, check=False)
 
     def test_systemd_finds_no_fault_with_them_and_little_exposure(self):
-        for unit, most in MOST_EXPOSED.items():
+        for unit, most in MAX_EXPOSURE.items():
             path = UNITS / f"{unit}.service"
             done = self.analyze("verify", path)
             self.assertEqual((done.returncode, [line for line in done.stderr.splitlines() if "gpusonde" in line]), (0, []))
@@ -109,7 +109,7 @@ class Units(program.TestCase):
         shutil.copytree(UNITS, units)
         (self.state / "secret").mkdir(mode=0o700, parents=True)
         shutil.copy(program.HOTPATHS, self.state / "secret")
-        wanted = [f"{unit}.service" for unit in (*MOST_EXPOSED, *WORKLOADS)]
+        wanted = [f"{unit}.service" for unit in (*MAX_EXPOSURE, *WORKLOADS)]
         (units / "test.target").write_text(f"[Unit]\nWants={' '.join(wanted)}\n")
         (units / "network-online.target").write_text("[Unit]\n")
         for name, content in WORKLOADS.items():
@@ -117,7 +117,7 @@ class Units(program.TestCase):
         for name in PROFILED:
             (units / f"{name}.service.d").mkdir()
             shutil.copy(UNITS / "gpusonde-profile.conf", units / f"{name}.service.d")
-        for unit in MOST_EXPOSED:
+        for unit in MAX_EXPOSURE:
             (units / f"{unit}.service.d").mkdir()
             (units / f"{unit}.service.d/test.conf").write_text(
                 "[Service]\n" + "".join(f"Standard{way}=append:{self.folder}/{unit}.log\n" for way in ("Output", "Error")))
@@ -195,10 +195,10 @@ class Units(program.TestCase):
         for status in pathlib.Path("/proc").glob("[0-9]*/status"):
             text = status.read_text()
             cgroup = (status.parent / "cgroup").read_text()
-            for unit in MOST_EXPOSED:
+            for unit in MAX_EXPOSURE:
                 if f"/gpusonde-test-{os.getpid()}/system.slice/{unit}.service" in cgroup:
                     services.setdefault(unit, []).append(dict(re.findall(r"^(\w+):\s+(\S+)", text, re.MULTILINE)))
-        self.assertEqual(set(services), set(MOST_EXPOSED), self.logs())
+        self.assertEqual(set(services), set(MAX_EXPOSURE), self.logs())
         for unit, processes in services.items():
             for process in processes:
                 self.assertNotEqual(process["Uid"], "0", unit)

@@ -93,7 +93,7 @@ GRAPH_CAPTURERS = """
     JOIN functions ON functions.function = locations.functions[1]
     WHERE locations.kind = 'python'"""
 
-MOST_STOLEN = 0.01
+MAX_STOLEN = 0.01
 ATTEMPTS = 3
 
 
@@ -104,7 +104,7 @@ def stolen_since(before):
 
 
 def measures(test):
-    """Runs a test, or a part of one, that measures time. A failure while the hypervisor stole more than MOST_STOLEN of the
+    """Runs a test, or a part of one, that measures time. A failure while the hypervisor stole more than MAX_STOLEN of the
     CPU time proves nothing: the test is repeated, and after ATTEMPTS skipped with that reason."""
     @functools.wraps(test)
     def measured(self, *arguments):
@@ -114,7 +114,7 @@ def measures(test):
                 return test(self, *arguments)
             except self.failureException as failure:
                 stolen = max(stolen_since(before), self.stolen_earlier)
-                if stolen <= MOST_STOLEN:
+                if stolen <= MAX_STOLEN:
                     raise
                 void = f"the hypervisor took {100 * stolen:.1f} % of the CPUs' time, and {str(failure).splitlines()[0]}"
                 print("void:", void, flush=True)

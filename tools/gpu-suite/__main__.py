@@ -29,7 +29,7 @@ import report  # noqa: E402
 import suite  # noqa: E402
 
 GRACE_S = 20  # what a part may overrun its budget before it is killed
-LEAST_S = 10  # a part isn't started with less
+MIN_S = 10  # a part isn't started with less
 
 
 def run_part(name, out, budget_s, done, quick):
@@ -103,7 +103,7 @@ def run(arguments):
     wanted = arguments.parts or [name for name in parts.ALL if name not in whole]
     for name in wanted:
         left_s = ends - time.monotonic() - GRACE_S
-        if left_s < LEAST_S:
+        if left_s < MIN_S:
             entry = {"part": name, "title": parts.ALL[name].TITLE, "status": "not run", "why": "no time was left"}
         else:
             entry = run_apart(name, out, left_s, sorted(items.get(name, ())), arguments.quick)

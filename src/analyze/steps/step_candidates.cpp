@@ -13,7 +13,7 @@ namespace {
 constexpr std::string_view kProfilerStep = "ProfilerStep#";  // torch/profiler/profiler.py
 constexpr size_t kMinSteps = 3, kMinKnownSteps = 2;
 constexpr double kMaxOverlap = 0.01;
-constexpr double kMostTime = 0.8, kSomeTime = 0.5;
+constexpr double kHighCoverage = 0.8, kMinCoverage = 0.5;
 
 // torch.autograd.profiler.emit_nvtx names its ranges so; operators repeat without being steps.
 bool IsOperator(std::string_view label) { return label.contains(", op_id = ") || label.contains(", seq = "); }
@@ -113,8 +113,8 @@ Steps StepCandidates::StepsOf(int64_t process, std::string_view prefix, const Cl
     const size_t count = repetition.ranges.size();
     if (!repetition.IsDisjoint()) continue;
     if (count < (is_known ? kMinKnownSteps : kMinSteps)) continue;
-    if (!is_known && (repetition.covered < kSomeTime || IsOperator(label))) continue;
-    const bool most = repetition.covered >= kMostTime;
+    if (!is_known && (repetition.covered < kMinCoverage || IsOperator(label))) continue;
+    const bool most = repetition.covered >= kHighCoverage;
     const std::tuple rank(is_known, most, most ? count : 0, repetition.total_ns);
     if (!best.label.empty() && rank <= best_rank) continue;
     best = {std::string(label), Disjoint(repetition.ranges)};

@@ -43,21 +43,21 @@ class GpmTest : public testing::Test {
   Poller MakePoller() {
     return Poller(library_, Devices(library_), [this] { return now_ns_; });
   }
-  News Round(Poller& poller, int64_t later_ns = kGpmPeriod) {
+  PollResult Round(Poller& poller, int64_t later_ns = kGpmPeriod) {
     now_ns_ += later_ns;
-    News news;
-    poller.Round(kGpmPeriod, news);
-    return news;
+    PollResult polled;
+    poller.Round(kGpmPeriod, polled);
+    return polled;
   }
-  static std::vector<double> ValuesOf(const News& news, Metric metric, size_t device = 0) {
+  static std::vector<double> ValuesOf(const PollResult& polled, Metric metric, size_t device = 0) {
     std::vector<double> values;
-    for (const Reading& reading : news.readings)
+    for (const Reading& reading : polled.readings)
       if (reading.metric == metric && reading.device == device) values.push_back(reading.value);
     return values;
   }
-  static std::string TextOf(const News& news) {
+  static std::string TextOf(const PollResult& polled) {
     std::string text;
-    for (const Notice& notice : news.notices) text += notice.text + "\n";
+    for (const Notice& notice : polled.notices) text += notice.text + "\n";
     return text;
   }
 
@@ -70,16 +70,16 @@ class GpmTest : public testing::Test {
 TEST_F(GpmTest, MeansOfTheTimeBetweenTwoSamplesAreReadOfTheDevice) {
   Poller poller = MakePoller();
   EXPECT_THAT(ValuesOf(Round(poller), Metric::kGpuSmActive), IsEmpty()) << "there is one sample";
-  const News news = Round(poller, kNanosPerSecond);
-  EXPECT_THAT(ValuesOf(news, Metric::kGpuSmActive), ElementsAre(41));
-  EXPECT_THAT(ValuesOf(news, Metric::kGpuSmOccupancy), ElementsAre(25.5));
-  EXPECT_THAT(ValuesOf(news, Metric::kGpuTensorActive), ElementsAre(12));
-  EXPECT_THAT(ValuesOf(news, Metric::kGpuDramActive), ElementsAre(33));
-  EXPECT_THAT(ValuesOf(news, Metric::kGpuPcieRxMean), ElementsAre(200.0 * (1 << 20))) << "bytes/s";
-  EXPECT_THAT(ValuesOf(news, Metric::kGpuTensorImma), IsEmpty()) << "the device doesn't have it";
-  for (const Reading& reading : news.readings) EXPECT_EQ(reading.pid, 0) << "never of a process";
-  EXPECT_EQ(news.drops.Of(DropReason::kGpuReadingsFailed), 0);
-  EXPECT_EQ(TextOf(news), "");
+  const PollResult polled = Round(poller, kNanosPerSecond);
+  EXPECT_THAT(ValuesOf(polled, Metric::kGpuSmActive), ElementsAre(41));
+  EXPECT_THAT(ValuesOf(polled, Metric::kGpuSmOccupancy), ElementsAre(25.5));
+  EXPECT_THAT(ValuesOf(polled, Metric::kGpuTensorActive), ElementsAre(12));
+  EXPECT_THAT(ValuesOf(polled, Metric::kGpuDramActive), ElementsAre(33));
+  EXPECT_THAT(ValuesOf(polled, Metric::kGpuPcieRxMean), ElementsAre(200.0 * (1 << 20))) << "bytes/s";
+  EXPECT_THAT(ValuesOf(polled, Metric::kGpuTensorImma), IsEmpty()) << "the device doesn't have it";
+  for (const Reading& reading : polled.readings) EXPECT_EQ(reading.pid, 0) << "never of a process";
+  EXPECT_EQ(polled.drops.Of(DropReason::kGpuReadingsFailed), 0);
+  EXPECT_EQ(TextOf(polled), "");
 }
 
 TEST_F(GpmTest, SamplesAreTakenOnceASecondAndFreed) {
@@ -105,14 +105,14 @@ TEST_F(GpmTest, DoubtfulValuesAreNotStored) {
   });
   Poller poller = MakePoller();
   Round(poller);
-  const News news = Round(poller, kNanosPerSecond);
-  EXPECT_THAT(ValuesOf(news, Metric::kGpuSmActive), ElementsAre(100))
+  const PollResult polled = Round(poller, kNanosPerSecond);
+  EXPECT_THAT(ValuesOf(polled, Metric::kGpuSmActive), ElementsAre(100))
       << "counters are not read at one instant";
-  EXPECT_THAT(ValuesOf(news, Metric::kGpuSmOccupancy), IsEmpty()) << "no value, which is no error";
-  EXPECT_THAT(ValuesOf(news, Metric::kGpuTensorActive), IsEmpty());
-  EXPECT_THAT(ValuesOf(news, Metric::kGpuDramActive), IsEmpty());
-  EXPECT_THAT(ValuesOf(news, Metric::kGpuPcieRxMean), IsEmpty());
-  EXPECT_EQ(news.drops.Of(DropReason::kGpuReadingsAbsurd), 3);
+  EXPECT_THAT(ValuesOf(polled, Metric::kGpuSmOccupancy), IsEmpty()) << "no value, which is no error";
+  EXPECT_THAT(ValuesOf(polled, Metric::kGpuTensorActive), IsEmpty());
+  EXPECT_THAT(ValuesOf(polled, Metric::kGpuDramActive), IsEmpty());
+  EXPECT_THAT(ValuesOf(polled, Metric::kGpuPcieRxMean), IsEmpty());
+  EXPECT_EQ(polled.drops.Of(DropReason::kGpuReadingsAbsurd), 3);
 }
 
 TEST_F(GpmTest, ADriverThatLacksTheFunctionsIsAskedForTheRest) {
@@ -130,13 +130,13 @@ TEST_F(GpmTest, ADriverThatLacksTheFunctionsIsAskedForTheRest) {
   const std::vector<Device> devices = Devices(library);
   ASSERT_THAT(devices, SizeIs(1));
   Poller poller(library, devices, [this] { return now_ns_; });
-  News news = Round(poller);
-  EXPECT_EQ(TextOf(news),
+  PollResult polled = Round(poller);
+  EXPECT_EQ(TextOf(polled),
             "GPU 0 (Fake) doesn't support: NVLink counters, remapped rows, SM activity (GPM)\n");
-  EXPECT_THAT(ValuesOf(news, Metric::kGpuPower), ElementsAre(300));
-  news = Round(poller, kNanosPerSecond);
-  EXPECT_EQ(TextOf(news), "");
-  EXPECT_EQ(news.drops.Of(DropReason::kGpuReadingsFailed), 0);
+  EXPECT_THAT(ValuesOf(polled, Metric::kGpuPower), ElementsAre(300));
+  polled = Round(poller, kNanosPerSecond);
+  EXPECT_EQ(TextOf(polled), "");
+  EXPECT_EQ(polled.drops.Of(DropReason::kGpuReadingsFailed), 0);
   EXPECT_THAT(WhyNoGpm(library, devices[0]), HasSubstr("the driver is too old"));
 }
 
@@ -165,16 +165,16 @@ TEST_F(GpmTest, AFailureInTheMiddleIsCountedAndTheNextSampleComparedWithTheLastO
   Poller poller = MakePoller();
   Round(poller);
   fake_.Fail("gpm_sample", GPUSONDE_NVML_ERROR_UNKNOWN);
-  News news = Round(poller, kNanosPerSecond);
-  EXPECT_EQ(news.drops.Of(DropReason::kGpuReadingsFailed), 1);
-  EXPECT_THAT(TextOf(news), HasSubstr("SM activity (GPM) can't be read: fake error (999)"));
-  EXPECT_THAT(ValuesOf(news, Metric::kGpuPower), ElementsAre(300)) << "the rest is read";
+  PollResult polled = Round(poller, kNanosPerSecond);
+  EXPECT_EQ(polled.drops.Of(DropReason::kGpuReadingsFailed), 1);
+  EXPECT_THAT(TextOf(polled), HasSubstr("SM activity (GPM) can't be read: fake error (999)"));
+  EXPECT_THAT(ValuesOf(polled, Metric::kGpuPower), ElementsAre(300)) << "the rest is read";
   fake_.Fail("gpm_sample", GPUSONDE_NVML_SUCCESS);
   EXPECT_THAT(ValuesOf(Round(poller, kNanosPerSecond), Metric::kGpuSmActive), ElementsAre(41));
   fake_.Fail("gpm_metrics", GPUSONDE_NVML_ERROR_UNKNOWN);
   const int before = fake_.calls("gpm_sample");
   for (int second = 0; second < 30; ++second) Round(poller, kNanosPerSecond);
-  EXPECT_LE(fake_.calls("gpm_sample"), before + 13) << "what fails ten times is asked every ten seconds";
+  EXPECT_LE(fake_.calls("gpm_sample"), before + 13) << "what fails ten times is read every ten seconds";
   EXPECT_GE(fake_.calls("gpm_sample"), before + 11);
 }
 
@@ -192,17 +192,17 @@ TEST_F(GpmTest, NvlinkCountersAndRemappedRowsAreInTheMetricsUnits) {
   fake_.Alter(
       0, [](FakeNvml::Gpu& gpu) { gpu.fields[GPUSONDE_NVML_FIELD_NVLINK_CRC_DATA_ERRORS] = UINT64_MAX; });
   Poller poller = MakePoller();
-  const News news = Round(poller);
-  EXPECT_THAT(ValuesOf(news, Metric::kGpuNvlinkReceived), ElementsAre(9 * 1024)) << "bytes";
-  EXPECT_THAT(ValuesOf(news, Metric::kGpuNvlinkReplays), ElementsAre(2));
-  EXPECT_THAT(ValuesOf(news, Metric::kGpuNvlinkSent), IsEmpty()) << "the device doesn't have it";
-  EXPECT_THAT(ValuesOf(news, Metric::kGpuNvlinkCrcData), IsEmpty());
-  EXPECT_THAT(ValuesOf(news, Metric::kGpuRowsCorrected), ElementsAre(1));
-  EXPECT_THAT(ValuesOf(news, Metric::kGpuRowsUncorrected), ElementsAre(2));
-  EXPECT_THAT(ValuesOf(news, Metric::kGpuRowsPending), ElementsAre(1));
-  EXPECT_THAT(ValuesOf(news, Metric::kGpuRowsFailure), ElementsAre(0));
-  EXPECT_EQ(news.drops.Of(DropReason::kGpuReadingsAbsurd), 1);
-  EXPECT_EQ(news.drops.Of(DropReason::kGpuReadingsFailed), 0);
+  const PollResult polled = Round(poller);
+  EXPECT_THAT(ValuesOf(polled, Metric::kGpuNvlinkReceived), ElementsAre(9 * 1024)) << "bytes";
+  EXPECT_THAT(ValuesOf(polled, Metric::kGpuNvlinkReplays), ElementsAre(2));
+  EXPECT_THAT(ValuesOf(polled, Metric::kGpuNvlinkSent), IsEmpty()) << "the device doesn't have it";
+  EXPECT_THAT(ValuesOf(polled, Metric::kGpuNvlinkCrcData), IsEmpty());
+  EXPECT_THAT(ValuesOf(polled, Metric::kGpuRowsCorrected), ElementsAre(1));
+  EXPECT_THAT(ValuesOf(polled, Metric::kGpuRowsUncorrected), ElementsAre(2));
+  EXPECT_THAT(ValuesOf(polled, Metric::kGpuRowsPending), ElementsAre(1));
+  EXPECT_THAT(ValuesOf(polled, Metric::kGpuRowsFailure), ElementsAre(0));
+  EXPECT_EQ(polled.drops.Of(DropReason::kGpuReadingsAbsurd), 1);
+  EXPECT_EQ(polled.drops.Of(DropReason::kGpuReadingsFailed), 0);
 }
 
 TEST_F(GpmTest, CountersThatHardlyChangeAreReadEveryFiveSeconds) {
@@ -243,15 +243,15 @@ TEST_F(GpmTest, OfAMigInstanceItsMemoryAndCountersAreRead) {
   fake_.Alter(1, [](FakeNvml::Gpu& gpu) { gpu.gpm = {{GPUSONDE_NVML_GPM_SM_UTIL, 7}}; });
   Poller poller = MakePoller();
   Round(poller);
-  const News news = Round(poller, kNanosPerSecond);
-  EXPECT_THAT(ValuesOf(news, Metric::kGpuSmActive, 0), ElementsAre(41));
-  EXPECT_THAT(ValuesOf(news, Metric::kGpuSmActive, 1), ElementsAre(7));
-  EXPECT_THAT(ValuesOf(news, Metric::kGpuMemoryUsed, 1), ElementsAre(1'000'000));
+  const PollResult polled = Round(poller, kNanosPerSecond);
+  EXPECT_THAT(ValuesOf(polled, Metric::kGpuSmActive, 0), ElementsAre(41));
+  EXPECT_THAT(ValuesOf(polled, Metric::kGpuSmActive, 1), ElementsAre(7));
+  EXPECT_THAT(ValuesOf(polled, Metric::kGpuMemoryUsed, 1), ElementsAre(1'000'000));
   std::set<Metric> of_instance;
-  for (const Reading& reading : news.readings)
+  for (const Reading& reading : polled.readings)
     if (reading.device == 1) of_instance.insert(reading.metric);
   EXPECT_THAT(of_instance, ElementsAre(Metric::kGpuMemoryUsed, Metric::kGpuSmActive)) << "and nothing else";
-  EXPECT_EQ(TextOf(news), "");
+  EXPECT_EQ(TextOf(polled), "");
   EXPECT_EQ(WhyNoGpm(library_, Devices(library_)[1]), "");
 }
 

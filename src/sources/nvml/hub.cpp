@@ -30,21 +30,21 @@ std::vector<Device> Hub::devices() const {
   return devices_;
 }
 
-void Hub::Publish(News news) {
+void Hub::Publish(PollResult polled) {
   const std::lock_guard lock(mutex_);
-  news_.drops.Merge(news.drops);
-  const size_t room = kMaxReadings - news_.readings.size();
-  const size_t kept = std::min(room, news.readings.size());
-  news_.readings.insert(news_.readings.end(), news.readings.begin(),
-                        news.readings.begin() + static_cast<ptrdiff_t>(kept));
-  news_.drops.Add(model::DropReason::kGpuReadingsLost, static_cast<int64_t>(news.readings.size() - kept));
-  for (Notice& notice : news.notices)
-    if (news_.notices.size() < kMaxNotices) news_.notices.push_back(std::move(notice));
+  result_.drops.Merge(polled.drops);
+  const size_t room = kMaxReadings - result_.readings.size();
+  const size_t kept = std::min(room, polled.readings.size());
+  result_.readings.insert(result_.readings.end(), polled.readings.begin(),
+                          polled.readings.begin() + static_cast<ptrdiff_t>(kept));
+  result_.drops.Add(model::DropReason::kGpuReadingsLost, static_cast<int64_t>(polled.readings.size() - kept));
+  for (Notice& notice : polled.notices)
+    if (result_.notices.size() < kMaxNotices) result_.notices.push_back(std::move(notice));
 }
 
-News Hub::Drain() {
+PollResult Hub::Drain() {
   const std::lock_guard lock(mutex_);
-  return std::exchange(news_, {});
+  return std::exchange(result_, {});
 }
 
 void Hub::Stop() {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "sources/nvml/library.h"
-#include "sources/nvml/news.h"
+#include "sources/nvml/poll_result.h"
 
 namespace gpusonde::nvml {
 
@@ -21,9 +21,9 @@ class Hub {
   std::vector<size_t> PlacesOf(std::span<const Device> found);
   std::vector<Device> devices() const;
 
-  // Appends news, in whose readings `device` is an index into devices().
-  void Publish(News news);
-  News Drain();
+  // Appends what was polled, in whose readings `device` is an index into devices().
+  void Publish(PollResult polled);
+  PollResult Drain();
 
   void Stop();
   bool stopping() const;
@@ -38,7 +38,7 @@ class Hub {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<Device> devices_;
-  News news_;
+  PollResult result_;
   bool stopping_ = false;
   bool done_ = false;
 };

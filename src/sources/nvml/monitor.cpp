@@ -17,7 +17,7 @@
 namespace gpusonde::nvml {
 namespace {
 
-constexpr int64_t kPatienceNs = 2 * kNanosPerSecond;
+constexpr int64_t kStopTimeoutNs = 2 * kNanosPerSecond;
 
 // NVML from nvmlInit to nvmlShutdown.
 class Session {
@@ -45,11 +45,11 @@ class Session {
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  News Round(int64_t period_ns) {
-    News news;
-    poller_->Round(period_ns, news);
-    for (Reading& reading : news.readings) reading.device = places_[reading.device];
-    return news;
+  PollResult Round(int64_t period_ns) {
+    PollResult polled;
+    poller_->Round(period_ns, polled);
+    for (Reading& reading : polled.readings) reading.device = places_[reading.device];
+    return polled;
   }
   bool library_lost() const { return poller_->library_lost(); }
   // Whether a device was lost, or missing from the start.
@@ -102,14 +102,14 @@ class Reader {
 
   // Reports complaints only when they differ from the last ones.
   void Report(const std::vector<std::string>& complaints, bool is_problem) {
-    News news;
-    if (complaints.empty() && was_incomplete_) news.notices.push_back({true, "all GPUs are read again"});
+    PollResult polled;
+    if (complaints.empty() && was_incomplete_) polled.notices.push_back({true, "all GPUs are read again"});
     for (const std::string& complaint : complaints)
       if (std::ranges::find(complained_, complaint) == complained_.end())
-        news.notices.push_back({is_problem, complaint});
+        polled.notices.push_back({is_problem, complaint});
     complained_ = complaints;
     was_incomplete_ = !complaints.empty() && is_problem;
-    hub_->Publish(std::move(news));
+    hub_->Publish(std::move(polled));
   }
 
   // Reads until Stop, or until NVML has to be initialised again; returns how long to wait before that.
@@ -156,7 +156,7 @@ struct Monitor::State {
   void Stop() {
     hub->Stop();
     if (!thread.joinable()) return;
-    if (hub->WaitUntilDone(kPatienceNs))
+    if (hub->WaitUntilDone(kStopTimeoutNs))
       thread.join();
     else
       thread.detach();
@@ -184,10 +184,10 @@ Result<Monitor> Monitor::Start(Options options) {
 std::vector<Device> Monitor::devices() const { return state_->hub->devices(); }
 
 Status Monitor::Drain(const Visit& visit) {
-  News news = state_->hub->Drain();
-  state_->drops.Merge(news.drops);
-  for (Notice& notice : news.notices) visit(std::move(notice));
-  for (const Reading& reading : news.readings) visit(Reading(reading));
+  PollResult polled = state_->hub->Drain();
+  state_->drops.Merge(polled.drops);
+  for (Notice& notice : polled.notices) visit(std::move(notice));
+  for (const Reading& reading : polled.readings) visit(Reading(reading));
   return {};
 }
 

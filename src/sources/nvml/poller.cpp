@@ -12,32 +12,32 @@ namespace {
 
 // Calls take a few µs (simgpu) to a few 100 µs (reported for real drivers); PCIe throughput takes 20 ms.
 constexpr int64_t kSlowNs = 5 * kNanosPerMilli;
-// A question that fails this often in a row is asked rarely from then on.
+// A query that fails this often in a row runs rarely from then on.
 constexpr int kFailuresInARow = 10;
 constexpr int64_t kAfterFailuresNs = 10 * kNanosPerSecond;
-// A device without any answer for this many rounds is considered lost.
-constexpr int kMuteRounds = 10;
-// Slightly less than the period of a question, so that rounds of 100 ms don't make it 1.1 s.
-int64_t PeriodOf(Often often) {
+// A device without any result for this many rounds is considered lost.
+constexpr int kSilentRounds = 10;
+// Slightly less than the period of a query, so that rounds of 100 ms don't make it 1.1 s.
+int64_t PeriodOf(Cadence cadence) {
   constexpr int64_t kLess = 50 * kNanosPerMilli;
-  switch (often) {
-    case Often::kEveryRound:
+  switch (cadence) {
+    case Cadence::kEveryRound:
       return 0;
-    case Often::kEverySecond:
+    case Cadence::kEverySecond:
       return kNanosPerSecond - kLess;
-    case Often::kEveryFiveSeconds:
+    case Cadence::kEveryFiveSeconds:
       return 5 * kNanosPerSecond - kLess;
   }
   return 0;
 }
 
-enum class Verdict { kAnswered, kNeverKnown, kFailed, kDeviceLost, kLibraryLost };
+enum class Verdict { kSuccess, kUnsupported, kFailed, kDeviceLost, kLibraryLost };
 
 Verdict Judge(gpusonde_nvml_result result) {
-  if (IsUnsupported(result)) return Verdict::kNeverKnown;
+  if (IsUnsupported(result)) return Verdict::kUnsupported;
   switch (result) {
     case GPUSONDE_NVML_SUCCESS:
-      return Verdict::kAnswered;
+      return Verdict::kSuccess;
     case GPUSONDE_NVML_ERROR_GPU_IS_LOST:
     case GPUSONDE_NVML_ERROR_RESET_REQUIRED:
       return Verdict::kDeviceLost;
@@ -59,112 +59,111 @@ Poller::Poller(const Library& library, std::vector<Device> devices, std::functio
   for (Device& device : devices) {
     DeviceState& state = devices_.emplace_back();
     state.device = std::move(device);
-    state.memory.mig = state.device.mig;
-    state.asked.resize(AllQuestions().size());
-    for (size_t question = 0; question < state.asked.size(); ++question)
-      state.asked[question].never_again =
-          state.device.mig.has_value() && !AllQuestions()[question].of_instances;
+    state.cache.mig = state.device.mig;
+    state.queries.resize(AllQueries().size());
+    for (size_t query = 0; query < state.queries.size(); ++query)
+      state.queries[query].never_again = state.device.mig.has_value() && !AllQueries()[query].of_instances;
   }
 }
 
 bool Poller::any_device_lost() const { return std::ranges::any_of(devices_, &DeviceState::lost); }
 
-void Poller::Round(int64_t period_ns, News& news) {
+void Poller::Round(int64_t period_ns, PollResult& polled) {
   const int64_t begin_ns = clock_();
   struct Slow {
-    int64_t asked_ns;
-    size_t device, question;
+    int64_t started_ns;
+    size_t device, query;
     auto operator<=>(const Slow&) const = default;
   };
   std::vector<Slow> slow;
   for (size_t device = 0; device < devices_.size(); ++device) {
     DeviceState& state = devices_[device];
-    state.answers = state.errors = 0;
-    for (size_t question = 0; question < state.asked.size(); ++question) {
-      const Asked& asked = state.asked[question];
-      if (state.lost || library_lost_ || asked.never_again || asked.due_ns > begin_ns) continue;
-      if (asked.took_ns > kSlowNs)
-        slow.push_back({asked.asked_ns, device, question});
+    state.successes = state.errors = 0;
+    for (size_t query = 0; query < state.queries.size(); ++query) {
+      const QueryState& progress = state.queries[query];
+      if (state.lost || library_lost_ || progress.never_again || progress.due_ns > begin_ns) continue;
+      if (progress.took_ns > kSlowNs)
+        slow.push_back({progress.started_ns, device, query});
       else
-        Ask(device, question, news);
+        Run(device, query, polled);
     }
   }
-  // The question that has waited longest comes first.
+  // The query that has waited longest comes first.
   std::ranges::sort(slow);
   for (const Slow& next : slow) {
     if (library_lost_) break;
     if (&next != slow.data() && clock_() - begin_ns > period_ns / 2) break;
-    if (!devices_[next.device].lost) Ask(next.device, next.question, news);
+    if (!devices_[next.device].lost) Run(next.device, next.query, polled);
   }
   if (!library_lost_)
-    for (DeviceState& state : devices_) EndRound(state, news);
+    for (DeviceState& state : devices_) EndRound(state, polled);
 }
 
-void Poller::Ask(size_t device, size_t question, News& news) {
+void Poller::Run(size_t device, size_t query, PollResult& polled) {
   DeviceState& state = devices_[device];
-  Asked& asked = state.asked[question];
-  const Question& what = AllQuestions()[question];
-  Answer answer;
-  asked.asked_ns = clock_();
+  QueryState& progress = state.queries[query];
+  const Query& definition = AllQueries()[query];
+  Readings readings;
+  progress.started_ns = clock_();
   const gpusonde_nvml_result result =
-      what.ask(library_.functions(), state.device.handle, state.memory, answer);
+      definition.read(library_.functions(), state.device.handle, state.cache, readings);
   const int64_t now_ns = clock_();
-  asked.took_ns = now_ns - asked.asked_ns;
-  asked.due_ns = asked.asked_ns + PeriodOf(what.often);
+  progress.took_ns = now_ns - progress.started_ns;
+  progress.due_ns = progress.started_ns + PeriodOf(definition.cadence);
   switch (Judge(result)) {
-    case Verdict::kAnswered:
-      ++state.answers;
-      asked.failures = 0;
-      for (const Answer::Value& value : answer.values())
-        news.readings.push_back({now_ns, device, value.pid, value.metric, value.value});
-      news.drops.Add(model::DropReason::kGpuReadingsAbsurd, answer.absurd());
-      news.drops.Add(model::DropReason::kGpuReadingsFailed, answer.failed());
+    case Verdict::kSuccess:
+      ++state.successes;
+      progress.failures = 0;
+      for (const Readings::Value& value : readings.values())
+        polled.readings.push_back({now_ns, device, value.pid, value.metric, value.value});
+      polled.drops.Add(model::DropReason::kGpuReadingsAbsurd, readings.absurd());
+      polled.drops.Add(model::DropReason::kGpuReadingsFailed, readings.failed());
       return;
-    case Verdict::kNeverKnown:
-      asked.never_again = true;
-      state.unknown.emplace_back(what.name);
+    case Verdict::kUnsupported:
+      progress.never_again = true;
+      state.unsupported.emplace_back(definition.name);
       return;
     case Verdict::kFailed:
-      Failed(state, question, result, news);
+      Failed(state, query, result, polled);
       return;
     case Verdict::kDeviceLost:
-      Lose(state, library_.Explain(result), news);
+      Lose(state, library_.Explain(result), polled);
       return;
     case Verdict::kLibraryLost:
       library_lost_ = true;
-      news.notices.push_back(
+      polled.notices.push_back(
           {true, fmt::format("NVIDIA's driver was unloaded: {}", library_.Explain(result))});
       return;
   }
 }
 
-void Poller::Failed(DeviceState& state, size_t question, gpusonde_nvml_result result, News& news) {
-  Asked& asked = state.asked[question];
+void Poller::Failed(DeviceState& state, size_t query, gpusonde_nvml_result result, PollResult& polled) {
+  QueryState& progress = state.queries[query];
   ++state.errors;
-  news.drops.Add(model::DropReason::kGpuReadingsFailed);
-  if (++asked.failures >= kFailuresInARow) asked.due_ns = asked.asked_ns + kAfterFailuresNs;
-  if (std::exchange(asked.reported, result) == result) return;
-  news.notices.push_back({true, fmt::format("{}: {} can't be read: {}", Describe(state.device),
-                                            AllQuestions()[question].name, library_.Explain(result))});
+  polled.drops.Add(model::DropReason::kGpuReadingsFailed);
+  if (++progress.failures >= kFailuresInARow) progress.due_ns = progress.started_ns + kAfterFailuresNs;
+  if (std::exchange(progress.reported, result) == result) return;
+  polled.notices.push_back({true, fmt::format("{}: {} can't be read: {}", Describe(state.device),
+                                              AllQueries()[query].name, library_.Explain(result))});
 }
 
-void Poller::Lose(DeviceState& state, const std::string& why, News& news) {
+void Poller::Lose(DeviceState& state, const std::string& why, PollResult& polled) {
   state.lost = true;
-  news.notices.push_back(
+  polled.notices.push_back(
       {true, fmt::format("{} is lost: {}; retrying from time to time", Describe(state.device), why)});
 }
 
-void Poller::EndRound(DeviceState& state, News& news) {
+void Poller::EndRound(DeviceState& state, PollResult& polled) {
   if (state.lost) return;
-  if (!state.unknown.empty()) {
-    news.notices.push_back({false, fmt::format("{} doesn't support: {}", Describe(state.device),
-                                               fmt::join(std::exchange(state.unknown, {}), ", "))});
+  if (!state.unsupported.empty()) {
+    polled.notices.push_back({false, fmt::format("{} doesn't support: {}", Describe(state.device),
+                                                 fmt::join(std::exchange(state.unsupported, {}), ", "))});
   }
-  if (state.errors > 0 && state.answers == 0)
-    ++state.mute_rounds;
-  else if (state.answers > 0)
-    state.mute_rounds = 0;
-  if (state.mute_rounds >= kMuteRounds) Lose(state, "it no longer answers", news);
+  if (state.errors > 0 && state.successes == 0)
+    ++state.silent_rounds;
+  else if (state.successes > 0)
+    state.silent_rounds = 0;
+  if (state.silent_rounds >= kSilentRounds) Lose(state, "it no longer answers", polled);
 }
 
 }  // namespace gpusonde::nvml

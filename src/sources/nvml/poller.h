@@ -8,12 +8,12 @@
 
 #include "base/time.h"
 #include "sources/nvml/library.h"
-#include "sources/nvml/news.h"
-#include "sources/nvml/questions.h"
+#include "sources/nvml/poll_result.h"
+#include "sources/nvml/queries.h"
 
 namespace gpusonde::nvml {
 
-// Polls all questions on all devices, round by round. A question that a device doesn't support is asked once;
+// Runs all queries on all devices, round by round. A query that a device doesn't support runs once;
 // an error is counted each time and reported once; a lost device is no longer polled. Not thread-safe.
 class Poller {
  public:
@@ -23,36 +23,36 @@ class Poller {
   // Polls one round, in at most half of `period_ns` if calls are fast. Calls that were slow the last time
   // (PCIe throughput takes 20 ms on real devices) take turns in the remaining time of that half, at least one
   // per round.
-  void Round(int64_t period_ns, News& news);
+  void Round(int64_t period_ns, PollResult& polled);
 
   // The driver was unloaded: the library must be initialised again before it can be used.
   bool library_lost() const { return library_lost_; }
   bool any_device_lost() const;
 
  private:
-  // State of one question on one device.
-  struct Asked {
+  // State of one query on one device.
+  struct QueryState {
     bool never_again = false;
     int failures = 0;                                       // in a row
-    int64_t due_ns = 0;                                     // when to ask next
-    int64_t asked_ns = 0;                                   // when it was asked last
+    int64_t due_ns = 0;                                     // when to run next
+    int64_t started_ns = 0;                                 // when it ran last
     int64_t took_ns = 0;                                    // duration of the last call
     gpusonde_nvml_result reported = GPUSONDE_NVML_SUCCESS;  // the last error that was reported
   };
   struct DeviceState {
     Device device;
     bool lost = false;
-    int mute_rounds = 0;  // in a row, without any answer
-    Memory memory;
-    std::vector<Asked> asked;
-    std::vector<std::string> unknown;  // unsupported questions, until they are reported
-    int answers = 0, errors = 0;       // in this round
+    int silent_rounds = 0;  // in a row, without any result
+    DeviceCache cache;
+    std::vector<QueryState> queries;
+    std::vector<std::string> unsupported;  // queries, until they are reported
+    int successes = 0, errors = 0;         // in this round
   };
 
-  void Ask(size_t device, size_t question, News& news);
-  void Failed(DeviceState& state, size_t question, gpusonde_nvml_result result, News& news);
-  void Lose(DeviceState& state, const std::string& why, News& news);
-  void EndRound(DeviceState& state, News& news);
+  void Run(size_t device, size_t query, PollResult& polled);
+  void Failed(DeviceState& state, size_t query, gpusonde_nvml_result result, PollResult& polled);
+  void Lose(DeviceState& state, const std::string& why, PollResult& polled);
+  void EndRound(DeviceState& state, PollResult& polled);
 
   const Library& library_;
   std::function<int64_t()> clock_;

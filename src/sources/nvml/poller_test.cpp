@@ -29,21 +29,21 @@ class PollerTest : public testing::Test {
     return Poller(library_, devices.value_or(std::vector<Device>()), [this] { return now_ns_; });
   }
   // Polls the next round, a period later.
-  News Round(Poller& poller) {
+  PollResult Round(Poller& poller) {
     now_ns_ += kPeriod;
-    News news;
-    poller.Round(kPeriod, news);
-    return news;
+    PollResult polled;
+    poller.Round(kPeriod, polled);
+    return polled;
   }
-  static std::vector<double> ValuesOf(const News& news, Metric metric) {
+  static std::vector<double> ValuesOf(const PollResult& polled, Metric metric) {
     std::vector<double> values;
-    for (const Reading& reading : news.readings)
+    for (const Reading& reading : polled.readings)
       if (reading.metric == metric) values.push_back(reading.value);
     return values;
   }
-  static std::vector<std::string> Texts(const News& news) {
+  static std::vector<std::string> Texts(const PollResult& polled) {
     std::vector<std::string> texts;
-    for (const Notice& notice : news.notices) texts.push_back(notice.text);
+    for (const Notice& notice : polled.notices) texts.push_back(notice.text);
     return texts;
   }
 
@@ -54,40 +54,40 @@ class PollerTest : public testing::Test {
 
 TEST_F(PollerTest, EveryAnswerIsAValueInItsMetricsUnit) {
   Poller poller = MakePoller();
-  const News news = Round(poller);
-  EXPECT_THAT(ValuesOf(news, Metric::kGpuUtilization), ElementsAre(50));
-  EXPECT_THAT(ValuesOf(news, Metric::kGpuMemoryUtilization), ElementsAre(20));
-  EXPECT_THAT(ValuesOf(news, Metric::kGpuMemoryUsed), ElementsAre(1'000'000));
-  EXPECT_THAT(ValuesOf(news, Metric::kGpuClockSm), ElementsAre(1980));
-  EXPECT_THAT(ValuesOf(news, Metric::kGpuPower), ElementsAre(300));
-  EXPECT_THAT(ValuesOf(news, Metric::kGpuPowerLimit), ElementsAre(700));
-  EXPECT_THAT(ValuesOf(news, Metric::kGpuEnergy), ElementsAre(testing::DoubleEq(12.345)));
-  EXPECT_THAT(ValuesOf(news, Metric::kGpuTemperature), ElementsAre(40));
-  EXPECT_THAT(ValuesOf(news, Metric::kGpuTemperatureSlowdown), ElementsAre(87));
-  EXPECT_THAT(ValuesOf(news, Metric::kGpuPcieTx), ElementsAre(1'000'000));
-  EXPECT_THAT(ValuesOf(news, Metric::kGpuThrottleReasons), ElementsAre(4));
-  EXPECT_THAT(ValuesOf(news, Metric::kGpuEccUncorrected), ElementsAre(3));
-  for (const Reading& reading : news.readings) {
+  const PollResult polled = Round(poller);
+  EXPECT_THAT(ValuesOf(polled, Metric::kGpuUtilization), ElementsAre(50));
+  EXPECT_THAT(ValuesOf(polled, Metric::kGpuMemoryUtilization), ElementsAre(20));
+  EXPECT_THAT(ValuesOf(polled, Metric::kGpuMemoryUsed), ElementsAre(1'000'000));
+  EXPECT_THAT(ValuesOf(polled, Metric::kGpuClockSm), ElementsAre(1980));
+  EXPECT_THAT(ValuesOf(polled, Metric::kGpuPower), ElementsAre(300));
+  EXPECT_THAT(ValuesOf(polled, Metric::kGpuPowerLimit), ElementsAre(700));
+  EXPECT_THAT(ValuesOf(polled, Metric::kGpuEnergy), ElementsAre(testing::DoubleEq(12.345)));
+  EXPECT_THAT(ValuesOf(polled, Metric::kGpuTemperature), ElementsAre(40));
+  EXPECT_THAT(ValuesOf(polled, Metric::kGpuTemperatureSlowdown), ElementsAre(87));
+  EXPECT_THAT(ValuesOf(polled, Metric::kGpuPcieTx), ElementsAre(1'000'000));
+  EXPECT_THAT(ValuesOf(polled, Metric::kGpuThrottleReasons), ElementsAre(4));
+  EXPECT_THAT(ValuesOf(polled, Metric::kGpuEccUncorrected), ElementsAre(3));
+  for (const Reading& reading : polled.readings) {
     EXPECT_EQ(reading.time_ns, now_ns_);
     EXPECT_EQ(reading.device, 0U);
     EXPECT_EQ(reading.pid, 0);
   }
-  EXPECT_THAT(Texts(news), IsEmpty());
+  EXPECT_THAT(Texts(polled), IsEmpty());
 }
 
 TEST_F(PollerTest, ReadsSlowlyChangingMetricsOnceASecond) {
   Poller poller = MakePoller();
   size_t clocks = 0, temperatures = 0;
   for (int round = 0; round < 50; ++round) {
-    const News news = Round(poller);
-    clocks += ValuesOf(news, Metric::kGpuClockSm).size();
-    temperatures += ValuesOf(news, Metric::kGpuTemperature).size();
+    const PollResult polled = Round(poller);
+    clocks += ValuesOf(polled, Metric::kGpuClockSm).size();
+    temperatures += ValuesOf(polled, Metric::kGpuTemperature).size();
   }
   EXPECT_EQ(clocks, 50U);
   EXPECT_EQ(temperatures, 5U);
 }
 
-TEST_F(PollerTest, AsksUnsupportedQuestionsOnce) {
+TEST_F(PollerTest, RunsUnsupportedQueriesOnce) {
   fake_.SetGpus({{.uuid = "GPU-a",
                   .fails = {{"power", GPUSONDE_NVML_ERROR_NOT_SUPPORTED},
                             {"ecc_errors", GPUSONDE_NVML_ERROR_NO_PERMISSION}}},
@@ -97,15 +97,15 @@ TEST_F(PollerTest, AsksUnsupportedQuestionsOnce) {
       Texts(Round(poller)),
       ElementsAre("GPU 0 (Fake) doesn't support: power, ECC errors corrected, ECC errors not corrected"));
   for (int round = 0; round < 30; ++round) {
-    const News news = Round(poller);
-    EXPECT_THAT(Texts(news), IsEmpty());
-    EXPECT_THAT(ValuesOf(news, Metric::kGpuPower), ElementsAre(300)) << "the other device supports it";
-    EXPECT_EQ(news.drops.Of(DropReason::kGpuReadingsFailed), 0);
+    const PollResult polled = Round(poller);
+    EXPECT_THAT(Texts(polled), IsEmpty());
+    EXPECT_THAT(ValuesOf(polled, Metric::kGpuPower), ElementsAre(300)) << "the other device supports it";
+    EXPECT_EQ(polled.drops.Of(DropReason::kGpuReadingsFailed), 0);
   }
   EXPECT_EQ(fake_.calls("power"), 1 + 31);
 }
 
-TEST_F(PollerTest, QuestionsWhoseFunctionTheLibraryLacksAreUnsupported) {
+TEST_F(PollerTest, QueriesWhoseFunctionTheLibraryLacksAreUnsupported) {
   Functions functions = FakeNvml::functions();
   functions.energy = nullptr;
   functions.throttle_reasons = nullptr;
@@ -120,18 +120,18 @@ TEST_F(PollerTest, QuestionsWhoseFunctionTheLibraryLacksAreUnsupported) {
 TEST_F(PollerTest, CountsAnErrorEachTimeAndReportsItOnce) {
   fake_.Fail("power", GPUSONDE_NVML_ERROR_UNKNOWN);
   Poller poller = MakePoller();
-  News news = Round(poller);
-  EXPECT_THAT(Texts(news), ElementsAre("GPU 0 (Fake): power can't be read: fake error (999)"));
-  EXPECT_EQ(news.drops.Of(DropReason::kGpuReadingsFailed), 1);
-  EXPECT_TRUE(news.notices[0].is_problem);
-  news = Round(poller);
-  EXPECT_THAT(Texts(news), IsEmpty());
-  EXPECT_EQ(news.drops.Of(DropReason::kGpuReadingsFailed), 1);
+  PollResult polled = Round(poller);
+  EXPECT_THAT(Texts(polled), ElementsAre("GPU 0 (Fake): power can't be read: fake error (999)"));
+  EXPECT_EQ(polled.drops.Of(DropReason::kGpuReadingsFailed), 1);
+  EXPECT_TRUE(polled.notices[0].is_problem);
+  polled = Round(poller);
+  EXPECT_THAT(Texts(polled), IsEmpty());
+  EXPECT_EQ(polled.drops.Of(DropReason::kGpuReadingsFailed), 1);
   fake_.Fail("power", GPUSONDE_NVML_SUCCESS);
   EXPECT_THAT(ValuesOf(Round(poller), Metric::kGpuPower), ElementsAre(300));
 }
 
-TEST_F(PollerTest, AsksFailingQuestionsRarely) {
+TEST_F(PollerTest, RunsFailingQueriesRarely) {
   fake_.Fail("power", GPUSONDE_NVML_ERROR_UNKNOWN);
   Poller poller = MakePoller();
   for (int round = 0; round < 310; ++round) Round(poller);
@@ -154,9 +154,9 @@ TEST_F(PollerTest, DiscardsAbsurdAnswers) {
     fake_.Reset();
     fake_.Alter(0, [&](FakeNvml::Gpu& gpu) { gpu.values[name] = UINT64_MAX; });
     Poller poller = MakePoller();
-    const News news = Round(poller);
-    EXPECT_THAT(ValuesOf(news, metric), IsEmpty()) << name;
-    EXPECT_GE(news.drops.Of(DropReason::kGpuReadingsAbsurd), 1) << name;
+    const PollResult polled = Round(poller);
+    EXPECT_THAT(ValuesOf(polled, metric), IsEmpty()) << name;
+    EXPECT_GE(polled.drops.Of(DropReason::kGpuReadingsAbsurd), 1) << name;
   }
   fake_.Reset();
   fake_.Alter(0, [&](FakeNvml::Gpu& gpu) {
@@ -164,11 +164,11 @@ TEST_F(PollerTest, DiscardsAbsurdAnswers) {
     gpu.memory_used = gpu.memory_total + 1;
   });
   Poller poller = MakePoller();
-  const News news = Round(poller);
-  EXPECT_THAT(ValuesOf(news, Metric::kGpuUtilization), IsEmpty());
-  EXPECT_THAT(ValuesOf(news, Metric::kGpuMemoryUtilization), IsEmpty());
-  EXPECT_THAT(ValuesOf(news, Metric::kGpuMemoryUsed), IsEmpty());
-  EXPECT_EQ(news.drops.Of(DropReason::kGpuReadingsAbsurd), 3);
+  const PollResult polled = Round(poller);
+  EXPECT_THAT(ValuesOf(polled, Metric::kGpuUtilization), IsEmpty());
+  EXPECT_THAT(ValuesOf(polled, Metric::kGpuMemoryUtilization), IsEmpty());
+  EXPECT_THAT(ValuesOf(polled, Metric::kGpuMemoryUsed), IsEmpty());
+  EXPECT_EQ(polled.drops.Of(DropReason::kGpuReadingsAbsurd), 3);
 }
 
 TEST_F(PollerTest, ReadsMemoryByProcess) {
@@ -180,10 +180,10 @@ TEST_F(PollerTest, ReadsMemoryByProcess) {
   processes[13].pid = UINT32_MAX;
   fake_.Alter(0, [&](FakeNvml::Gpu& gpu) { gpu.processes = processes; });
   Poller poller = MakePoller();
-  const News news = Round(poller);
-  EXPECT_EQ(ValuesOf(news, Metric::kGpuProcessMemoryUsed).size(), 196U);
-  EXPECT_EQ(news.drops.Of(DropReason::kGpuReadingsAbsurd), 2);
-  for (const Reading& reading : news.readings) {
+  const PollResult polled = Round(poller);
+  EXPECT_EQ(ValuesOf(polled, Metric::kGpuProcessMemoryUsed).size(), 196U);
+  EXPECT_EQ(polled.drops.Of(DropReason::kGpuReadingsAbsurd), 2);
+  for (const Reading& reading : polled.readings) {
     if (reading.metric == Metric::kGpuProcessMemoryUsed) {
       EXPECT_EQ(reading.value, static_cast<double>(uint64_t{static_cast<uint32_t>(reading.pid) - 1} << 20));
     }
@@ -193,9 +193,9 @@ TEST_F(PollerTest, ReadsMemoryByProcess) {
 TEST_F(PollerTest, ReportsAnErrorForAnAbsurdNumberOfProcesses) {
   fake_.Alter(0, [&](FakeNvml::Gpu& gpu) { gpu.processes.resize(1'000'000); });
   Poller poller = MakePoller();
-  const News news = Round(poller);
-  EXPECT_THAT(ValuesOf(news, Metric::kGpuProcessMemoryUsed), IsEmpty());
-  EXPECT_EQ(news.drops.Of(DropReason::kGpuReadingsFailed), 1);
+  const PollResult polled = Round(poller);
+  EXPECT_THAT(ValuesOf(polled, Metric::kGpuProcessMemoryUsed), IsEmpty());
+  EXPECT_EQ(polled.drops.Of(DropReason::kGpuReadingsFailed), 1);
 }
 
 TEST_F(PollerTest, UtilizationByProcessIsTheMeanOfTheNewSamples) {
@@ -209,9 +209,9 @@ TEST_F(PollerTest, UtilizationByProcessIsTheMeanOfTheNewSamples) {
                            {10, UINT64_MAX, 50, 0, 0, 0}};
   });
   now_ns_ += kNanosPerSecond;
-  const News news = Round(poller);
-  EXPECT_THAT(ValuesOf(news, Metric::kGpuProcessUtilization), ElementsAre(50, 10));
-  EXPECT_EQ(news.drops.Of(DropReason::kGpuReadingsAbsurd), 2);
+  const PollResult polled = Round(poller);
+  EXPECT_THAT(ValuesOf(polled, Metric::kGpuProcessUtilization), ElementsAre(50, 10));
+  EXPECT_EQ(polled.drops.Of(DropReason::kGpuReadingsAbsurd), 2);
   fake_.Fail("process_utilization", GPUSONDE_NVML_ERROR_NOT_FOUND);
   now_ns_ += kNanosPerSecond;
   EXPECT_EQ(Round(poller).drops.Of(DropReason::kGpuReadingsFailed), 0) << "nothing new is no error";
@@ -223,14 +223,14 @@ TEST_F(PollerTest, DoesNotPollALostDevice) {
   Round(poller);
   EXPECT_FALSE(poller.any_device_lost());
   fake_.Alter(0, [](FakeNvml::Gpu& gpu) { gpu.fails["utilization"] = GPUSONDE_NVML_ERROR_GPU_IS_LOST; });
-  News news = Round(poller);
-  EXPECT_THAT(Texts(news), ElementsAre(HasSubstr("GPU 0 (Fake) is lost: fake error (15)")));
+  PollResult polled = Round(poller);
+  EXPECT_THAT(Texts(polled), ElementsAre(HasSubstr("GPU 0 (Fake) is lost: fake error (15)")));
   EXPECT_TRUE(poller.any_device_lost());
   EXPECT_FALSE(poller.library_lost());
   const int before = fake_.calls("utilization");
-  news = Round(poller);
+  polled = Round(poller);
   EXPECT_EQ(fake_.calls("utilization"), before + 1) << "only the other device";
-  EXPECT_THAT(ValuesOf(news, Metric::kGpuClockSm), ElementsAre(1980));
+  EXPECT_THAT(ValuesOf(polled, Metric::kGpuClockSm), ElementsAre(1980));
 }
 
 TEST_F(PollerTest, ADeviceThatNoLongerAnswersIsLost) {
@@ -251,9 +251,9 @@ TEST_F(PollerTest, EndsTheRoundWhenTheDriverIsUnloaded) {
     fake_.SetGpus({{.uuid = "GPU-a"}, {.uuid = "GPU-b"}});
     fake_.Fail("utilization", result);
     Poller poller = MakePoller();
-    const News news = Round(poller);
+    const PollResult polled = Round(poller);
     EXPECT_TRUE(poller.library_lost());
-    EXPECT_THAT(Texts(news), ElementsAre(HasSubstr("NVIDIA's driver was unloaded: fake error")));
+    EXPECT_THAT(Texts(polled), ElementsAre(HasSubstr("NVIDIA's driver was unloaded: fake error")));
     EXPECT_EQ(fake_.calls("utilization"), 1);
   }
 }
@@ -272,16 +272,16 @@ TEST_F(PollerTest, SlowCallsShareHalfOfThePeriodInTurns) {
   const Library library(functions);
   std::vector<std::string> complaints;
   Poller poller(library, *ListDevices(library, complaints), [this] { return now_ns_; });
-  News first;
+  PollResult first;
   poller.Round(kPeriod, first);  // finds out
   std::vector<int> read(8);
   for (int round = 0; round < 32; ++round) {
     const int64_t begin_ns = now_ns_;
-    News news;
-    poller.Round(kPeriod, news);
+    PollResult polled;
+    poller.Round(kPeriod, polled);
     EXPECT_LE(now_ns_ - begin_ns, kPeriod / 2 + 20 * kNanosPerMilli);
-    EXPECT_EQ(ValuesOf(news, Metric::kGpuClockSm).size(), 8U) << "fast questions are asked in every round";
-    for (const Reading& reading : news.readings)
+    EXPECT_EQ(ValuesOf(polled, Metric::kGpuClockSm).size(), 8U) << "fast queries run in every round";
+    for (const Reading& reading : polled.readings)
       if (reading.metric == Metric::kGpuPcieTx) ++read[reading.device];
   }
   EXPECT_THAT(read, testing::Each(testing::AllOf(testing::Ge(5), testing::Le(7)))) << "each has its turn";

@@ -26,9 +26,9 @@ XidWatcher::XidWatcher(const Library& library, const std::vector<Device>& device
     : library_(library), hub_(hub) {
   const Functions& f = library.functions();
   const auto can_not = [&](const std::string& what, gpusonde_nvml_result result) {
-    News news;
-    news.notices.push_back({false, fmt::format("{}: {}", what, library.Explain(result))});
-    hub.Publish(std::move(news));
+    PollResult polled;
+    polled.notices.push_back({false, fmt::format("{}: {}", what, library.Explain(result))});
+    hub.Publish(std::move(polled));
   };
   if (f.event_set_create == nullptr || f.register_events == nullptr || f.event_set_wait == nullptr ||
       f.event_set_free == nullptr) {
@@ -65,20 +65,21 @@ void XidWatcher::Run() {
     const auto result = library_.functions().event_set_wait(set_, &event, kWaitMs);
     const int64_t now_ns = MonotonicNow();
     if (result == GPUSONDE_NVML_ERROR_TIMEOUT) continue;
-    News news;
+    PollResult polled;
     if (result == GPUSONDE_NVML_SUCCESS) {
       const auto device = std::ranges::find(watched_, event.device, &Watched::handle);
       if (event.type != GPUSONDE_NVML_EVENT_XID || event.data > kMaxCode || device == watched_.end())
-        news.drops.Add(model::DropReason::kGpuReadingsAbsurd);
+        polled.drops.Add(model::DropReason::kGpuReadingsAbsurd);
       else
-        news.readings.push_back(
+        polled.readings.push_back(
             {now_ns, device->place, 0, model::Metric::kGpuXid, static_cast<double>(event.data)});
     } else {
-      news.drops.Add(model::DropReason::kGpuReadingsFailed);
+      polled.drops.Add(model::DropReason::kGpuReadingsFailed);
       if (std::exchange(reported, result) != result)
-        news.notices.push_back({true, fmt::format("waiting for XIDs failed: {}", library_.Explain(result))});
+        polled.notices.push_back(
+            {true, fmt::format("waiting for XIDs failed: {}", library_.Explain(result))});
     }
-    hub_.Publish(std::move(news));
+    hub_.Publish(std::move(polled));
     // A failing wait returns at once.
     if (result != GPUSONDE_NVML_SUCCESS && !hub_.Sleep(kWaitMs * kNanosPerMilli)) return;
   }

@@ -25,8 +25,9 @@ class Service {
 
   int64_t next_ns() const { return next_ns_; }
   // A server that fails keeps its delay.
-  void Hurry(int64_t now_ns) {
-    if (failures_ == 0) next_ns_ = std::min(next_ns_, std::max(asked_ns_ + options_.hurry_ns, now_ns));
+  void PollSoon(int64_t now_ns) {
+    if (failures_ == 0)
+      next_ns_ = std::min(next_ns_, std::max(asked_ns_ + options_.urgent_interval_ns, now_ns));
   }
 
   // Notes the outcome of asking at `now_ns`. A machine may rightly lack a server that isn't expected there.
@@ -84,7 +85,7 @@ struct Watcher::State {
   Options options;
   std::mutex mutex{};  // guards what follows, up to `containers`
   std::condition_variable_any wake{};
-  bool hurry = false;
+  bool urgent = false;
   std::optional<DevicesAt> devices{};
   std::optional<PodContainers> containers{};
   // Of the thread alone.
@@ -105,15 +106,15 @@ void Watcher::State::Run(const std::stop_token& stop) {
     if (!options.kubelet_socket.empty() && MonotonicNow() >= kubelet.next_ns()) AskKubelet(kubelet, stop);
     if (!options.runtime_sockets.empty() && MonotonicNow() >= runtime.next_ns()) AskRuntime(runtime, stop);
     std::unique_lock lock(mutex);
-    if (std::exchange(hurry, false)) {
+    if (std::exchange(urgent, false)) {
       const int64_t now_ns = MonotonicNow();
-      kubelet.Hurry(now_ns);
-      runtime.Hurry(now_ns);
+      kubelet.PollSoon(now_ns);
+      runtime.PollSoon(now_ns);
     }
     const int64_t next_ns = std::min(options.kubelet_socket.empty() ? INT64_MAX : kubelet.next_ns(),
                                      options.runtime_sockets.empty() ? INT64_MAX : runtime.next_ns());
     const int64_t wait_ns = std::min(next_ns - MonotonicNow(), options.longest_retry_ns);
-    if (wait_ns > 0) wake.wait_for(lock, stop, std::chrono::nanoseconds(wait_ns), [this] { return hurry; });
+    if (wait_ns > 0) wake.wait_for(lock, stop, std::chrono::nanoseconds(wait_ns), [this] { return urgent; });
   }
 }
 
@@ -178,10 +179,10 @@ std::optional<PodContainers> Watcher::DrainContainers() {
   return std::exchange(state_->containers, std::nullopt);
 }
 
-void Watcher::Hurry() {
+void Watcher::PollSoon() {
   {
     const std::scoped_lock lock(state_->mutex);
-    state_->hurry = true;
+    state_->urgent = true;
   }
   state_->wake.notify_one();
 }

@@ -27,8 +27,8 @@ class Watcher {
     std::vector<std::string> labels;  // of pods, to be kept; at most kMaxPodLabels
     int64_t period_ns = 10 * kNanosPerSecond;
     int64_t timeout_ns = 3 * kNanosPerSecond;
-    // After Hurry, the least time between two questions.
-    int64_t hurry_ns = kNanosPerSecond;
+    // After PollSoon, the minimum time between two requests.
+    int64_t urgent_interval_ns = kNanosPerSecond;
     // A server that fails is asked again after a period, then after twice as long each time, up to this.
     int64_t longest_retry_ns = 300 * kNanosPerSecond;
   };
@@ -47,7 +47,7 @@ class Watcher {
   std::optional<PodContainers> DrainContainers();
 
   // Asks again soon, as a container has appeared.
-  void Hurry();
+  void PollSoon();
 
   ~Watcher();
 

@@ -38,7 +38,7 @@ class WatcherTest : public testing::Test {
                            .labels = {},
                            .period_ns = 20 * kNanosPerMilli,
                            .timeout_ns = 200 * kNanosPerMilli,
-                           .hurry_ns = kNanosPerMilli,
+                           .urgent_interval_ns = kNanosPerMilli,
                            .longest_retry_ns = 40 * kNanosPerMilli});
   }
   template <class Drain>
@@ -154,16 +154,16 @@ TEST_F(WatcherTest, ARuntimeWithoutTheCriIsNoProblemWithoutKubernetes) {
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
 }
 
-TEST_F(WatcherTest, AHurryAsksAtOnce) {
+TEST_F(WatcherTest, PollSoonAsksAtOnce) {
   const GrpcServer kubelet(kubelet_, Telling(OneDevice("p")));
   const auto watcher = Watcher::Start({.kubelet_socket = kubelet_,
                                        .runtime_sockets = {},
                                        .labels = {},
                                        .period_ns = 600 * kNanosPerSecond,
-                                       .hurry_ns = kNanosPerMilli});
+                                       .urgent_interval_ns = kNanosPerMilli});
   ASSERT_TRUE(WaitFor([&] { return watcher->DrainDevices(); }).has_value());
   EXPECT_EQ(kubelet.calls(), 1);
-  watcher->Hurry();
+  watcher->PollSoon();
   EXPECT_TRUE(WaitFor([&] { return watcher->DrainDevices(); }).has_value());
 }
 

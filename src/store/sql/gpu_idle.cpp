@@ -26,11 +26,11 @@ constexpr int64_t kSlotNs = int64_t{1} << 22;
 // start again.
 constexpr int64_t kGoldenStep = 2'654'435'761;
 constexpr int64_t kCircle = int64_t{1} << 32;
-constexpr int64_t kMostSeconds = int64_t{1} << 31;
+constexpr int64_t kMaxSeconds = int64_t{1} << 31;
 
 // Whether the second of a time is sampled.
 std::string IsSampled(std::string_view time_ns, int64_t one_second_in) {
-  return fmt::format("{} // {} % {} * {} % {} < {}", time_ns, kNanosPerSecond, kMostSeconds, kGoldenStep,
+  return fmt::format("{} // {} % {} * {} % {} < {}", time_ns, kNanosPerSecond, kMaxSeconds, kGoldenStep,
                      kCircle, kCircle / one_second_in);
 }
 
@@ -58,7 +58,7 @@ Result<int64_t> ReadOneSecondIn(const Ask& ask, const TimeRange& range, const Id
   if (!any || rows->Int64(0) <= limits.rows) return 1;
   const int64_t by_rows = (rows->Int64(0) - 1) / limits.rows + 1;
   const int64_t by_seconds = rows->Int64(1) / kNanosPerSecond / limits.seconds;
-  return std::max<int64_t>(std::min({by_rows, by_seconds, kMostSeconds}), 1);
+  return std::max<int64_t>(std::min({by_rows, by_seconds, kMaxSeconds}), 1);
 }
 
 // The devices that have to be idle; nothing: all of them.

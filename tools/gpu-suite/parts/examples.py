@@ -25,7 +25,7 @@ if os.fork() == 0:
     os._exit(0)
 os.wait()
 """
-MOST_LATE = 0.02  # a kernel polls %globaltimer, whose resolution is up to 1 µs
+MAX_LATE = 0.02  # a kernel polls %globaltimer, whose resolution is up to 1 µs
 
 
 def stencil(suite, result):
@@ -41,7 +41,7 @@ def stencil(suite, result):
                 {"dtoh": 2 * HPC_STEPS, "htod": HPC_STEPS}, copies)
     waits = {name: rows[name]["ns"] / requested - 1 for name, requested in HPC_KERNELS.items() if name in rows}
     result.fact("the PTX of examples/hpc waits for the requested time", bool(waits) and
-                all(-0.001 <= late <= MOST_LATE + 2000 / HPC_KERNELS[name] for name, late in waits.items()),
+                all(-0.001 <= late <= MAX_LATE + 2000 / HPC_KERNELS[name] for name, late in waits.items()),
                 ", ".join(f"{name} {100 * late:+.2f} %" for name, late in waits.items()))
     (row,) = suite.query(recorded, """
         SELECT count(*) AS calls, count(*) FILTER (kernels.start_ns >= api_calls.start_ns) AS after,

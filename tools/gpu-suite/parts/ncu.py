@@ -13,7 +13,7 @@ NEEDS = "ncu, the right to read hardware counters, PyTorch with CUDA"
 MODELS = ("resnet18", "hf_Bert", "nanogpt", "dcgan", "lennard_jones", "dlrm")
 LAUNCHES = 100  # of each; a launch is replayed for every pass
 SECTIONS = ("SpeedOfLight", "LaunchStats", "Occupancy", "MemoryWorkloadAnalysis", "ComputeWorkloadAnalysis")
-LEAST_S = 60
+MIN_S = 60
 
 
 def run(suite):
@@ -25,7 +25,7 @@ def run(suite):
     folder.mkdir(exist_ok=True)
     todo = [model for model in MODELS if model not in suite.done]
     while todo:
-        if suite.seconds_left() < LEAST_S:
+        if suite.seconds_left() < MIN_S:
             result.left = todo
             break
         model, todo = todo[0], todo[1:]

@@ -10,7 +10,7 @@ TITLE = "Step time with and without gpusonde"
 NEEDS = "a CUDA device; PyTorch for three of its four programs"
 
 ROUNDS = 3
-MOST_PERCENT = 0.5
+MAX_PERCENT = 0.5
 TORCH_MODELS = ("mlp", "transformer", "convolutions")  # launch-bound to GPU-bound
 TORCH_STEPS = 150
 
@@ -39,7 +39,7 @@ def commands(quick):
 def run(suite):
     suite.needs_gpu()
     result = Result()
-    goal = None if suite.simulated() else MOST_PERCENT  # the cost of simgpu's CUPTI means nothing
+    goal = None if suite.simulated() else MAX_PERCENT  # the cost of simgpu's CUPTI means nothing
     if not have("torch"):
         result.notes.append("no PyTorch here: only examples/hpc was measured")
     for command, read in commands(suite.quick):

@@ -13,7 +13,7 @@ NEEDS = "PyTorch with CUDA; torchvision, timm, transformers and torch-geometric 
 
 PROCESS_MODELS = 5  # models per process: importing takes long, and a crash loses the models of its process
 PROCESS_S = 150
-LEAST_S = 60
+MIN_S = 60
 
 
 def run(suite):
@@ -27,7 +27,7 @@ def run(suite):
     folder.mkdir(exist_ok=True)
     written = 0
     while todo:
-        if suite.seconds_left() < LEAST_S:
+        if suite.seconds_left() < MIN_S:
             result.left = todo
             break
         group, todo = todo[:PROCESS_MODELS], todo[PROCESS_MODELS:]

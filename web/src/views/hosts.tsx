@@ -11,8 +11,8 @@ import type { ThemeChoice } from "../state/theme";
 import { ThemePicker } from "./header";
 
 // So many lines are shown at first: who is on call looks at the worst, not at all.
-const MOST_HOSTS = 25;
-const MOST_INCIDENTS = 10;
+const MAX_HOSTS = 25;
+const MAX_INCIDENTS = 10;
 // From so many hosts on they can be filtered.
 const MANY_HOSTS = 6;
 
@@ -58,7 +58,7 @@ export function HostsPage({ hosts, incidents, lost, theme, onTheme, onHost, acco
     onHost(name, page);
   };
   const found = orderHosts(hosts, order, filter);
-  const shown = all ? found : found.slice(0, MOST_HOSTS);
+  const shown = all ? found : found.slice(0, MAX_HOSTS);
   return (
     <div class="app">
       <header class="header">
@@ -173,7 +173,7 @@ function More({ shown, of, onAll }: { shown: number; of: number; onAll: () => vo
 // The newest incidents of all hosts, each a link to those of its host.
 function IncidentsOfAll({ incidents, onOpen }: { incidents: HostIncident[]; onOpen: (event: MouseEvent, host: string, page: View["page"]) => void }) {
   const [all, setAll] = useState(false);
-  const shown = all ? incidents : incidents.slice(0, MOST_INCIDENTS);
+  const shown = all ? incidents : incidents.slice(0, MAX_INCIDENTS);
   return (
     <section aria-label="Incidents of all hosts">
       <table class="hosts host-incidents">

@@ -128,18 +128,18 @@ export function UsagePage({ usage, csv, view, nav }: Props) {
   );
 }
 
-const MOST_GAPS = 5;
+const MAX_GAPS = 5;
 
 // What an answer about several hosts covers.
 function Covered({ coverage: { hosts, until_us, gaps, gaps_omitted } }: { coverage: NonNullable<Usage["coverage"]> }) {
-  const more = gaps.length - MOST_GAPS + gaps_omitted;
+  const more = gaps.length - MAX_GAPS + gaps_omitted;
   return (
     <p class="dim">
       All {formatCount(hosts)} hosts, in whole hours
       {until_us !== null && `, summed until ${formatClock(until_us)}`}
       {gaps.length > 0 && (
         <span class="gaps">
-          . Not complete: {gaps.slice(0, MOST_GAPS).map(({ host, why }) => `${host} (${why})`).join(", ")}
+          . Not complete: {gaps.slice(0, MAX_GAPS).map(({ host, why }) => `${host} (${why})`).join(", ")}
           {more > 0 && ` and ${formatCount(more)} more`}
         </span>
       )}

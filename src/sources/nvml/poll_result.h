@@ -28,7 +28,7 @@ struct Notice {
 };
 
 // Readings, notices and drops since the last call.
-struct News {
+struct PollResult {
   std::vector<Reading> readings;
   std::vector<Notice> notices;
   model::DropCounts drops;

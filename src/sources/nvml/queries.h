@@ -14,13 +14,13 @@
 
 namespace gpusonde::nvml {
 
-// A question is an NVML call to one device, and how its answer becomes metric values.
+// A query is an NVML call to one device, and how its results become metric values.
 
 // The device, the call or a part of it doesn't exist for this caller, and never will.
 bool IsUnsupported(gpusonde_nvml_result result);
 
 // A device's state that is kept between calls.
-struct Memory {
+struct DeviceCache {
   std::optional<MigPlace> mig;          // of a MIG instance
   std::unique_ptr<GpmSamples> samples;  // null before the first
   bool plain_memory_info = false;       // its driver lacks nvmlDeviceGetMemoryInfo_v2
@@ -28,8 +28,8 @@ struct Memory {
   uint64_t last_process_sample_us = 0;  // of NVML's own clock
 };
 
-// Collects the values of one answer. Absurd values are counted instead.
-class Answer {
+// Collects the values that one query has read. Absurd values are counted instead.
+class Readings {
  public:
   struct Value {
     model::Metric metric;
@@ -53,7 +53,7 @@ class Answer {
       ++absurd_;
   }
   void CountAbsurd() { ++absurd_; }
-  // A part of the answer could not be read.
+  // A part of them could not be read.
   void CountFailed() { ++failed_; }
 
   std::span<const Value> values() const { return values_; }
@@ -66,20 +66,21 @@ class Answer {
   int64_t failed_ = 0;
 };
 
-enum class Often : uint8_t {
+enum class Cadence : uint8_t {
   kEveryRound,
   kEverySecond,       // it changes slowly, or the call is expensive
   kEveryFiveSeconds,  // it hardly ever changes; more seldom it would be missing in scrapes
 };
 
-struct Question {
+struct Query {
   std::string_view name;  // for messages: "… can't be read"
-  Often often;
-  bool of_instances;  // asked of MIG instances too; the driver answers few questions about those
+  Cadence cadence;
+  bool of_instances;  // runs on MIG instances too, of which the driver reports little
   // FUNCTION_NOT_FOUND when the driver's library lacks the call.
-  gpusonde_nvml_result (*ask)(const Functions& functions, void* device, Memory& memory, Answer& answer);
+  gpusonde_nvml_result (*read)(const Functions& functions, void* device, DeviceCache& cache,
+                               Readings& readings);
 };
 
-std::span<const Question> AllQuestions();
+std::span<const Query> AllQueries();
 
 }  // namespace gpusonde::nvml
