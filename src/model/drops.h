@@ -88,7 +88,8 @@ inline constexpr std::array kDropReasons = {
     DropInfo{DropReason::kNoSymbol, false, "no_symbol",
              "Frames in files whose symbol tables don't name them."},
     DropInfo{DropReason::kJitUnnamed, false, "jit_unnamed",
-             "Frames in code made at run time that no perf map or jitdump names."},
+             "Frames in code made at run time that no perf map or jitdump names (Node.js writes one with "
+             "--perf-basic-prof)."},
     DropInfo{DropReason::kJitCodeOmitted, false, "jit_code_omitted",
              "Programs whose perf map or jitdump was not read to its end, to keep memory bounded."},
     DropInfo{DropReason::kUnreadableBinary, false, "unreadable_binary",

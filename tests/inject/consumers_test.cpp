@@ -147,11 +147,11 @@ TEST_F(Consumers, ThatReturnJoinAgain) {
 }
 
 // The place of a communicator that was destroyed meanwhile is another's.
-TEST_F(Listeners, ThatReturnReceiveNoCollectivesOfCommunicatorsThatAreGone) {
+TEST_F(Consumers, ThatReturnReceiveNoCollectivesOfCommunicatorsThatAreGone) {
   auto first = Create();
   Client client({"join=17", "call", "wait=3000", "begin", "leave", "join=34", "wait=5000"}, kUngoverned,
                 [&](int32_t pid) { Attach(*first, pid); });
-  Listen(client, {first.get()}, 1500);
+  Drain(client, {first.get()}, 1500);
   ASSERT_THAT(first->received.collectives, Not(IsEmpty()));
   EXPECT_EQ(first->received.collectives[0].communicator, 17U);
   first.reset();
