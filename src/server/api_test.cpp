@@ -356,7 +356,7 @@ TEST_F(ApiTest, TheFlameGraphIsTheTreeOfTheSelection) {
     "type":"cpu","unit":"ns","total":400,"samples":4,"one_second_in":1,
     "strings":["","[unknown]","main","train.cpp"],
     "binaries":[{"name":"train","path":"/opt/train","build_id":"ab12"}],
-    "functions":{"name":[1,2],"binary":[-1,0],"kind":["kernel","native"],"file":[0,3],"line":[0,3]},
+    "functions":{"name":[1,2],"binary":[-1,0],"kind":["kernel","native"],"file":[0,3],"line":[0,3],"internal":[0,0]},
     "nodes":{"function":[-1,1,0],"parent":[-1,0,1],"self":[0,300,100],"total":[400,400,100]},
     "omitted":{"nodes":0,"total":0},"hidden":{"threads":0,"total":0}})"));
   EXPECT_EQ(data_.selection.processes, std::vector{kId});
