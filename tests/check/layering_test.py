@@ -82,13 +82,13 @@ class Layering(unittest.TestCase):
 
     def test_headers_of_the_files_beside_them_may_be_heavy(self):
         heavy = {"src/store/a.h": "#include <nlohmann/json.hpp>\n", "src/store/a.cpp": '#include "store/a.h"\n',
-                 "src/agent/testing/b.h": "#include <nlohmann/json.hpp>\n",
-                 "src/otlp/a_test.cpp": '#include "agent/testing/b.h"\n'}
+                 "src/net/testing/b.h": "#include <nlohmann/json.hpp>\n",
+                 "src/otlp/a_test.cpp": '#include "net/testing/b.h"\n'}
         self.assertEqual(self.found(heavy), [])
         own = {"src/store/c.h": '#include "store/a.h"\n', "src/store/c.cpp": '#include "store/c.h"\n'}
         self.assertEqual(self.found(heavy | own), [])
         for path, header in (("src/serve/d.cpp", "store/c.h"), ("apps/gpusonde/d.cpp", "store/a.h"),
-                             ("src/otlp/d.cpp", "agent/testing/b.h")):
+                             ("src/otlp/d.cpp", "net/testing/b.h")):
             self.assertIn("is heavy", self.found(heavy | own | {path: f'#include "{header}"\n'})[0], path)
 
     def test_a_layer_without_a_rule_and_a_rule_without_a_layer_are_found(self):

@@ -240,7 +240,7 @@ export const tests = [
       assert.equal(await page.count(".message"), 0);
       server.state.failing = "timeline";
       await page.press("Escape");
-      assert.match(await page.text(".lost"), /31,204,511 events[^]*What was read before is shown/);
+      assert.match(await page.text(".lost"), /31,204,511 events[^]*Older data is shown/);
       assert.ok((await page.count(".lane")) > 5, "the tracks stay");
     },
   },
