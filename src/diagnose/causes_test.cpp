@@ -279,6 +279,18 @@ TEST_F(IdleRankTest, ARankThatIsStoppedForSecondsIsAHangThatSaysSo) {
               HasSubstr("a step waited 8 s for train (process 13), which was stopped by a signal"));
 }
 
+TEST_F(CausesTest, AWaitOfSecondsForAProcessOutsideTheProgramIsAHangThatNamesIt) {
+  world.Run({}, 150);
+  world.Run({.outside_ns = 8 * kNanosPerSecond});
+  world.Run({}, 150);
+  const std::vector<Report> reports = world.Finish();
+  ASSERT_EQ(reports.size(), 1u) << FormatText(diagnosis);
+  EXPECT_EQ(reports[0].incident.cause, "hang") << FormatText(diagnosis);
+  EXPECT_THAT(
+      reports[0].incident.sentence,
+      HasSubstr("waited 8 s for stress (process 99) in /batch.slice, which is not a part of the program"));
+}
+
 // A step that never ends, of a program that used to wait for a loader.
 class HungLoaderTest : public CausesTest {
  protected:
