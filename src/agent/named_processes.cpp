@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/named_processes.h"
 
-#include <signal.h>
-
-#include <cerrno>
 #include <utility>
 
 #include "base/time.h"
@@ -69,13 +66,12 @@ void NamedProcesses::WriteEnds() {
   }
 }
 
-// Asks about the pid alone, which takes a twentieth of the time of reading /proc. Of a pid that was reused,
-// only the newest process runs. One whose pid an unrelated process without a row has reused is found to have
-// ended when that one has.
+// Asks about the pid alone, as there may be thousands. Of a pid that was reused, only the newest process
+// runs. One whose pid an unrelated process without a row has reused is found to have ended when that one has.
 bool NamedProcesses::Runs(const Id128& id, const Known& process) const {
   const auto newest = by_pid_.find(process.row.pid);
   if (newest != by_pid_.end() && newest->second != id) return false;
-  return ::kill(process.row.pid, 0) == 0 || errno != ESRCH;
+  return proc::HasProcess(process.row.pid);
 }
 
 void NamedProcesses::End(const Id128& id, Known& process) {

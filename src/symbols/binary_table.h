@@ -55,8 +55,7 @@ class BinaryTable {
   // The file that was mapped, by its identity (symbols/binary_identity.h). Adds it on first sight. What can
   // no longer be opened is taken for the file that processes of the same user mapped before from this path
   // with this build id. A file that can't be read is known by its path and build id, and has no symbols.
-  // Never fails; pointers stay valid until
-  // ForgetExcept.
+  // Never fails; pointers stay valid until ForgetExcept.
   const Binary* Intern(const Mapped& mapped);
 
   // The file that `path` names in the mount namespace of process `pid` now.

@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <signal.h>
 #include <sys/epoll.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -23,6 +22,7 @@
 #include "sources/cupti/inject_library.h"
 #include "sources/cupti/probe_reader.h"
 #include "sources/cupti/socket_reader.h"
+#include "sources/proc/process.h"
 #include "wire/gpu_event.h"
 
 namespace gpusonde::cupti {
@@ -215,8 +215,7 @@ void GpuEvents::State::FollowSnapshots(const Decoder::Visit& visit) {
   }
   if (now_ns < *requested_ns + (holding.empty() ? kMinRequestNs : kMaxRequestNs)) return;
   // Of a process that has ended meanwhile nobody else would know what it was. After Stop all are known.
-  if (*requested_ns != 0)
-    decoder.ForgetEnded(holding, [](int32_t pid) { return ::kill(pid, 0) == 0 || errno != ESRCH; });
+  if (*requested_ns != 0) decoder.ForgetEnded(holding, proc::HasProcess);
   decoder.Release(visit);
   probes->EndSnapshots();
   requested_ns.reset();

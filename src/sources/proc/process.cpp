@@ -4,10 +4,12 @@
 #include <dirent.h>
 #include <fmt/format.h>
 #include <limits.h>
+#include <signal.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <ctime>
 #include <memory>
 #include <unordered_map>
@@ -199,6 +201,8 @@ bool StillRuns(const Id128& id, int32_t pid) {
   const Result<ProcessInfo> now = ReadProcessStat(pid);
   return now.has_value() && MakeProcessId(ReadHost().boot_id, pid, now->start_ticks) == id;
 }
+
+bool HasProcess(int32_t pid) { return ::kill(pid, 0) == 0 || errno != ESRCH; }
 
 HostInfo ReadHost() {
   HostInfo host;

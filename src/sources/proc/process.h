@@ -72,6 +72,8 @@ Id128 MakeProcessId(std::string_view boot_id, int32_t pid, int64_t start_ticks);
 
 // Whether the process with this id, which had this pid, still runs on this machine.
 bool StillRuns(const Id128& id, int32_t pid);
+// Whether there is a process with this pid, be it another one than before: a system call, /proc isn't read.
+bool HasProcess(int32_t pid);
 
 struct HostInfo {
   std::string name;

@@ -122,9 +122,11 @@ TEST(StillRuns, IsFalseOnceTheProcessHasEnded) {
   ASSERT_GT(child, 0);
   const Id128 id = MakeProcessId(ReadHost().boot_id, child, ReadProcessStat(child).value().start_ticks);
   EXPECT_TRUE(StillRuns(id, child));
+  EXPECT_TRUE(HasProcess(child));
   ::kill(child, SIGKILL);
   ::waitpid(child, nullptr, 0);
   EXPECT_FALSE(StillRuns(id, child));
+  EXPECT_FALSE(HasProcess(child));
 }
 
 }  // namespace

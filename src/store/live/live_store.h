@@ -48,8 +48,7 @@ class LiveStore : public Store {
     bool one_of_many = false;    // in its process: takes less memory and no thread, and queries one CPU
   };
   // Creates the folder (mode 0700; its parent must exist) or opens an existing one. A damaged file is renamed
-  // to
-  // *.damaged and reported by notices(). Errors: kUnavailable when another gpusonde has the folder open;
+  // to *.damaged and reported by notices(). Errors: kUnavailable when another gpusonde has the folder open;
   // kTooNew; kPermissionDenied, kOutOfSpace, kIo.
   static Result<std::unique_ptr<LiveStore>> Open(const std::string& folder, const Options& options);
   static Result<std::unique_ptr<LiveStore>> Open(const std::string& folder) {
