@@ -57,12 +57,13 @@ struct AnchorSearch::Occurrences {
 };
 
 // The amount of work between consecutive occurrences: standard deviation over mean, the share of intervals
-// close to the median, and the means.
+// close to the median, and the mean; and the time between them.
 struct AnchorSearch::Regularity {
   double variation = 0;
   double alike = 0;
   double mean_work = 0;
   double mean_ns = 0;
+  double median_ns = 0;
 };
 
 struct AnchorSearch::Idle {
@@ -123,13 +124,17 @@ std::optional<Anchor> AnchorSearch::Find(bool is_long, bool at_end) const {
 
 AnchorSearch::Regularity AnchorSearch::Measure(const Occurrences& occurrences) const {
   const std::vector<size_t>& at = occurrences.at;
-  std::vector<double> work;
-  for (size_t i = 1; i < at.size(); ++i) work.push_back(static_cast<double>(at[i] - at[i - 1]));
+  std::vector<double> work, times_ns;
+  for (size_t i = 1; i < at.size(); ++i) {
+    work.push_back(static_cast<double>(at[i] - at[i - 1]));
+    times_ns.push_back(static_cast<double>(history_[at[i]].time_ns - history_[at[i - 1]].time_ns));
+  }
   const double intervals = static_cast<double>(work.size());
   Regularity measured{
       .variation = VariationOf(work),
       .mean_work = static_cast<double>(at.back() - at.front()) / intervals,
-      .mean_ns = static_cast<double>(history_[at.back()].time_ns - history_[at.front()].time_ns) / intervals};
+      .mean_ns = static_cast<double>(history_[at.back()].time_ns - history_[at.front()].time_ns) / intervals,
+      .median_ns = MedianOf(std::move(times_ns))};
   // Ignore the first half if it is less regular: the program may have been warming up.
   if (work.size() / 2 >= kStepTable.anchor.min_steps)
     measured.variation = std::min(measured.variation, VariationOf(std::span(work).subspan(work.size() / 2)));
@@ -156,7 +161,8 @@ const AnchorSearch::Candidate* AnchorSearch::BestAnchor(const std::vector<Candid
   const auto regular = [&](const Candidate& candidate) {
     const bool device = MarksByWork(candidate);
     if (candidate.count <= kStepTable.anchor.min_steps) return false;
-    if (device && candidate.regularity.mean_ns < min_kernel_step_ns) return false;
+    // The median: between a few requests a second, the mean is that of the kernels and of the waits between.
+    if (device && candidate.regularity.median_ns < min_kernel_step_ns) return false;
     return candidate.regularity.variation <= kStepTable.anchor.max_variation ||
            (!device && candidate.regularity.alike >= kStepTable.anchor.min_alike);
   };

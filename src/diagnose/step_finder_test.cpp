@@ -295,6 +295,22 @@ TEST_F(StepFinderTest, RequestsOfVaryingSizeEndWithTheirSyncs) {
   EXPECT_EQ(finder.anchor(), "sync context");
 }
 
+// In the first second there are too few syncs to tell that the GPU is idle after them.
+TEST_F(StepFinderTest, FewRequestsASecondEndWithTheirSyncs) {
+  uint32_t random = 1;
+  for (int request = 0; request < 40; ++request) {
+    random = random * 1664525 + 1013904223;
+    for (int i = 0; i < 17; ++i) {
+      Add(Kind::kKernel, "gemm", kMs / 2);
+      Add(Kind::kKernel, "softmax", kMs / 2);
+    }
+    Add(Kind::kSync, "stream", kMs / 100);
+    now_ns += 40 * kMs + (random >> 12) % 80 * kMs;
+    finder.Advance(now_ns);
+  }
+  EXPECT_EQ(finder.anchor(), "sync stream");
+}
+
 TEST_F(StepFinderTest, IrregularSyncsOfABusyGpuEndNoStep) {
   uint32_t random = 1;
   for (int step = 0; step < 800; ++step) {
