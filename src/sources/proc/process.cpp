@@ -94,7 +94,8 @@ Result<ProcessInfo> ReadProcess(int32_t pid) {
   if (Result<std::string> command = ReadFile(folder + "/cmdline"); command.has_value()) {
     info.command = command->substr(0, kMaxCommandBytes);
     while (!info.command.empty() && info.command.back() == '\0') info.command.pop_back();
-    std::ranges::replace(info.command, '\0', ' ');
+    constexpr std::string_view kSeparators("\0\n\r\t", 4);
+    std::ranges::replace_if(info.command, [&](char c) { return kSeparators.contains(c); }, ' ');
   }
   char link[PATH_MAX];
   const ssize_t length = ::readlink((folder + "/exe").c_str(), link, sizeof link);

@@ -22,9 +22,10 @@ struct ProcessInfo {
   int64_t start_ticks = 0;    // since boot, in units of 10 ms (USER_HZ)
   std::string name;           // comm, at most 15 bytes
   char state = 0;             // of its first thread: 'R', 'S', 'D', 'T' (stopped), 't' (traced), …
-  std::string command;        // command line joined by spaces; at most 4,096 bytes; empty for kernel threads
-  std::string executable;     // in its own mount namespace; empty for kernel threads
-  std::string cgroup;         // as model::MostTellingCgroup chooses it
+  std::string command;     // arguments, joined by spaces, as are their lines; at most 4,096 bytes; empty for
+                           // kernel threads
+  std::string executable;  // in its own mount namespace; empty for kernel threads
+  std::string cgroup;      // as model::MostTellingCgroup chooses it
 };
 
 // Whether it is stopped by a signal or by a tracer.

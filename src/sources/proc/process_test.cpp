@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sources/proc/process.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -34,6 +35,24 @@ TEST(ReadProcess, ReadsNamesWithParenthesesAndSpaces) {
   ASSERT_EQ(::prctl(PR_SET_NAME, before), 0);
   EXPECT_EQ(info.name, "a) R 1 (b");
   EXPECT_EQ(info.parent_pid, ::getppid());
+}
+
+// As `python3 -c` with a program of several lines has.
+TEST(ReadProcess, ReadsArgumentsOfSeveralLinesAsOne) {
+  int ready[2];
+  ASSERT_EQ(::pipe2(ready, O_CLOEXEC), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::execl("/bin/sleep", "sleep\nfor\ta while", "60", nullptr);
+    ::_exit(1);
+  }
+  ::close(ready[1]);
+  char none;
+  EXPECT_EQ(::read(ready[0], &none, 1), 0) << "closed when the program runs";
+  EXPECT_EQ(ReadProcess(child).value().command, "sleep for a while 60");
+  ::close(ready[0]);
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
 }
 
 TEST(ReadProcess, AMissingProcessIsNotFound) {
