@@ -10,7 +10,8 @@ import subprocess
 
 import baselines
 
-LIVE = "SELECT start_ns, end_ns, seen_ns, named_ns, slowdown, cause, confidence FROM incidents ORDER BY start_ns"
+LIVE = "SELECT start_ns, end_ns, seen_ns, named_ns, slowdown, cause, confidence FROM incidents "\
+       "WHERE NOT withdrawn ORDER BY start_ns"
 
 
 def run(build, *arguments):

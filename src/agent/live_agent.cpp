@@ -36,8 +36,12 @@ std::function<bool()> NoLongerThan(int64_t wait_ns) {
 }
 
 void LogIncident(const diagnose::Report& report) {
-  LogWarn("{}{} {}", report.process_name, report.incident.end_ns.has_value() ? ", incident ended:" : ":",
-          report.incident.sentence);
+  std::string_view state = ":";
+  if (report.incident.withdrawn)
+    state = ", incident withdrawn, as it was too small or short to tell from chance:";
+  else if (report.incident.end_ns.has_value())
+    state = ", incident ended:";
+  LogWarn("{}{} {}", report.process_name, state, report.incident.sentence);
 }
 
 }  // namespace

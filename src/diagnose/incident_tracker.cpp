@@ -80,7 +80,9 @@ bool IncidentTracker::Explain(const Situation& situation, const model::Process* 
   if (is_other)
     report.incident.named_ns = report.incident.cause == kAbstain ? std::nullopt : std::optional(now_ns);
   const bool was_notable = report.is_notable;
-  report.is_notable = was_notable || IsNotable(report.incident, situation, now_ns);
+  const bool is_notable = IsNotable(report.incident, situation, now_ns);
+  report.is_notable = was_notable || is_notable;
+  report.incident.withdrawn = report.incident.end_ns.has_value() && !is_notable;
   if (report.is_notable && !was_notable) {
     report.incident.seen_ns = now_ns;
     if (report.incident.named_ns.has_value()) report.incident.named_ns = now_ns;

@@ -125,6 +125,31 @@ TEST_F(IncidentTrackerTest, ASmallSlowdownWithoutALikelyCauseIsNewsOnceItHasLast
   EXPECT_TRUE(explain(1.5, kNanosPerSecond));
 }
 
+TEST_F(IncidentTrackerTest, AnIncidentThatIsSmallAtItsEndIsWithdrawn) {
+  const auto explain = [this](State state, double slowdown, int64_t after_ns, bool ended) {
+    Situation situation = Slow(state);
+    situation.slowdown = slowdown;
+    const int64_t now_ns = kFirstSlow + after_ns;
+    return tracker.Explain(situation, &process, ended ? std::optional(now_ns) : std::nullopt, now_ns);
+  };
+  tracker.Begin(kFirstSlow, kFirstSlow, "");
+  EXPECT_FALSE(explain(State::kUnexplained, 1.6, kNanosPerSecond / 2, false));
+  EXPECT_TRUE(explain(State::kUnexplained, 1.2, kNanosPerSecond, false)) << "it was large";
+  EXPECT_FALSE(incident().withdrawn);
+  EXPECT_TRUE(explain(State::kUnexplained, 1.05, 5 * kNanosPerSecond, true)) << "who was told learns it";
+  EXPECT_TRUE(incident().withdrawn);
+
+  tracker.Begin(kFirstSlow, kFirstSlow, "");
+  EXPECT_TRUE(explain(State::kUnexplained, 1.2, 4 * kNanosPerSecond, false));
+  EXPECT_TRUE(explain(State::kUnexplained, 1.2, 5 * kNanosPerSecond, true));
+  EXPECT_FALSE(incident().withdrawn);
+
+  tracker.Begin(kFirstSlow, kFirstSlow, "");
+  EXPECT_TRUE(explain(State::kThrottled, 1.05, kNanosPerSecond, false));
+  EXPECT_TRUE(explain(State::kThrottled, 1.05, kNanosPerSecond, true));
+  EXPECT_FALSE(incident().withdrawn) << "its cause is likely";
+}
+
 TEST_F(IncidentTrackerTest, TheReportNamesTheProcessAndItsEvidenceBelongsToTheIncident) {
   tracker.Begin(kFirstSlow, kFirstSlow, "sync stream");
   tracker.Explain(Slow(State::kThrottled), &process, std::nullopt, kFirstSlow);

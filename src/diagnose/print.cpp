@@ -70,6 +70,8 @@ void WriteUsual(JsonWriter& json, const UsualStep& usual) {
   json.EndArray().EndObject();
 }
 
+bool IsWithdrawn(const Report& report) { return report.incident.withdrawn; }
+
 void WriteIncident(JsonWriter& json, const Report& report) {
   const model::Incident& incident = report.incident;
   json.BeginObject().Field("id", incident.incident.ToHex()).Field("process", report.process_name);
@@ -131,12 +133,16 @@ std::string FormatText(const Diagnosis& diagnosis) {
       text += "  no host signals of it were received: causes on the host are unknown\n";
     text += TextOf(found.usual);
   }
-  const std::vector<Report> reports = diagnosis.Reports();
+  std::vector<Report> reports = diagnosis.Reports();
+  const auto withdrawn = static_cast<int64_t>(std::erase_if(reports, IsWithdrawn));
   if (text.empty() && reports.empty())
     text = "no program with GPU work\n";
   else if (reports.empty())
     text += "no incident: no steps were slow\n";
   for (const Report& report : reports) text += TextOf(report);
+  if (withdrawn > 0)
+    text += fmt::format("\n{} without a likely cause, too small or short to tell from chance\n",
+                        Counted(withdrawn, "slow-down"));
   for (const model::Warning& warning : diagnosis.Warnings()) text += TextOf(warning);
   return text;
 }
@@ -158,7 +164,9 @@ std::string FormatJson(const Diagnosis& diagnosis) {
     json.EndObject();
   }
   json.EndArray().Key("incidents").BeginArray();
-  for (const Report& report : diagnosis.Reports()) WriteIncident(json, report);
+  std::vector<Report> reports = diagnosis.Reports();
+  std::erase_if(reports, IsWithdrawn);
+  for (const Report& report : reports) WriteIncident(json, report);
   json.EndArray().Key("warnings").BeginArray();
   for (const model::Warning& warning : diagnosis.Warnings()) WriteWarning(json, warning);
   json.EndArray().EndObject();
@@ -168,7 +176,8 @@ std::string FormatJson(const Diagnosis& diagnosis) {
 std::string FormatNotice(const Report& report, std::string_view machine) {
   JsonWriter json;
   json.BeginObject().Field("version", 1).Field("machine", machine);
-  json.Field("state", report.incident.end_ns.has_value() ? "over" : "open").Key("incident");
+  json.Field("state", report.incident.end_ns.has_value() ? "over" : "open");
+  json.Field("withdrawn", report.incident.withdrawn).Key("incident");
   WriteIncident(json, report);
   json.EndObject();
   return json.Take();

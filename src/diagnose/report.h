@@ -19,7 +19,7 @@ struct Report {
   std::string process_name;
   int32_t pid = 0;
   std::string anchor;
-  bool is_notable = false;  // has had a cause once, was large, or lasted: others are kept to ourselves
+  bool is_notable = false;  // has had a likely cause once, was large, or lasted; others aren't reported
 };
 
 }  // namespace gpusonde::diagnose

@@ -84,9 +84,9 @@ int FailRecord(const Error& error) {
 // The incidents' sentences: those with a cause first, then the largest slowdown.
 Result<std::vector<std::string>> ReadIncidentSentences(store::Store& store) {
   std::vector<std::string> sentences;
-  TRY(store::ForEachRow(
-      store.Query("SELECT sentence FROM incidents ORDER BY cause = 'abstain', slowdown DESC, start_ns"),
-      [&](const store::Rows& row) { sentences.emplace_back(row.Text(0)); }));
+  TRY(store::ForEachRow(store.Query("SELECT sentence FROM incidents WHERE NOT withdrawn "
+                                    "ORDER BY cause = 'abstain', slowdown DESC, start_ns"),
+                        [&](const store::Rows& row) { sentences.emplace_back(row.Text(0)); }));
   return sentences;
 }
 

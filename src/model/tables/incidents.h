@@ -22,6 +22,7 @@ struct Incident {
   std::string cause;
   double confidence = 0;
   std::string sentence;
+  bool withdrawn = false;
 };
 
 inline constexpr Table kIncidents(
@@ -36,6 +37,8 @@ inline constexpr Table kIncidents(
     Field("cause", &Incident::cause, "", "name of the cause, or abstain"),
     Field("confidence", &Incident::confidence, "1",
           "how sure the diagnosis is of the cause: a likelihood, not yet calibrated"),
-    Field("sentence", &Incident::sentence, "", "explanation for the user"));
+    Field("sentence", &Incident::sentence, "", "explanation for the user"),
+    Field("withdrawn", &Incident::withdrawn, "",
+          "whether it turned out, at its end, to be too small to tell from chance; such ones aren't shown"));
 
 }  // namespace gpusonde::model

@@ -85,7 +85,8 @@ Result<Incidents> ReadIncidents(Store& store, const model::Selection& selection,
   TRY(CheckBuckets(buckets));
   ASSIGN_OR_RETURN(const TimeRange range, ReadTimeRange(store, selection));
   Incidents read;
-  SqlPart where{"WHERE start_ns < ? AND coalesce(end_ns, ?) >= ?", {range.to_ns, range.to_ns, range.from_ns}};
+  SqlPart where{"WHERE NOT withdrawn AND start_ns < ? AND coalesce(end_ns, ?) >= ?",
+                {range.to_ns, range.to_ns, range.from_ns}};
   where += AndOfProcesses(selection);
   ASSIGN_OR_RETURN(
       std::vector<model::Incident> incidents,

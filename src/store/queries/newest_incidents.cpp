@@ -10,7 +10,7 @@ Result<NewestIncidents> ReadNewestIncidents(Store& store, const TimeRange& range
       "SELECT incident, process, incidents.start_ns, end_ns, slowdown, cause, confidence, sentence, "
       "coalesce(name, ''), coalesce(pid, 0)::BIGINT, count(*) OVER () "
       "FROM incidents LEFT JOIN processes USING (process) "
-      "WHERE incidents.start_ns < ? AND coalesce(end_ns, ?) >= ? "
+      "WHERE NOT withdrawn AND incidents.start_ns < ? AND coalesce(end_ns, ?) >= ? "
       "ORDER BY incidents.start_ns DESC, incident LIMIT ?",
       {range.to_ns, range.to_ns, range.from_ns, most}};
   NewestIncidents newest;
