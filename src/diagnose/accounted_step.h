@@ -16,6 +16,7 @@ namespace gpusonde::diagnose {
 struct AccountedStep {
   StepSpan step;        // without the waits for requests that aren't part of it (habit.h)
   int64_t from_ns = 0;  // its start with these waits
+  int32_t launch_thread = 0;
   PathAccount path;
   bool complete = false;
   bool observed = false;  // complete, and host signals of the launch thread were observed from its start on

@@ -13,11 +13,6 @@
 namespace gpusonde::diagnose {
 namespace {
 
-// Of calls and ranges, by which the launch thread is known: when older ones count half, and how many more
-// another thread must have.
-constexpr int64_t kHalvedAfter = 20'000;
-constexpr int64_t kMorePercent = 25;
-
 constexpr size_t kMaxRecent = 400;  // steps
 // Of slow steps before those, sums over so long are kept for so long: an incident's end is found seconds
 // later.
@@ -57,8 +52,9 @@ void Accounting::Ingest(Work::Kind kind, std::span<const WorkTime> times) {
 void Accounting::UpdateProgram(LaunchThreads& launch_threads) {
   // Descendants count as the program's own.
   program_.family = actors_.FamilyOf(process_);
-  program_.launch_thread = LaunchThread();
-  launch_threads[process_] = program_.launch_thread;
+  const model::Process* row = actors_.Find(process_);
+  usual_launch_thread_ = launch_thread_.Usual().value_or(row == nullptr ? 0 : row->pid);
+  launch_threads[process_] = usual_launch_thread_;
   program_.launch_threads = launch_threads;
   program_.launch_threads.erase(process_);
   // Forget ended processes.
@@ -66,30 +62,8 @@ void Accounting::UpdateProgram(LaunchThreads& launch_threads) {
   std::erase_if(program_.ranks, [&](const Id128& rank) { return !program_.launch_threads.contains(rank); });
 }
 
-// A thread that launched for days may have ended; servers may have a thread for each request.
-void Accounting::CountThread(int32_t tid) {
-  ++threads_[tid];
-  if (++counted_ < kHalvedAfter) return;
-  counted_ = 0;
-  for (auto& [thread, count] : threads_) count /= 2;
-  std::erase_if(threads_, [](const auto& thread) { return thread.second == 0; });
-}
-
-// The thread with the most API calls and ranges; the main thread if there are none. Of two that have about as
-// many the same one is kept.
-int32_t Accounting::LaunchThread() const {
-  const auto most = std::ranges::max_element(threads_, {}, [](const auto& thread) { return thread.second; });
-  if (most != threads_.end()) {
-    const auto present = threads_.find(program_.launch_thread);
-    const bool keeps =
-        present != threads_.end() && present->second * (100 + kMorePercent) >= most->second * 100;
-    return keeps ? present->first : most->first;
-  }
-  const model::Process* row = actors_.Find(process_);
-  return row == nullptr ? 0 : row->pid;
-}
-
-PathAccount Accounting::AccountOf(int64_t from_ns, int64_t to_ns) {
+PathAccount Accounting::AccountOf(int32_t launch_thread, int64_t from_ns, int64_t to_ns) {
+  program_.launch_thread = launch_thread;
   FindLoadersAndRanks(from_ns, to_ns);
   JoinAdded();
   return AccountFor(program_, host_, GpuWorkIn(from_ns, to_ns), from_ns, to_ns);
@@ -140,9 +114,11 @@ void Accounting::ReaccountLoader(const Id128& loader) {
   const model::Process* row = actors_.Find(loader);
   const int64_t since_ns = row == nullptr ? 0 : row->started_ns;
   const auto reaccount = [&](AccountedStep& accounted) {
-    if (accounted.step.end_ns > since_ns)
-      AccountForLoaders(program_, host_, accounted.from_ns, accounted.step.end_ns, accounted.path);
+    if (accounted.step.end_ns <= since_ns) return;
+    program_.launch_thread = accounted.launch_thread;
+    AccountForLoaders(program_, host_, accounted.from_ns, accounted.step.end_ns, accounted.path);
   };
+  const int32_t launch_thread = program_.launch_thread;
   baseline_.ForEach(reaccount);
   for (AccountedStep& accounted : recent_) {
     const bool was_slow = accounted.slow;
@@ -150,12 +126,17 @@ void Accounting::ReaccountLoader(const Id128& loader) {
     reaccount(accounted);
     if (was_slow) AddSlow(accounted);
   }
+  program_.launch_thread = launch_thread;
 }
 
 // Excludes the wait for a request, which precedes the work on it.
 const AccountedStep& Accounting::Add(const StepSpan& span, bool slow) {
-  AccountedStep accounted{
-      .step = span, .from_ns = span.start_ns, .path = AccountOf(span.start_ns, span.end_ns)};
+  const int32_t launch_thread =
+      launch_thread_.Of({span.start_ns, span.end_ns}).value_or(usual_launch_thread_);
+  AccountedStep accounted{.step = span,
+                          .from_ns = span.start_ns,
+                          .launch_thread = launch_thread,
+                          .path = AccountOf(launch_thread, span.start_ns, span.end_ns)};
   const PathAccount& path = accounted.path;
   double outside_ns = 0;
   for (const auto& [who, ns] : path.waited_outside) outside_ns += ns;
@@ -205,7 +186,7 @@ void Accounting::CompleteUntil(int64_t until_ns) {
 void Accounting::Refresh(AccountedStep& accounted) {
   const bool was_slow = accounted.slow;
   if (was_slow) RemoveSlow(accounted);
-  accounted.path = AccountOf(accounted.from_ns, accounted.step.end_ns);
+  accounted.path = AccountOf(accounted.launch_thread, accounted.from_ns, accounted.step.end_ns);
   if (habit_.waits()) accounted.path.RemoveIdle();
   if (was_slow) AddSlow(accounted);
 }
@@ -213,17 +194,16 @@ void Accounting::Refresh(AccountedStep& accounted) {
 void Accounting::Complete(AccountedStep& accounted) {
   Refresh(accounted);
   accounted.complete = true;
-  const std::optional<int64_t> known_since_ns = host_.KnownSince(process_, program_.launch_thread);
+  const std::optional<int64_t> known_since_ns = host_.KnownSince(process_, accounted.launch_thread);
   accounted.observed = known_since_ns.has_value() && *known_since_ns <= accounted.from_ns;
   --incomplete_;
   if (accounted.clean) baseline_.Add(accounted);
 }
 
 int64_t Accounting::RefreshKnown() {
-  const int64_t known_ns = host_.KnownUntil(process_, program_.launch_thread);
   int64_t end_ns = 0;
   for (AccountedStep& accounted : recent_) {
-    if (accounted.step.end_ns > known_ns) break;
+    if (accounted.step.end_ns > host_.KnownUntil(process_, accounted.launch_thread)) break;
     if (!accounted.complete && accounted.slow) Refresh(accounted);
     end_ns = accounted.step.end_ns;
   }

@@ -17,6 +17,7 @@
 #include "diagnose/critical_path.h"
 #include "diagnose/habit.h"
 #include "diagnose/host_timeline.h"
+#include "diagnose/launch_thread.h"
 #include "diagnose/step_finder.h"
 
 namespace gpusonde::diagnose {
@@ -36,11 +37,12 @@ class Accounting {
   // GPU work, or waits for it.
   void Ingest(Work::Kind kind, std::span<const WorkTime> times);
   // An API call or a range of this thread, which may be the launch thread.
-  void CountThread(int32_t tid);
+  void CountThread(int32_t tid, int64_t time_ns) { launch_thread_.Ingest(tid, time_ns); }
 
   // Updates the program's processes and its launch thread before steps are added; registers the latter.
   void UpdateProgram(LaunchThreads& launch_threads);
   const Program& program() const { return program_; }
+  int32_t usual_launch_thread() const { return usual_launch_thread_; }
 
   // Accounts for a step that has ended. `slow`: it belongs to an incident.
   const AccountedStep& Add(const StepSpan& span, bool slow);
@@ -50,7 +52,9 @@ class Accounting {
   // The same for a step that may turn out to be slow: it doesn't join the baseline.
   bool MarkSuspect();
   // Accounts for the time since the last step's end, so far.
-  PathAccount AccountUnfinished(int64_t from_ns, int64_t to_ns) { return AccountOf(from_ns, to_ns); }
+  PathAccount AccountUnfinished(int64_t from_ns, int64_t to_ns) {
+    return AccountOf(usual_launch_thread_, from_ns, to_ns);
+  }
 
   // Accounts anew for slow steps of which more signals may have arrived. Returns the end of the last step all
   // of whose signals have; 0 if there is none.
@@ -86,8 +90,7 @@ class Accounting {
   bool waits_by_habit() const { return habit_.waits(); }
 
  private:
-  int32_t LaunchThread() const;
-  PathAccount AccountOf(int64_t from_ns, int64_t to_ns);
+  PathAccount AccountOf(int32_t launch_thread, int64_t from_ns, int64_t to_ns);
   void JoinAdded();
   GpuWork GpuWorkIn(int64_t from_ns, int64_t to_ns) const;
   void FindLoadersAndRanks(int64_t from_ns, int64_t to_ns);
@@ -103,8 +106,8 @@ class Accounting {
   const HostTimeline& host_;
   const Actors& actors_;
   CleanBaseline& baseline_;
-  std::map<int32_t, int64_t> threads_;  // API calls and ranges by thread; older ones count half
-  int64_t counted_ = 0;                 // of them since the counts were halved
+  LaunchThread launch_thread_;
+  int32_t usual_launch_thread_ = 0;
   Program program_;
   GpuWork added_;  // in any order, not in gpu_ yet
   GpuWork gpu_;    // disjoint ranges

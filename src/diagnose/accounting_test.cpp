@@ -22,7 +22,7 @@ struct AccountingTest : testing::Test {
   AccountingTest() {
     AddProcess(program, kTid, 1);
     AddProcess(loader, 12, kTid);
-    accounting.CountThread(kTid);
+    accounting.CountThread(kTid, kBegin - 1);
     accounting.UpdateProgram(launch_threads);
   }
   void AddProcess(const Id128& id, int32_t pid, int32_t parent) {
@@ -114,19 +114,18 @@ TEST_F(AccountingTest, AChangeIsWhereOneStateGivesWayToAnother) {
   EXPECT_EQ(accounting.ChangeBetween(cpu, queue, {Span(6).start_ns, Span(9).end_ns}), std::nullopt);
 }
 
-TEST_F(AccountingTest, AThreadThatLaunchesNoLongerIsReplaced) {
-  for (int i = 0; i < 1'000'000; ++i) accounting.CountThread(kTid);
-  for (int i = 0; i < 100'000; ++i) accounting.CountThread(i % 2 == 0 ? kTid + 1 : kTid + 2 + i);
-  accounting.UpdateProgram(launch_threads);
-  EXPECT_EQ(accounting.program().launch_thread, kTid + 1);
-}
-
-TEST_F(AccountingTest, OfTwoThreadsThatLaunchAsMuchTheFirstIsKept) {
-  for (int i = 0; i < 300; ++i) {
-    for (int of = 0; of < 100; ++of) accounting.CountThread(i % 3 == 0 ? kTid : kTid + 1 + i % 2);
-    accounting.UpdateProgram(launch_threads);
-    EXPECT_EQ(accounting.program().launch_thread, kTid);
-  }
+// A server's threads take turns; the usual one waits for a request meanwhile.
+TEST_F(AccountingTest, AStepIsThatOfTheThreadThatLaunchedIt) {
+  const auto add_step = [&](int number, int32_t tid, int32_t other) {
+    for (int64_t call = 0; call < 10; ++call) accounting.CountThread(tid, Span(number).start_ns + call * kMs);
+    AddSignal(number, "thread.running", 60 * kMs, program, tid);
+    AddSignal(number, "thread.sleeping", kStep, program, other);
+    return accounting.Add(Span(number), false).path.states[State::kCpu];
+  };
+  EXPECT_EQ(add_step(0, kTid, kTid + 1), 60 * kMs);
+  EXPECT_EQ(add_step(1, kTid, kTid + 1), 60 * kMs);
+  EXPECT_EQ(add_step(2, kTid + 1, kTid), 60 * kMs);
+  EXPECT_EQ(accounting.usual_launch_thread(), kTid);
 }
 
 TEST_F(AccountingTest, OnlyCleanStepsJoinTheBaseline) {
@@ -239,7 +238,7 @@ TEST_F(AccountingTest, TheWaitForARequestIsNotPartOfTheStep) {
 TEST_F(AccountingTest, SleepsOfAnotherProcessAreRequestsOnlyIfTheyAreIrregular) {
   for (const bool regular : {true, false}) {
     Accounting fresh(program, host, actors, baseline);
-    fresh.CountThread(kTid);
+    fresh.CountThread(kTid, kBegin - 1);
     fresh.UpdateProgram(launch_threads);
     for (int i = 0; i < 50; ++i) {
       const int number = (regular ? 0 : 50) + i;

@@ -3,7 +3,10 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "diagnose/incident_table.h"
 #include "diagnose/thread_split.h"
@@ -232,7 +235,6 @@ class Accountant {
   // what those did that it waited for.
   void AddWait(const Id128& who, double ns, int64_t begin_ns, int64_t end_ns, int depth = 0) {
     if (ns <= 0) return;
-    Account& states = account_.states;
     if (program_.launch_threads.contains(who)) {
       AddRankWait(who, ns, begin_ns, end_ns, 0);
       return;
@@ -249,6 +251,13 @@ class Accountant {
       return;
     }
     const double factor = ns / known;
+    AddOther(who, time, factor, begin_ns, end_ns);
+    AddWaitOf(who, factor * time[kWaiting], begin_ns, end_ns, depth);
+  }
+
+  // Adds what a thread that was waited for did, but for its own waits for others.
+  void AddOther(const Id128& who, const ThreadTime& time, double factor, int64_t begin_ns, int64_t end_ns) {
+    Account& states = account_.states;
     const ThreadParts parts = SplitTime(time);
     AddActive(parts, factor, State::kLoader, states);
     if (who == program_.process) account_.own_threads += factor * parts[kRunning];
@@ -258,7 +267,6 @@ class Accountant {
     AddStopped(who, time, factor);
     states[State::kSleeping] += factor * time[kSleeping];
     account_.idle[State::kSleeping] += factor * time[kSleeping];
-    AddWaitOf(who, factor * time[kWaiting], begin_ns, end_ns, depth);
     AddNetworkWait(who, factor * time[kNetwork], begin_ns, end_ns);
   }
 
@@ -277,13 +285,34 @@ class Accountant {
     const bool within = waits.within_ns > 0;
     const double sum = within ? waits.within_ns : waits.outside_ns;
     if (sum <= 0 || ns < kIncidentTable.chain.min_ns || depth >= kIncidentTable.chain.max_length) {
-      account_.states[State::kWaiting] += ns;
+      if (who == program_.process)
+        AddWaitForEachOther(ns, begin_ns, end_ns);
+      else
+        account_.states[State::kWaiting] += ns;
       return;
     }
     for (const auto& [other, waited] : within ? waits.within : waits.outside) {
       const double share = ns * waited / sum;
       within ? AddWait(other, share, begin_ns, end_ns, depth + 1) : AddOutsideWait(other, share);
     }
+  }
+
+  // Splits `ns` in which threads of the program waited for each other, as those of a server do that hand over
+  // requests and answers. At each moment one of them did something else: what each did besides such waits, by
+  // its CPU time.
+  void AddWaitForEachOther(double ns, int64_t begin_ns, int64_t end_ns) {
+    std::vector<std::pair<ThreadTime, double>> others;  // and the time besides such waits
+    double running = 0;
+    for (auto& [tid, time] :
+         host_.TimesOfOthers(program_.process, begin_ns, end_ns, program_.launch_thread)) {
+      if (time[kRunning] <= 0) continue;
+      running += time[kRunning];
+      const double besides = time.total() - time[kWaiting];
+      others.emplace_back(std::move(time), besides);
+    }
+    if (running <= 0) account_.states[State::kWaiting] += ns;
+    for (const auto& [time, besides] : others)
+      AddOther(program_.process, time, ns * (time[kRunning] / running) / besides, begin_ns, end_ns);
   }
 
   // For how long threads of a process waited for others, ns.

@@ -26,7 +26,7 @@ struct GpuWork {
 // The program whose steps are accounted for.
 struct Program {
   Id128 process;
-  int32_t launch_thread = 0;  // the thread that launches GPU work
+  int32_t launch_thread = 0;  // the thread that launches the GPU work of the step
   std::set<Id128> family;     // the process and its descendants
   // Processes of the family that the launch thread has waited for: its loaders.
   std::set<Id128> loaders;

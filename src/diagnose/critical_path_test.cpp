@@ -118,6 +118,35 @@ TEST_F(CriticalPathTest, AWaitForAThreadOfTheSameProcessIsSplitByWhatThatThreadD
   }
 }
 
+// The pool of a server: the others wait for a request, too, but for the one that works on one, and for the
+// one that reads them from the network.
+TEST_F(CriticalPathTest, AWaitOfThreadsForEachOtherIsSplitByWhatTheyDidBesides) {
+  AddRanks(1);
+  const auto add = [&](int32_t tid, const std::string& metric, double ns, std::optional<Id128> other = {}) {
+    host.Ingest(model::Signal{.start_ns = kBegin,
+                              .bucket_ns = kBucket,
+                              .metric = metric,
+                              .process = Rank(0),
+                              .tid = tid,
+                              .other = other,
+                              .values = {static_cast<int64_t>(ns)}});
+  };
+  AddSignal(0, "thread.waiting", 10 * kMs, Rank(0));
+  add(555, "thread.running", 4 * kMs);
+  add(555, "thread.waiting", 6 * kMs, Rank(0));
+  add(556, "thread.running", 2 * kMs);
+  add(556, "thread.sleeping", 2 * kMs);
+  add(556, "thread.waiting", 6 * kMs, Rank(0));
+  add(557, "thread.waiting", 10 * kMs, Rank(0));
+  add(558, "thread.sleeping", 10 * kMs);
+  const PathAccount account = Account();
+  // 4 ms of the busiest one, and of its 6 ms of waits 4 by its own share of the CPU time, half of 2 by that
+  // of 556.
+  EXPECT_NEAR(account.states[State::kLoader], 9 * kMs, 1);
+  EXPECT_NEAR(account.states[State::kSleeping], 1 * kMs, 1) << "not that of a thread that did nothing else";
+  EXPECT_NEAR(account.states[State::kWaiting], 0, 1);
+}
+
 // A thread of the process that reads from a socket, and one of a loader.
 TEST_F(CriticalPathTest, OnlyTheProcessesOwnWaitsForPacketsMayBeForRequests) {
   for (const bool own : {true, false}) {

@@ -41,7 +41,9 @@ Diagnosis::Workload& Diagnosis::WorkloadOf(const Id128& process) {
   return *workload;
 }
 
-void Diagnosis::Ingest(const model::ApiCall& call) { WorkloadOf(call.process).CountThread(call.tid); }
+void Diagnosis::Ingest(const model::ApiCall& call) {
+  WorkloadOf(call.process).CountThread(call.tid, call.start_ns);
+}
 
 void Diagnosis::Ingest(const model::GpuSession& session) { WorkloadOf(session.process).Ingest(session); }
 
@@ -98,7 +100,7 @@ void Diagnosis::Ingest(const model::Range& range) {
   const auto workload = workloads_.find(range.process);
   if (!range.end_ns.has_value() || !IsTime(range.start_ns, *range.end_ns)) return;
   if (workload == workloads_.end()) return;  // ranges alone don't make a GPU workload
-  workload->second->CountThread(range.tid);
+  workload->second->CountThread(range.tid, range.start_ns);
   if (range.kind == "operator") return;  // operators repeat within a step
   workload->second->Ingest({.kind = Work::Kind::kRange,
                             .name = range.name,

@@ -78,15 +78,22 @@ ThreadTime HostTimeline::Of(const Id128& process, int32_t tid, int64_t from_ns, 
   return sum;
 }
 
+std::map<int32_t, ThreadTime> HostTimeline::TimesOfOthers(const Id128& process, int64_t from_ns,
+                                                          int64_t to_ns,
+                                                          std::optional<int32_t> except) const {
+  std::map<int32_t, ThreadTime> times;
+  const auto threads = threads_.find(process);
+  if (threads == threads_.end()) return times;
+  for (const auto& [tid, buckets] : threads->second)
+    if (tid != except) times.emplace(tid, Of(process, tid, from_ns, to_ns));
+  return times;
+}
+
 std::optional<int32_t> HostTimeline::BusiestThread(const Id128& process, int64_t from_ns, int64_t to_ns,
                                                    std::optional<int32_t> except) const {
-  const auto threads = threads_.find(process);
-  if (threads == threads_.end()) return std::nullopt;
   std::optional<int32_t> busiest;
   double most = 0;
-  for (const auto& [tid, buckets] : threads->second) {
-    if (tid == except) continue;
-    const ThreadTime time = Of(process, tid, from_ns, to_ns);
+  for (const auto& [tid, time] : TimesOfOthers(process, from_ns, to_ns, except)) {
     double active = 0;
     for (const ThreadState state : kActiveStates) active += time[state];
     if (active <= most) continue;
@@ -99,14 +106,9 @@ std::optional<int32_t> HostTimeline::BusiestThread(const Id128& process, int64_t
 std::map<Id128, double> HostTimeline::WaitsOfOthers(const Id128& process, int64_t from_ns, int64_t to_ns,
                                                     int32_t except) const {
   std::map<Id128, double> waits;
-  const auto threads = threads_.find(process);
-  if (threads == threads_.end()) return waits;
-  for (const auto& [tid, buckets] : threads->second) {
-    if (tid == except) continue;
-    const ThreadTime time = Of(process, tid, from_ns, to_ns);
+  for (const auto& [tid, time] : TimesOfOthers(process, from_ns, to_ns, except))
     for (const ThreadState state : kWaitStates)
       for (const auto& [who, ns] : time.By(state)) waits[who] += ns;
-  }
   return waits;
 }
 

@@ -30,6 +30,10 @@ class HostTimeline {
   template <class Visit>
   void ForEachBucket(const Id128& process, int32_t tid, int64_t from_ns, int64_t to_ns, Visit visit) const;
 
+  // Returns the time by state in [from, to) of each thread of a process, except one.
+  std::map<int32_t, ThreadTime> TimesOfOthers(const Id128& process, int64_t from_ns, int64_t to_ns,
+                                              std::optional<int32_t> except) const;
+
   // Returns the thread of a process with the most time in [from, to) not asleep or waiting, except one.
   std::optional<int32_t> BusiestThread(const Id128& process, int64_t from_ns, int64_t to_ns,
                                        std::optional<int32_t> except = std::nullopt) const;

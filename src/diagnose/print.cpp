@@ -137,12 +137,12 @@ std::string FormatText(const Diagnosis& diagnosis) {
   const auto withdrawn = static_cast<int64_t>(std::erase_if(reports, IsWithdrawn));
   if (text.empty() && reports.empty())
     text = "no program with GPU work\n";
-  else if (reports.empty())
+  else if (reports.empty() && withdrawn == 0)
     text += "no incident: no steps were slow\n";
   for (const Report& report : reports) text += TextOf(report);
   if (withdrawn > 0)
-    text += fmt::format("\n{} without a likely cause, too small or short to tell from chance\n",
-                        Counted(withdrawn, "slow-down"));
+    text += fmt::format("{}{} without a likely cause, too small or short to tell from chance\n",
+                        reports.empty() ? "no incident: " : "\nbesides, ", Counted(withdrawn, "slow-down"));
   for (const model::Warning& warning : diagnosis.Warnings()) text += TextOf(warning);
   return text;
 }

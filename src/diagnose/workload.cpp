@@ -178,7 +178,7 @@ bool Diagnosis::Workload::IsBeforeSignals(const StepSpan& step) {
   if (!options_.awaits_signals) return false;
   if (first_step_ns_ == 0) first_step_ns_ = step.start_ns;
   if (step.end_ns - first_step_ns_ >= kIncidentTable.awaited_ns) return false;
-  return !shared_.host.KnownSince(process_, accounting_.program().launch_thread)
+  return !shared_.host.KnownSince(process_, accounting_.usual_launch_thread())
               .transform([&](int64_t since_ns) { return since_ns <= step.start_ns; })
               .value_or(false);
 }

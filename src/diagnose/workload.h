@@ -62,7 +62,7 @@ class Diagnosis::Workload {
     const WorkTime time{work.time_ns, work.length_ns};
     Ingest(work, {&time, 1}, device);
   }
-  void CountThread(int32_t tid) { accounting_.CountThread(tid); }
+  void CountThread(int32_t tid, int64_t time_ns) { accounting_.CountThread(tid, time_ns); }
   void Ingest(const model::GpuSession& session);
   void Ingest(const model::Incident& incident) { incidents_.Ingest(incident); }
   void MarkUnobserved(int64_t from_ns, int64_t to_ns);
