@@ -80,6 +80,9 @@ struct IncidentTable {
         "less likely cause or none, small or short; only that made no right answer wrong"};
     Tuned<int64_t> unexplained_ns{kNanosPerSecond, "ns", "without a cause, before that is news"};
     Tuned<double> large_slowdown{1.5, "ratio", "is reported at once, whatever the cause"};
+    Tuned<double> large_lost_ns{
+        250e6, "ns",
+        "and withdrawn if it ended after less lost time: four of four in the kept trials had no reason"};
     Tuned<double> notable_slowdown{1.1, "ratio", "with less and no likely cause it is mostly chance"};
     Tuned<int64_t> small_ns{
         3 * kNanosPerSecond, "ns",

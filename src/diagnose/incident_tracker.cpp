@@ -18,8 +18,11 @@ namespace {
 bool IsNotable(const model::Incident& incident, const Situation& situation, int64_t now_ns) {
   const auto& table = kIncidentTable.report;
   const int64_t lasted_ns = incident.end_ns.value_or(now_ns) - incident.start_ns;
+  const double lost_ns = static_cast<double>(lasted_ns) * (1 - 1 / situation.slowdown);
   const bool likely = incident.cause != kAbstain && incident.confidence >= table.likely;
-  return likely || situation.unfinished || situation.slowdown >= table.large_slowdown ||
+  const bool large = situation.slowdown >= table.large_slowdown &&
+                     (!incident.end_ns.has_value() || lost_ns >= table.large_lost_ns);
+  return likely || situation.unfinished || large ||
          (situation.slowdown >= table.notable_slowdown && lasted_ns >= table.small_ns) ||
          lasted_ns >= table.notable_ns;
 }

@@ -140,6 +140,13 @@ TEST_F(IncidentTrackerTest, AnIncidentThatIsSmallAtItsEndIsWithdrawn) {
   EXPECT_TRUE(incident().withdrawn);
 
   tracker.Begin(kFirstSlow, kFirstSlow, "");
+  EXPECT_FALSE(explain(State::kUnexplained, 2, 499 * kMs, true));
+  EXPECT_TRUE(incident().withdrawn) << "large, but little is lost";
+  tracker.Begin(kFirstSlow, kFirstSlow, "");
+  EXPECT_TRUE(explain(State::kUnexplained, 2, 500 * kMs, true));
+  EXPECT_FALSE(incident().withdrawn);
+
+  tracker.Begin(kFirstSlow, kFirstSlow, "");
   EXPECT_TRUE(explain(State::kUnexplained, 1.2, 4 * kNanosPerSecond, false));
   EXPECT_TRUE(explain(State::kUnexplained, 1.2, 5 * kNanosPerSecond, true));
   EXPECT_FALSE(incident().withdrawn);
