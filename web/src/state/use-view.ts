@@ -26,8 +26,9 @@ export function useView(opensOn: ProfileType): [View, Navigation] {
   const go = useCallback((change: Change, push: boolean) => {
     const now = parseView(location.search, opening.current);
     const next = { ...now, ...(typeof change === "function" ? change(now) : change) };
+    // Of the views, not of the addresses: the same view may have been linked to in another order.
+    if (formatView(next, opening.current) === formatView(now, opening.current)) return;
     const address = location.pathname + formatView(next, opening.current);
-    if (address === location.pathname + location.search) return;
     if (push) history.pushState(null, "", address);
     else history.replaceState(null, "", address);
     setQuery(location.search);

@@ -1,22 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
 import { useEffect, useRef } from "preact/hooks";
 
-const KEYS: [keys: string[], meaning: string][] = [
-  [["/"], "Search the frames"],
-  [["←", "→", "↑", "↓"], "Walk the frames: neighbours, callers, callees"],
-  [["Enter"], "Zoom to the focused frame"],
-  [["Esc"], "Undo, in this order: the source file, the highlight, the zoom, then the time selection; in the timeline: the details, then the time selection"],
-  [["Shift", "Enter"], "In the list of processes: add one to the selection, or take it away"],
-  [["G"], "CPU time, GPU time or waiting"],
-  [["M"], "Strips of the GPUs’ state: clocks, power, memory, …"],
-  [["W"], "Only CPU time while the GPU is idle"],
-  [["S"], "Time by source line for the highlighted function or the zoomed frame"],
-  [["F"], "Show or fold the frames of the interpreter, start-up code and CUDA’s libraries"],
-  [["I"], "Icicle or flame"],
-  [["C"], "Colour by binary or by kind"],
-  [["+", "-"], "In the timeline: zoom; ← and → pan, ↑ and ↓ choose a track"],
-  [["Enter", ",", "."], "In the timeline: the chosen track’s slice in the middle, the one before, the one after"],
-  [["?"], "This list"],
+type Line = [keys: string[], meaning: string];
+
+const KEYS: [where: string, keys: Line[]][] = [
+  [
+    "On every page",
+    [
+      [["Esc"], "Undo, in this order: the source file, the highlight, the search, the zoom, then the time selection; in the timeline: the details, then the time selection"],
+      [["Shift", "Enter"], "In the list of processes: add one to the selection, or take it away"],
+      [["M"], "Strips of the GPUs’ state: clocks, power, memory, …"],
+      [["?"], "This list"],
+    ],
+  ],
+  [
+    "Profile and comparison",
+    [
+      [["/"], "Search the frames"],
+      [["←", "→", "↑", "↓"], "Walk the frames: neighbours, callers, callees"],
+      [["Enter"], "Zoom to the focused frame"],
+      [["G"], "CPU time, GPU time or waiting"],
+      [["W"], "Only CPU time while the GPU is idle"],
+      [["I"], "Icicle or flame"],
+    ],
+  ],
+  [
+    "Profile",
+    [
+      [["S"], "Time by source line for the highlighted function or the zoomed frame"],
+      [["F"], "Show or fold the frames of the interpreter, start-up code and CUDA’s libraries"],
+      [["C"], "Colour by binary or by kind"],
+    ],
+  ],
+  [
+    "Timeline",
+    [
+      [["←", "→"], "Pan"],
+      [["+", "-"], "Zoom"],
+      [["↑", "↓"], "Choose a track"],
+      [["Enter", ",", "."], "The chosen track’s slice in the middle, the one before, the one after"],
+    ],
+  ],
 ];
 
 const POINTER: [gesture: string, meaning: string][] = [
@@ -45,17 +69,23 @@ export function Help({ onClose }: { onClose: () => void }) {
       <div class="help-body">
         <h2 id="help-title">Keys and pointer</h2>
         <table>
+          {KEYS.map(([where, lines]) => (
+            <tbody key={where}>
+              <Heading text={where} />
+              {lines.map(([keys, meaning]) => (
+                <tr key={meaning}>
+                  <th scope="row">
+                    {keys.map((key) => (
+                      <kbd key={key}>{key}</kbd>
+                    ))}
+                  </th>
+                  <td>{meaning}</td>
+                </tr>
+              ))}
+            </tbody>
+          ))}
           <tbody>
-            {KEYS.map(([keys, meaning]) => (
-              <tr key={meaning}>
-                <th scope="row">
-                  {keys.map((key) => (
-                    <kbd key={key}>{key}</kbd>
-                  ))}
-                </th>
-                <td>{meaning}</td>
-              </tr>
-            ))}
+            <Heading text="Pointer" />
             {POINTER.map(([gesture, meaning]) => (
               <tr key={gesture}>
                 <th scope="row">{gesture}</th>
@@ -70,5 +100,15 @@ export function Help({ onClose }: { onClose: () => void }) {
         </button>
       </div>
     </dialog>
+  );
+}
+
+function Heading({ text }: { text: string }) {
+  return (
+    <tr>
+      <th scope="rowgroup" class="group" colSpan={2}>
+        {text}
+      </th>
+    </tr>
   );
 }

@@ -458,4 +458,18 @@ export const tests = [
       assert.equal(page.param("search"), "main");
     },
   },
+  {
+    name: "keys of the graph leave other pages and the history alone",
+    query: "?search=main&page=timeline",
+    async run(page) {
+      await page.settle();
+      const [before, steps] = [page.raw.url(), await page.raw.evaluate(() => history.length)];
+      for (const key of ["i", "c", "f", "g", "w", "s", "Escape"]) await page.press(key);
+      await page.settle();
+      assert.equal(page.raw.url(), before);
+      assert.equal(await page.raw.evaluate(() => history.length), steps, "Back would do nothing so often");
+      await page.press("m");
+      assert.equal(page.param("metrics"), "1");
+    },
+  },
 ];

@@ -2,7 +2,7 @@
 import { describe, expect, test } from "vitest";
 import type { Strip, Strips } from "../../src/api/types";
 import { meanOver, nudge, observedIn, seriesOf } from "../../src/state/brush";
-import { oneLevelOut } from "../../src/state/keys";
+import { isKeyOf, oneLevelOut } from "../../src/state/keys";
 import { baseSelection, DEFAULT_VIEW, formatView, isSameSide, isSettled, lastOf, LIVE_SECONDS, MAX_PROCESSES, parseView, stackSelection, swapped, timeBefore, windowOf, type View } from "../../src/state/view";
 
 const PROCESS = "00000000000000000000000000000abc";
@@ -174,6 +174,21 @@ describe("Escape", () => {
     expect(gone).toEqual(["pick", "search", "zoom", "brush"]);
     expect(oneLevelOut({ ...view, page: "timeline", slice: "s", brush: { from: 1, to: 2 } })).toEqual({ slice: null });
   });
+
+  test("leaves alone what the page doesn't show", () => {
+    const view: View = { ...DEFAULT_VIEW, source: "a.py", pick: "f", search: "s", zoom: "z", slice: "s", brush: { from: 1, to: 2 } };
+    for (const page of ["incidents", "usage"] as const) expect(oneLevelOut({ ...view, page })).toEqual({ brush: null });
+    expect(oneLevelOut({ ...view, page: "timeline", slice: null })).toEqual({ brush: null });
+    expect(oneLevelOut({ ...view, page: "compare" })).toEqual({ search: "" });
+  });
+});
+
+test("keys of the graph do nothing on pages without one", () => {
+  const keysOf = (change: Partial<View>) => [..."icfgsw?m/"].filter((key) => isKeyOf({ ...DEFAULT_VIEW, ...change }, key)).join("");
+  expect(keysOf({ page: "profile" })).toBe("icfgsw?m/");
+  expect(keysOf({ page: "profile", source: "a.py" })).toBe("gw?m/");
+  expect(keysOf({ page: "compare" })).toBe("igw?m/");
+  for (const page of ["timeline", "incidents", "usage"] as const) expect(keysOf({ page })).toBe("?m/");
 });
 
 describe("the strip", () => {
