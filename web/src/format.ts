@@ -29,6 +29,13 @@ export function formatDuration(ns: number): string {
   return threeDigits(ns / divisor) + SPACE + unit;
 }
 
+const BEFORE_UNIT = /(?<=\d) (?=(?:%|[nµm]?s|min|h|[kMGT]?i?B(?:\/s)?|[kMG]?Hz|°C|m?W)(?!\w))/g;
+
+// A sentence of the server, in which no line ends between a number and its unit.
+export function unbroken(sentence: string): string {
+  return sentence.replace(BEFORE_UNIT, SPACE);
+}
+
 // A value in the profile's own unit; only times get SI prefixes.
 export function formatValue(value: number, unit: string): string {
   return unit === "ns" ? formatDuration(value) : `${threeDigits(value)}${SPACE}${unit}`;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Summary } from "../api/types";
-import { formatShare } from "../format";
+import { formatShare, unbroken } from "../format";
 import type { Navigation } from "../state/use-view";
 import { formatView, OTHER_PROFILE, type ProfileType, type View } from "../state/view";
 
@@ -30,7 +30,7 @@ export function Answer({ gpu, view, opensOn, nav }: Props) {
       href={formatView({ ...view, ...PROFILE, ...to }, opensOn) || "?"}
       onGo={() => nav.step({ ...PROFILE, ...to })}
     >
-      {why}
+      {unbroken(why)}
     </Line>
   );
   return (

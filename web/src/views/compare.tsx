@@ -7,7 +7,7 @@ import { layoutTree } from "../flamegraph/layout";
 import { findPath, pathHash, ROOT } from "../flamegraph/model";
 import { DARK, LIGHT } from "../flamegraph/palette";
 import { matchText } from "../flamegraph/search";
-import { formatCount, formatDuration, formatRange, formatRangeUtc, threeDigits } from "../format";
+import { formatCount, formatDuration, formatRange, formatRangeUtc, threeDigits, unbroken } from "../format";
 import type { Navigation } from "../state/use-view";
 import { isSameSide, swapped, timeBefore, type Base, type Range, type View } from "../state/view";
 import { ComparedTable } from "./compared-table";
@@ -139,7 +139,7 @@ export function ComparePage({ comparison: { json, tree }, view, nav, isDark, sea
         {json.sentences.length > 0 && (
           <ul aria-label="What changed">
             {json.sentences.map((sentence) => (
-              <li key={sentence}>{sentence}</li>
+              <li key={sentence}>{unbroken(sentence)}</li>
             ))}
           </ul>
         )}
@@ -148,7 +148,7 @@ export function ComparePage({ comparison: { json, tree }, view, nav, isDark, sea
             <summary>What is missing ({formatCount(notes.length)})</summary>
             <ul>
               {notes.map((note) => (
-                <li key={note}>{note}</li>
+                <li key={note}>{unbroken(note)}</li>
               ))}
             </ul>
           </details>

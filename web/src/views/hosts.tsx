@@ -2,7 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import type { HostIncident, HostUse } from "../api/types";
-import { formatClock, formatCount, formatDuration, formatRangeUtc, formatShare } from "../format";
+import { formatClock, formatCount, formatDuration, formatRangeUtc, formatShare, unbroken } from "../format";
 import { printable } from "../printable";
 import { hasProblem, orderHosts, type HostOrder } from "../state/host-order";
 import { hostLink, type ChooseHost } from "../state/use-host";
@@ -204,7 +204,7 @@ function IncidentsOfAll({ incidents, onOpen }: { incidents: HostIncident[]; onOp
                 {printable(incident.name)} ({incident.pid})
               </td>
               <td class="figure">{incident.slowdown.toFixed(1)}×</td>
-              <td>{incident.sentence}</td>
+              <td>{unbroken(incident.sentence)}</td>
             </tr>
           ))}
         </tbody>

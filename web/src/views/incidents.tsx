@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Account, Incident, Incidents, IncidentStrip, Overview, Program, Warning } from "../api/types";
-import { formatClock, formatCount, formatDuration, formatRange, formatShare, threeDigits } from "../format";
+import { formatClock, formatCount, formatDuration, formatRange, formatShare, threeDigits, unbroken } from "../format";
 import { printable } from "../printable";
 import { DEFAULT_VIEW } from "../state/view";
 import type { Navigation } from "../state/use-view";
@@ -45,7 +45,7 @@ function Warnings({ warnings }: { warnings: Warning[] }) {
       {warnings.map((warning) => (
         <li key={warning.id}>
           <span class={warning.to_us === null ? "alarm" : "dim"}>Warning</span>{" "}
-          <span class="figure">{warning.to_us === null ? `since ${formatClock(warning.from_us)}` : formatRange(warning.from_us, warning.to_us)}</span> {warning.sentence}{" "}
+          <span class="figure">{warning.to_us === null ? `since ${formatClock(warning.from_us)}` : formatRange(warning.from_us, warning.to_us)}</span> {unbroken(warning.sentence)}{" "}
           <span class="dim">{outcomeOf(warning)}</span>
         </li>
       ))}
@@ -101,7 +101,7 @@ function Programs({ programs }: { programs: Program[] }) {
           </header>
           {disturbances(program).map(({ signal, sentence }) => (
             <p class="sentence" key={signal}>
-              {sentence}
+              {unbroken(sentence)}
             </p>
           ))}
           <UsualBar program={program} />
@@ -153,7 +153,7 @@ function IncidentCard({ incident, overview, nav }: { incident: Incident; overvie
           Timeline
         </button>
       </header>
-      <p class="sentence">{incident.sentence}</p>
+      <p class="sentence">{unbroken(incident.sentence)}</p>
       <AccountBars account={incident.account} />
       <div class="evidence-strips">
         {incident.strips.map((strip) => (
@@ -166,7 +166,7 @@ function IncidentCard({ incident, overview, nav }: { incident: Incident; overvie
           <ul>
             {others.map(({ signal, sentence, during }) => (
               <li key={signal}>
-                {sentence} <span class="dim">{formatShare(during ?? 0, 1)} of the excess</span>
+                {unbroken(sentence)} <span class="dim">{formatShare(during ?? 0, 1)} of the excess</span>
               </li>
             ))}
           </ul>
@@ -178,7 +178,7 @@ function IncidentCard({ incident, overview, nav }: { incident: Incident; overvie
           <ul>
             {incident.evidence.map(({ signal, sentence, before, during }) => (
               <li key={signal}>
-                {sentence}{" "}
+                {unbroken(sentence)}{" "}
                 <span class="dim">
                   {threeDigits(before ?? 0)} → {threeDigits(during ?? 0)}
                 </span>

@@ -2,7 +2,7 @@
 import type { ComponentChildren } from "preact";
 import type { ApiError } from "../api/client";
 import type { Overview } from "../api/types";
-import { formatCount, formatShare, formatValue } from "../format";
+import { formatCount, formatShare, formatValue, unbroken } from "../format";
 import type { View } from "../state/view";
 
 // Shown instead of a chart: one sentence about the situation, and what to do.
@@ -57,7 +57,7 @@ export function Notices({ notices }: { notices: string[] }) {
     <>
       {notices.map((notice) => (
         <p class="lost" role="status" key={notice}>
-          {notice}
+          {unbroken(notice)}
         </p>
       ))}
     </>
@@ -200,7 +200,7 @@ export function Incomplete({
   const lines: Line[] = [];
   const poorer: Line[] = [];
   for (const { count, lost, meaning, reason } of overview.drops) {
-    (lost ? lines : poorer).push({ text: `${formatCount(count)}${lost ? " dropped" : ""}: ${meaning}`, detail: reason });
+    (lost ? lines : poorer).push({ text: `${formatCount(count)}${lost ? " dropped" : ""}: ${unbroken(meaning)}`, detail: reason });
   }
   if (omitted.nodes > 0) {
     const share = `${formatValue(omitted.total, unit)}, ${formatShare(omitted.total, total)}`;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from "vitest";
-import { formatCount, formatDuration, formatInterval, formatRangeUtc, formatShare, threeDigits } from "../../src/format";
+import { formatCount, formatDuration, formatInterval, formatRangeUtc, formatShare, threeDigits, unbroken } from "../../src/format";
 
 const plain = (text: string) => text.replaceAll("\u202f", " ");
 
@@ -19,6 +19,11 @@ test.each([
 test("exact and unknown values have no interval", () => {
   expect(plain(formatInterval(1.5e6, "ns"))).toBe("± 1.50 ms");
   expect([formatInterval(0, "ns"), formatInterval(NaN, "ns")]).toEqual(["", ""]);
+});
+
+test("no line of a sentence ends between a number and its unit", () => {
+  const sentence = "Waiting took 99 % of 30 ms, 3 s of 2 GB at 1.5 GB/s; 2 steps, 4 minutes, 5 Bytes";
+  expect(unbroken(sentence)).toBe("Waiting took 99\u202f% of 30\u202fms, 3\u202fs of 2\u202fGB at 1.5\u202fGB/s; 2 steps, 4 minutes, 5 Bytes");
 });
 
 test("counts are exact", () => expect(formatCount(1234567)).toBe("1,234,567"));
