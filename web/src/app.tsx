@@ -98,7 +98,7 @@ function HostPages({ host, onHost, theme, account, onEnded }: HostPagesProps) {
         account={account}
       />
       <Notices notices={seen.notices} />
-      <Problems errors={data.problems} />
+      <Problems problems={data.problems} />
       {view.page === "profile" && <AnswerPart data={data} />}
       <StripsPanel data={data} isDark={theme.isDark} />
       <PageNav data={data} />

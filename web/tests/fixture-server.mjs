@@ -137,6 +137,7 @@ export async function startFixture({ scenario = "realistic", nodes = 200_000, po
         readSelection(params, []);
         return { hosts: state.scenario === "cluster" ? CLUSTER : HOSTS, incidents: HOST_INCIDENTS };
       case "strips": {
+        if (state.failing === "strips") throw new Error("strips can't be read.");
         const selection = readSelection(params, [...SELECTION, "buckets", "metrics"]);
         return data.realisticStrips(selection, selection.buckets ?? 600, until, state.scenario === "gpu");
       }

@@ -117,10 +117,9 @@ export function useHostData(host: string | null) {
   const usage = useRequest<Usage>(choosing || view.page === "usage" ? usageAs("usage") : null);
   const usageCsv = usageAs("usage.csv", view.price === null ? {} : { price: view.price })?.url;
 
-  const failures = [
-    overview.error, hosts.error, incidents.data ? incidents.error : null, usage.data ? usage.error : null, strips.error,
-    processes.error, devices.error, summary.error, profile.question === profileAsked?.question ? profile.error : null,
-  ];
+  // Pages whose own data could not be read say so in its place.
+  const others = [overview, hosts, strips, processes, devices, summary, ...[incidents, usage].filter(({ data }) => data !== null)];
+  const isAnswer = profileAsked !== null && profile.question === profileAsked.question;
   return {
     ofHost, retries, retry, ageS, choosing, opensOn, view, nav, available, last,
     window: now.window,
@@ -129,11 +128,25 @@ export function useHostData(host: string | null) {
     profile: { ...profile, asked: profileAsked },
     source: { ...source, asked: sourceAsked },
     comparison: { ...comparison, asked: comparisonAsked },
-    // Failed requests while older data is still shown.
-    problems: failures.filter((error) => error !== null),
-    // The graph that is shown is not the one that was asked for.
-    busy: profile.loading && profile.question !== null && !live,
+    problems: problemsOf(isAnswer ? [...others, profile] : others),
+    // What is shown, a graph or a failure, is not what was asked for.
+    busy: profileAsked !== null && profile.loading && !isAnswer && (profile.question !== null || profile.error !== null),
   };
+}
+
+// A failed request; `older` if what was read before is still shown.
+export interface Problem {
+  message: string;
+  older: boolean;
+}
+
+// One for each cause.
+function problemsOf(resources: Resource<unknown>[]): Problem[] {
+  const problems = new Map<string, boolean>();
+  for (const { error, data } of resources) {
+    if (error) problems.set(error.message, (problems.get(error.message) ?? false) || data !== null);
+  }
+  return [...problems].map(([message, older]) => ({ message, older }));
 }
 
 const same = <T,>(json: T): T => json;

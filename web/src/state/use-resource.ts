@@ -10,7 +10,7 @@ export interface Asked {
 
 export interface Resource<T> {
   data: T | null;
-  // Set when the last request failed; `data` then still holds the previous response.
+  // Set when the last request for the current question failed; `data` then still holds the previous response.
   error: ApiError | null;
   loading: boolean;
   // The question that `data` answers, and its ETag.
@@ -51,11 +51,15 @@ export function useReader<T>(asked: Asked | null, revision: number | string, rea
   latest.current = asked;
   // The question and ETag of `data`; the state that a request started with may be older.
   const held = useRef<{ question: string; etag: string | null } | null>(null);
+  // The question of the latest request.
+  const current = useRef<string | null>(null);
 
   const load = ({ url, question }: Asked) => {
     const request = { url, question, abort: new AbortController(), stale: false };
     inFlight.current = request;
-    setState((old) => ({ ...old, loading: true }));
+    const isNew = current.current !== question;
+    current.current = question;
+    setState((old) => ({ ...old, loading: true, error: isNew ? null : old.error }));
     // Sent even if the window has moved: the server recognises polls by it.
     const etag = held.current?.question === question ? held.current.etag : null;
     read(url, request.abort.signal, etag)

@@ -106,8 +106,10 @@ function Profile({ data: all, overview, isDark, search }: Props) {
   const { data, error, question, asked } = all.profile;
   // If only an update failed, the previous data for the same question stays, under a line that says so.
   if (error && question !== asked?.question) return <Failed error={error} onRetry={all.retry} />;
-  if (!data) return <Loading what={READING[view.type]} />;
-  if (data.tree.total[0] === 0) {
+  // An empty answer to another question says nothing about this one.
+  const isEmpty = data?.tree.total[0] === 0;
+  if (!data || (isEmpty && question !== asked?.question)) return <Loading what={READING[view.type]} />;
+  if (isEmpty) {
     const onGpu = () => nav.step({ type: "gpu" });
     return <NothingSelected view={view} overview={overview} parts={activeFilters(all)} onGpu={onGpu} />;
   }

@@ -3,6 +3,7 @@ import type { ComponentChildren } from "preact";
 import type { ApiError } from "../api/client";
 import type { Overview } from "../api/types";
 import { formatCount, formatShare, formatValue, unbroken } from "../format";
+import type { Problem } from "../state/use-host-data";
 import type { View } from "../state/view";
 
 // Shown instead of a chart: one sentence about the situation, and what to do.
@@ -37,14 +38,13 @@ export function Failed({ error, onRetry }: { error: ApiError; onRetry: () => voi
   );
 }
 
-// Failed requests while older data is still shown; a shared cause is shown once.
-export function Problems({ errors }: { errors: ApiError[] }) {
-  const messages = [...new Set(errors.map(({ message }) => message))];
+// Failed requests for what surrounds the page's own data, or for news of it.
+export function Problems({ problems }: { problems: Problem[] }) {
   return (
     <>
-      {messages.map((message) => (
+      {problems.map(({ message, older }) => (
         <p class="lost" role="alert" key={message}>
-          {message} <span class="dim">Older data is shown.</span>
+          {message} {older && <span class="dim">Older data is shown.</span>}
         </p>
       ))}
     </>

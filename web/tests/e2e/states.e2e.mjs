@@ -62,6 +62,53 @@ export const tests = [
     },
   },
   {
+    name: "a failed request is not shown as the answer to the next question",
+    async run(page, server) {
+      await page.ready();
+      server.state.failing = "flamegraph";
+      await page.raw.getByRole("button", { name: "Waiting" }).click();
+      await page.raw.waitForSelector(".message.failed");
+      server.state.failing = "";
+      server.state.delayMs = 3000;
+      await page.raw.getByRole("button", { name: "a lock", exact: true }).click();
+      await page.raw.waitForSelector(".app.busy .flame canvas");
+      assert.equal(await page.count(".message.failed"), 0);
+    },
+  },
+  {
+    name: "an empty selection is not shown as the answer to the next one",
+    query: "?type=off_cpu&wait=gpu_wait",
+    async run(page, server) {
+      await page.raw.waitForSelector(".message.empty");
+      server.state.delayMs = 3000;
+      await page.raw.getByRole("button", { name: "CPU time", exact: true }).click();
+      assert.match(await page.text(".message"), /Reading samples/);
+    },
+  },
+  {
+    name: "a live page shows that it reads what was asked for, but not that it reads news",
+    scenario: "live",
+    async run(page, server) {
+      await page.ready();
+      server.state.delayMs = 1500;
+      await page.until(() => server.requests.filter((r) => r.includes("flamegraph")).length > 1, "second profile");
+      assert.equal(await page.count(".app.busy"), 0);
+      await page.raw.getByRole("button", { name: "Waiting" }).click();
+      await page.raw.waitForSelector(".app.busy");
+      await page.raw.waitForSelector(".app.busy", { state: "detached" });
+    },
+  },
+  {
+    name: "older data is mentioned only where there is some",
+    async run(page, server) {
+      await page.ready();
+      assert.equal(await page.count(".lost"), 0);
+      server.state.failing = "strips";
+      await page.raw.reload();
+      assert.match(await page.text(".lost"), /^strips can't be read\.?$/);
+    },
+  },
+  {
     name: "a selection without samples says what to reset",
     query: "?filter=nosuchfunction",
     async run(page) {
