@@ -9,11 +9,11 @@ import { useHost, type ChooseHost } from "./state/use-host";
 import { useHostData, type HostData } from "./state/use-host-data";
 import { useResource } from "./state/use-resource";
 import { Answer } from "./views/answer";
-import { Header } from "./views/header";
+import { Header, nameOf } from "./views/header";
 import { Help } from "./views/help";
 import { HostsPage } from "./views/hosts";
 import { PageBody } from "./views/page-body";
-import { PageNav } from "./views/page-nav";
+import { PageNav, titleOf } from "./views/page-nav";
 import { SignedIn, SignIn } from "./views/sign-in";
 import { Failed, Loading, Notices, Problems } from "./views/states";
 import { StripsPanel } from "./views/strips-panel";
@@ -67,6 +67,11 @@ function HostPages({ host, onHost, theme, account, onEnded }: HostPagesProps) {
   }, [overview.error]);
 
   const seen = overview.data;
+  const title = data.choosing ? "Hosts" : titleOf(view);
+  const name = seen && nameOf(seen);
+  useEffect(() => {
+    document.title = [title, name, "gpusonde"].filter(Boolean).join(" · ");
+  }, [title, name]);
   if (!seen && overview.error) return <Failed error={overview.error} onRetry={retry} />;
   if (!seen) return <Loading what="the overview" />;
   const lost = overview.error !== null;

@@ -10,6 +10,11 @@ import { lastOf, LIVE_SECONDS, type Range, type View } from "../state/view";
 import { ProcessPicker } from "./process-picker";
 import { Simulated } from "./simulated";
 
+// Where the data is from.
+export function nameOf({ sources, title }: Overview): string {
+  return printable(sources.length === 1 ? sources[0]!.host : title);
+}
+
 interface Props {
   overview: Overview;
   // Of `gpusonde serve`; the picker is shown if there is more than one.
@@ -36,7 +41,7 @@ interface Props {
 
 // The selection, which applies to every page.
 export function Header({ overview, hosts: choices, host, onHost, lost, ageS, processes, devices, available, window, view, nav, theme, onTheme, onHelp, account }: Props) {
-  const hosts = overview.sources.map(({ host, kind, hz }) => `${host} (${kind}${hz === null ? "" : `, ${hz} Hz`})`);
+  const hosts = overview.sources.map(({ host, kind, hz }) => `${printable(host)} (${kind}${hz === null ? "" : `, ${hz} Hz`})`);
   return (
     <header class="header">
       <h1 title={`gpusonde ${overview.version}`}>gpusonde</h1>
@@ -45,13 +50,13 @@ export function Header({ overview, hosts: choices, host, onHost, lost, ageS, pro
           <option value="">All hosts</option>
           {choices.map(({ name }) => (
             <option key={name} value={name}>
-              {name}
+              {printable(name)}
             </option>
           ))}
         </Choice>
       ) : (
         <span class="host" title={hosts.join("\n")}>
-          {overview.sources.length === 1 ? overview.sources[0]!.host : overview.title}
+          {nameOf(overview)}
         </span>
       )}
       {lost ? (

@@ -144,7 +144,7 @@ function HostRow({ host, onOpen }: { host: HostUse; onOpen: (event: MouseEvent, 
     <tr title={host.error || undefined}>
       <th scope="row">
         <a href={hostLink(host.name)} onClick={(event) => onOpen(event, host.name)}>
-          {host.name}
+          {printable(host.name)}
         </a>
       </th>
       <td class="figure" title={formatRangeUtc(host.last_seen_us, host.last_seen_us)}>
@@ -197,7 +197,7 @@ function IncidentsOfAll({ incidents, onOpen }: { incidents: HostIncident[]; onOp
               <td title={formatRangeUtc(incident.from_us, incident.to_us ?? incident.from_us)}>{formatClock(incident.from_us)}</td>
               <th scope="row">
                 <a href={hostLink(incident.host, "incidents")} onClick={(event) => onOpen(event, incident.host, "incidents")}>
-                  {incident.host}
+                  {printable(incident.host)}
                 </a>
               </th>
               <td class="program">

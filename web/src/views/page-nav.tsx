@@ -6,6 +6,13 @@ import type { HostData } from "../state/use-host-data";
 import { formatView, type View } from "../state/view";
 import { TimeType } from "./time-type";
 
+const TITLES: Record<View["page"], string> = { profile: "Profile", timeline: "Timeline", compare: "Compare", incidents: "Incidents", usage: "Usage" };
+
+// What a view shows: a page, or in the place of the profile a source file.
+export function titleOf({ page, source }: View): string {
+  return page === "profile" && source ? printable(source.slice(source.lastIndexOf("/") + 1)) : TITLES[page];
+}
+
 // The links to the pages, and choices of what they show.
 export function PageNav({ data }: { data: HostData }) {
   const { view, nav, available } = data;
@@ -16,26 +23,18 @@ export function PageNav({ data }: { data: HostData }) {
   return (
     <div class="pages">
       <nav aria-label="Pages">
-        <PageLink page="profile" data={data}>
-          Profile
-        </PageLink>
+        <PageLink page="profile" data={data} />
         {view.source && view.page === "profile" && (
           <a href={location.search} aria-current="page" title={printable(view.source)} onClick={(event) => event.preventDefault()}>
-            {printable(view.source.slice(view.source.lastIndexOf("/") + 1))}
+            {titleOf(view)}
           </a>
         )}
-        <PageLink page="timeline" data={data}>
-          Timeline
-        </PageLink>
-        <PageLink page="compare" data={data}>
-          Compare
-        </PageLink>
+        <PageLink page="timeline" data={data} />
+        <PageLink page="compare" data={data} />
         <PageLink page="incidents" data={data}>
-          Incidents{open > 0 && <span class="alarm"> {formatCount(open)}</span>}
+          {open > 0 && <span class="alarm"> {formatCount(open)}</span>}
         </PageLink>
-        <PageLink page="usage" data={data}>
-          Usage
-        </PageLink>
+        <PageLink page="usage" data={data} />
       </nav>
       {hasGpus && (
         <button
@@ -56,7 +55,8 @@ export function PageNav({ data }: { data: HostData }) {
 interface LinkProps {
   page: View["page"];
   data: HostData;
-  children: ComponentChildren;
+  // After its title.
+  children?: ComponentChildren;
 }
 
 // A link to a page that keeps the selection.
@@ -72,6 +72,7 @@ function PageLink({ page, data: { view, nav, opensOn }, children }: LinkProps) {
       aria-current={view.page === page && !view.source ? "page" : undefined}
       onClick={go}
     >
+      {TITLES[page]}
       {children}
     </a>
   );

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import { printable } from "../printable";
 import type { Navigation } from "../state/use-view";
 
 // Opens a source file at its hottest line.
@@ -7,14 +8,14 @@ export function SourceLink({ file, nav }: { file: string; nav: Navigation }) {
     <button
       type="button"
       class="source-link quiet"
-      title={`Time by line of ${file} (S)`}
+      title={`Time by line of ${printable(file)} (S)`}
       onClick={(event) => {
         // The element below is clickable too.
         event.stopPropagation();
         nav.step({ source: file });
       }}
     >
-      {file.slice(file.lastIndexOf("/") + 1)}
+      {printable(file.slice(file.lastIndexOf("/") + 1))}
     </button>
   );
 }

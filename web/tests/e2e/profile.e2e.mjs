@@ -472,4 +472,17 @@ export const tests = [
       assert.equal(page.param("metrics"), "1");
     },
   },
+  {
+    name: "the title says which page of which data a tab has",
+    async run(page) {
+      await page.ready();
+      assert.equal(await page.raw.title(), "Profile · train-07 · gpusonde");
+      await page.raw.getByRole("navigation", { name: "Pages" }).getByRole("link", { name: "Timeline" }).click();
+      await page.settle();
+      assert.equal(await page.raw.title(), "Timeline · train-07 · gpusonde");
+      await page.open("?source=/src/train.py");
+      await page.settle();
+      assert.equal(await page.raw.title(), "train.py · train-07 · gpusonde");
+    },
+  },
 ];
