@@ -349,4 +349,17 @@ export const tests = [
       }
     },
   },
+  {
+    name: "a finger hits no button that only a pointer shows",
+    context: { viewport: { width: 390, height: 800 }, hasTouch: true, isMobile: true },
+    async run(page) {
+      await page.ready();
+      const item = page.raw.locator(".legend li", { hasText: "libz" });
+      const [share, only] = [await item.locator("button").first().boundingBox(), await item.locator(".only").boundingBox()];
+      assert.ok(only.x >= share.x + share.width, "the two don't cover each other");
+      await page.raw.touchscreen.tap(share.x + share.width - 8, share.y + share.height / 2);
+      await page.settle();
+      assert.deepEqual([page.param("only"), ...page.params("hide")], [null, "libz.so.1.2.13"]);
+    },
+  },
 ];
