@@ -41,12 +41,19 @@ export function formatValue(value: number, unit: string): string {
   return unit === "ns" ? formatDuration(value) : `${threeDigits(value)}${SPACE}${unit}`;
 }
 
+// A difference of values, always with its sign: "+1.20 ms", "±0 s".
+export function formatDifference(difference: number, unit: string): string {
+  const text = formatValue(Math.abs(difference), unit);
+  return (text.startsWith(`0${SPACE}`) ? "±" : difference < 0 ? "−" : "+") + text;
+}
+
 // "± 1.20 ms", or empty if the interval is negligible.
 export function formatInterval(interval: number, unit: string): string {
   return interval > 0 ? `±${SPACE}${formatValue(interval, unit)}` : "";
 }
 
 export function formatShare(part: number, whole: number): string {
+  if (part < 0) return `−${formatShare(-part, whole)}`;
   if (whole <= 0 || part === 0) return `0${SPACE}%`;
   const percent = (100 * part) / whole;
   if (percent < 0.01) return `<0.01${SPACE}%`;
@@ -80,17 +87,26 @@ export function formatClock(us: number): string {
   return clock.format(us / 1000);
 }
 
-// "12:01:03 – 12:01:20", with the day in front when it is not today.
-export function formatRange(from: number, to: number, now: number = Date.now()): string {
-  const day = date.format(from / 1000);
-  const prefix = day === date.format(now) ? "" : `${day}, `;
-  const sameDay = day === date.format(to / 1000);
-  const end = (sameDay ? "" : `${date.format(to / 1000)}, `) + formatClock(to);
-  return `${prefix}${formatClock(from)} – ${end}`;
+// "12:01:03", with the day in front when it is not that of `now`, ms.
+export function formatTime(us: number, now: number = Date.now()): string {
+  const day = date.format(us / 1000);
+  return (day === date.format(now) ? "" : `${day}, `) + formatClock(us);
 }
 
-// The same in UTC, to the millisecond, for the hover.
+// "12:01:03 – 12:01:20", with the day in front when it is not today.
+export function formatRange(from: number, to: number, now: number = Date.now()): string {
+  return `${formatTime(from, now)} – ${formatTime(to, from / 1000)}`;
+}
+
+// In UTC, to the millisecond, for the hover.
+export function formatUtc(us: number): string {
+  return `${isoTime(us)} UTC`;
+}
+
 export function formatRangeUtc(from: number, to: number): string {
-  const iso = (us: number) => new Date(us / 1000).toISOString().replace("T", " ").replace("Z", "");
-  return `${iso(from)} – ${iso(to)} UTC`;
+  return `${isoTime(from)} – ${isoTime(to)} UTC`;
+}
+
+function isoTime(us: number): string {
+  return new Date(us / 1000).toISOString().replace("T", " ").replace("Z", "");
 }

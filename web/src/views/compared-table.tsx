@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { CompareJson, ComparedLine } from "../api/types";
 import { changeOf, signedShare } from "../flamegraph/difference";
-import { formatCount, formatDuration, threeDigits } from "../format";
+import { formatCount, formatDifference, formatDuration, threeDigits } from "../format";
 import { printable } from "../printable";
 
 const CHANGES: Record<ComparedLine["change"], string> = {
@@ -70,8 +70,7 @@ function Lines({ what, lines, search, onSearch }: LinesProps) {
               </button>
             </td>
             <td>
-              {line.b_ns < line.a_ns ? "−" : "+"}
-              {formatDuration(Math.abs(line.b_ns - line.a_ns))}
+              {formatDifference(line.b_ns - line.a_ns, "ns")}
             </td>
             <Each line={line} />
             <td>{formatDuration(line.a_ns)}</td>

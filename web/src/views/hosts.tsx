@@ -2,7 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import type { HostIncident, HostUse } from "../api/types";
-import { formatClock, formatCount, formatDuration, formatRangeUtc, formatShare, unbroken } from "../format";
+import { formatCount, formatDuration, formatRangeUtc, formatShare, formatTime, formatUtc, unbroken } from "../format";
 import { printable } from "../printable";
 import { hasProblem, orderHosts, type HostOrder } from "../state/host-order";
 import { hostLink, type ChooseHost } from "../state/use-host";
@@ -147,7 +147,7 @@ function HostRow({ host, onOpen }: { host: HostUse; onOpen: (event: MouseEvent, 
           {printable(host.name)}
         </a>
       </th>
-      <td class="figure" title={formatRangeUtc(host.last_seen_us, host.last_seen_us)}>
+      <td class="figure" title={formatUtc(host.last_seen_us)}>
         <LastData host={host} />
       </td>
       <td class="figure">{host.gpus ?? "–"}</td>
@@ -194,7 +194,7 @@ function IncidentsOfAll({ incidents, onOpen }: { incidents: HostIncident[]; onOp
         <tbody>
           {shown.map((incident) => (
             <tr key={`${incident.host} ${incident.id}`}>
-              <td title={formatRangeUtc(incident.from_us, incident.to_us ?? incident.from_us)}>{formatClock(incident.from_us)}</td>
+              <td title={incident.to_us === null ? formatUtc(incident.from_us) : formatRangeUtc(incident.from_us, incident.to_us)}>{formatTime(incident.from_us)}</td>
               <th scope="row">
                 <a href={hostLink(incident.host, "incidents")} onClick={(event) => onOpen(event, incident.host, "incidents")}>
                   {printable(incident.host)}
@@ -215,6 +215,6 @@ function IncidentsOfAll({ incidents, onOpen }: { incidents: HostIncident[]; onOp
 }
 
 function LastData({ host: { last_seen_us: seen, silent } }: { host: HostUse }) {
-  if (!silent) return <>{formatClock(seen)}</>;
-  return <span class="alarm">silent for {formatDuration((Date.now() * 1000 - seen) * 1000)}</span>;
+  // No age: the clocks of the browser and the server may differ.
+  return silent ? <span class="alarm">silent since {formatTime(seen)}</span> : <>{formatTime(seen)}</>;
 }

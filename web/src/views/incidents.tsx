@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Account, Incident, Incidents, IncidentStrip, Overview, Program, Warning } from "../api/types";
-import { formatClock, formatCount, formatDuration, formatRange, formatShare, threeDigits, unbroken } from "../format";
+import { formatCount, formatDuration, formatRange, formatShare, formatTime, threeDigits, unbroken } from "../format";
 import { printable } from "../printable";
 import { DEFAULT_VIEW } from "../state/view";
 import type { Navigation } from "../state/use-view";
@@ -45,7 +45,7 @@ function Warnings({ warnings }: { warnings: Warning[] }) {
       {warnings.map((warning) => (
         <li key={warning.id}>
           <span class={warning.to_us === null ? "alarm" : "dim"}>Warning</span>{" "}
-          <span class="figure">{warning.to_us === null ? `since ${formatClock(warning.from_us)}` : formatRange(warning.from_us, warning.to_us)}</span> {unbroken(warning.sentence)}{" "}
+          <span class="figure">{warning.to_us === null ? `since ${formatTime(warning.from_us)}` : formatRange(warning.from_us, warning.to_us)}</span> {unbroken(warning.sentence)}{" "}
           <span class="dim">{outcomeOf(warning)}</span>
         </li>
       ))}
@@ -250,11 +250,11 @@ const HEIGHT = 36;
 function EvidenceStrip({ strip, incident, to }: { strip: IncidentStrip; incident: Incident; to: number }) {
   const from = incident.shown_from_us ?? incident.from_us;
   const span = Math.max((incident.shown_to_us ?? to) - from, 1);
-  const most = Math.max(...strip.values.map((value) => value ?? 0), 1e-12);
+  const most = Math.max(...strip.values.map((value) => value ?? 0), 0);
   const at = (us: number) => (WIDTH * (us - from)) / span;
   const step = WIDTH / strip.values.length;
   const bars = strip.values
-    .map((value, i) => (value === null ? "" : `M${(i * step).toFixed(1)} ${HEIGHT}V${(HEIGHT - (HEIGHT * value) / most).toFixed(1)}h${step.toFixed(2)}V${HEIGHT}z`))
+    .map((value, i) => (value === null ? "" : `M${(i * step).toFixed(1)} ${HEIGHT}V${(HEIGHT - (HEIGHT * value) / (most || 1)).toFixed(1)}h${step.toFixed(2)}V${HEIGHT}z`))
     .join("");
   const text = strip.unit === "ns" ? formatDuration(most) : `${Number.isInteger(most) ? formatCount(most) : threeDigits(most)} ${strip.unit}`;
   return (

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Mark } from "../api/types";
-import { formatClock, formatRange } from "../format";
+import { formatRange, formatTime } from "../format";
 import type { Range } from "../state/view";
 
 // Events of a device over its strip: XIDs as needles, slow-downs as bars along the top. A tooltip describes each; a
@@ -31,5 +31,5 @@ export function Marks({ marks, window, label }: { marks: Mark[]; window: Range; 
 }
 
 function describe({ kind, from_us, to_us, text }: Mark): string {
-  return `${kind === "xid" ? formatClock(from_us) : formatRange(from_us, to_us)}  ${text}`;
+  return `${kind === "xid" ? formatTime(from_us) : formatRange(from_us, to_us)}  ${text}`;
 }

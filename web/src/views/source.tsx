@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { useLayoutEffect, useMemo } from "preact/hooks";
 import type { Overview } from "../api/types";
-import { formatClock, formatShare, formatValue } from "../format";
+import { formatTime, formatShare, formatValue } from "../format";
 import { printable } from "../printable";
 import { hottestLine, TIMES, type Line, type SourceFile, type Time } from "../source/lines";
 import { useRowsInSight } from "../state/use-rows";
@@ -63,7 +63,7 @@ export function SourcePage({ source, overview, view, nav }: { source: SourceFile
       )}
       {source.modifiedUs !== null && overview.to_us !== null && source.modifiedUs > overview.to_us && (
         <p class="lost" role="status">
-          This file changed at {formatClock(source.modifiedUs)}, after it was profiled: times may be shown beside the wrong lines.
+          This file changed at {formatTime(source.modifiedUs)}, after it was profiled: times may be shown beside the wrong lines.
         </p>
       )}
       <div class="source-scroller" ref={scroller} tabIndex={0} role="region" aria-label="Lines">

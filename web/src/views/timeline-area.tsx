@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { ComponentChildren } from "preact";
 import { useMemo } from "preact/hooks";
-import { formatClock } from "../format";
+import { formatTime } from "../format";
 import type { TimelineRefs } from "../state/use-timeline-chart";
 import type { Navigation } from "../state/use-view";
 import { describeLane } from "../timeline/describe";
@@ -53,7 +53,7 @@ const SPOKEN_LANES = 40;
 // The tracks as a table for screen readers.
 export function LaneTable({ timeline, lanes, span }: { timeline: Timeline; lanes: readonly Lane[]; span: Span }) {
   const rows = useMemo(() => lanes.filter(({ track }) => track !== null).slice(0, SPOKEN_LANES), [lanes]);
-  const from = formatClock(timeline.from_us + span.from / 1000);
+  const from = formatTime(timeline.from_us + span.from / 1000);
   return (
     <table class="unseen">
       <caption>Tracks from {from} on</caption>

@@ -3,7 +3,7 @@ import { usePlacement } from "../state/use-placement";
 import type { Pointed } from "../flamegraph/chart";
 import { binaryOf, nodeName, ROOT, type Tree } from "../flamegraph/model";
 import { changeOf } from "../flamegraph/difference";
-import { formatInterval, formatShare, formatValue } from "../format";
+import { formatDifference, formatInterval, formatShare, formatValue } from "../format";
 import { printable } from "../printable";
 
 interface Props {
@@ -68,8 +68,7 @@ function Sides({ tree, node }: { tree: Tree; node: number }) {
     <>
       <div class="tooltip-name">{nodeName(tree, node)}</div>
       <div class="tooltip-origin">
-        {formatValue(b, tree.unit)} in B instead of {formatValue(a, tree.unit)} in A: {b < a ? "−" : "+"}
-        {formatValue(Math.abs(b - a), tree.unit)}, {changeOf(a, b)}
+        {formatValue(b, tree.unit)} in B instead of {formatValue(a, tree.unit)} in A: {formatDifference(b - a, tree.unit)}, {changeOf(a, b)}
       </div>
       {MARKS[nodeName(tree, node)] && <div class="tooltip-note">{MARKS[nodeName(tree, node)]}</div>}
     </>

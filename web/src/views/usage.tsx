@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 import { USAGE_BY, type Usage, type UsageBy, type UsageGroup, type UsageSums } from "../api/types";
-import { formatClock, formatCount, formatDuration, formatRange, formatRangeUtc, formatShare, threeDigits } from "../format";
+import { formatCount, formatDuration, formatRange, formatRangeUtc, formatShare, formatTime, threeDigits } from "../format";
 import { printable } from "../printable";
 import type { Navigation } from "../state/use-view";
 import { price as parsePrice, type View } from "../state/view";
 import { Message } from "./states";
 
+// What the field takes; it marks other text as invalid.
+const PRICE = "\\s*\\d+([.,]\\d+)?\\s*";
 const HOUR_NS = 3600e9;
 
 const TITLES: Record<(typeof USAGE_BY)[number], string> = {
@@ -41,7 +43,8 @@ interface Props {
 // Who held the GPUs in the selected time, and used or wasted them.
 export function UsagePage({ usage, csv, view, nav }: Props) {
   const { total } = usage;
-  const setPrice = (text: string) => nav.step({ price: parsePrice(text) });
+  // With a decimal comma, too.
+  const setPrice = (text: string) => nav.step({ price: parsePrice(text.trim().replace(",", ".")) });
   return (
     <section class="usage" aria-label="GPU time">
       <header>
@@ -60,7 +63,7 @@ export function UsagePage({ usage, csv, view, nav }: Props) {
         </label>
         <label title="Price per GPU-hour, in any currency; adds the cost of idle time">
           price per hour{" "}
-          <input type="text" inputMode="decimal" size={6} placeholder="2.50" value={view.price ?? ""} onChange={(event) => setPrice(event.currentTarget.value)} />
+          <input type="text" inputMode="decimal" size={6} placeholder="2.50" pattern={PRICE} value={view.price ?? ""} onChange={(event) => setPrice(event.currentTarget.value)} />
         </label>
         {csv && usage.groups.length > 0 && (
           <a href={csv} download="usage.csv" title="The same table, for a spreadsheet">
@@ -113,12 +116,12 @@ export function UsagePage({ usage, csv, view, nav }: Props) {
           </thead>
           <tbody>
             {usage.groups.map((group) => (
-              <Row key={group.name} group={group} usage={usage} price={view.price} />
+              <Row key={group.name} group={group} largest={usage.groups[0]!.accountable_ns} usage={usage} price={view.price} />
             ))}
           </tbody>
           {usage.groups.length > 1 && (
             <tfoot>
-              <Row group={{ ...total, name: "all" }} usage={usage} price={view.price} />
+              <Row group={{ ...total, name: "all" }} largest={total.accountable_ns} usage={usage} price={view.price} />
             </tfoot>
           )}
         </table>
@@ -136,7 +139,7 @@ function Covered({ coverage: { hosts, until_us, gaps, gaps_omitted } }: { covera
   return (
     <p class="dim">
       All {formatCount(hosts)} hosts, in whole hours
-      {until_us !== null && `, summed until ${formatClock(until_us)}`}
+      {until_us !== null && `, summed until ${formatTime(until_us)}`}
       {gaps.length > 0 && (
         <span class="gaps">
           . Not complete: {gaps.slice(0, MAX_GAPS).map(({ host, why }) => `${host} (${why})`).join(", ")}
@@ -165,9 +168,9 @@ function isShown(sums: UsageSums): boolean {
   return sums.unobserved_ns >= sums.accountable_ns / 1000;
 }
 
-function Row({ group, usage, price }: { group: UsageGroup; usage: Usage; price: number | null }) {
-  const largest = group.name === "all" ? group.accountable_ns : usage.groups[0]!.accountable_ns;
-  const width = (ns: number) => ({ width: `${(100 * ns) / largest}%` });
+// `largest` is the time that fills the bar.
+function Row({ group, largest, usage, price }: { group: UsageGroup; largest: number; usage: Usage; price: number | null }) {
+  const width = (ns: number) => ({ width: `${(100 * ns) / Math.max(largest, 1)}%` });
   return (
     <tr>
       <th scope="row" title={printable(group.name)}>

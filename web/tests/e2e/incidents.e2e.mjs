@@ -34,10 +34,26 @@ export const tests = [
       await page.raw.waitForSelector(".incident");
       const usual = page.raw.getByRole("article", { name: "Usual steps" });
       assert.equal(await usual.count(), 2);
-      assert.match(await usual.first().innerText(), /python3\.11 411[^]*5,000 steps[^]*CPU contention all the time: 23 % of each step[^]*57\.0.ms/);
+      assert.match(await usual.first().innerText(), /python3\.11 411[^]*5,000 steps[^]*CPU contention all the time: 23.% of each step[^]*57\.0.ms/);
       assert.match(await usual.first().innerText(), /CPU taken by others 13\.0.ms/);
       assert.equal(await usual.nth(1).locator(".sentence").count(), 0);
       assert.match(await usual.nth(1).locator(".account-bar").getAttribute("aria-label"), /50\.0.ms a step/);
+    },
+  },
+  {
+    name: "a signal that stayed 0 around an incident says so",
+    scenario: "gpu",
+    query: "?page=incidents",
+    async run(page) {
+      await page.raw.route("**/api/v1/incidents*", async (route) => {
+        const response = await route.fetch();
+        const json = await response.json();
+        json.incidents[0].strips[2].values.fill(0);
+        await route.fulfill({ response, json });
+      });
+      await page.raw.reload();
+      await page.raw.waitForSelector(".evidence-strip");
+      assert.match(await page.raw.locator(".evidence-strip").nth(2).innerText(), /up to 0 threads$/);
     },
   },
   {

@@ -15,9 +15,13 @@ export const tests = [
       assert.match(await text(1), /pod notebooks\/jupyter-anna\s+1\s+1\s+41\.0 h\s+24\.0 min\s+40\.6 h\s+0\.976 %\s+1\.00 %$/);
       assert.match(await text(2), /15\.7 % \(12 to 20\)\s+–$/, "an estimate has its interval");
       assert.match(await text(3), /–\s+22\.0 %$/, "nothing was observed, but NVML read");
-      await page.raw.getByPlaceholder("2.50").fill("2.5");
+      await page.raw.getByPlaceholder("2.50").fill("2 dollars");
+      await page.press("Enter");
+      assert.equal(await page.count(".usage input:invalid"), 1);
+      await page.raw.getByPlaceholder("2.50").fill("2,5");
       await page.press("Enter");
       await page.settle();
+      assert.equal(await page.count(".usage input:invalid"), 0);
       assert.match(await text(1), /102$/);
       assert.match(await page.raw.getByRole("link", { name: "CSV" }).getAttribute("href"), /^api\/v1\/usage\.csv\?by=owner&price=2\.5$/);
       await page.raw.getByLabel("Sum by").selectOption("job");

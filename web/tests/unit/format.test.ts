@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from "vitest";
-import { formatCount, formatDuration, formatInterval, formatRangeUtc, formatShare, threeDigits, unbroken } from "../../src/format";
+import { formatCount, formatDifference, formatDuration, formatInterval, formatRange, formatRangeUtc, formatShare, formatTime, threeDigits, unbroken } from "../../src/format";
 
 const plain = (text: string) => text.replaceAll("\u202f", " ");
 
@@ -13,8 +13,20 @@ test.each([
 ])("%d ns is %s", (ns, text) => expect(plain(formatDuration(ns))).toBe(text));
 
 test.each([
-  [0, 10, "0 %"], [5, 0, "0 %"], [1, 3, "33.3 %"], [10, 10, "100 %"], [1, 1e4, "0.01 %"], [1234, 1e6, "0.123 %"], [999, 1e6, "0.10 %"], [99, 1e6, "<0.01 %"], [1, 1e9, "<0.01 %"],
+  [0, 10, "0 %"], [5, 0, "0 %"], [1, 3, "33.3 %"], [10, 10, "100 %"], [1, 1e4, "0.01 %"], [1234, 1e6, "0.123 %"], [999, 1e6, "0.10 %"], [99, 1e6, "<0.01 %"], [1, 1e9, "<0.01 %"], [-1, 5, "−20.0 %"],
 ])("%d of %d is %s", (part, whole, text) => expect(plain(formatShare(part, whole))).toBe(text));
+
+test.each([[1.2e6, "+1.20 ms"], [-1.2e6, "−1.20 ms"], [0, "±0 s"], [-1e-9, "±0 s"]])("a difference of %d ns is %s", (ns, text) =>
+  expect(plain(formatDifference(ns, "ns"))).toBe(text));
+
+test("a time of another day has its day, with a year", () => {
+  const [noon, later] = [Date.UTC(2025, 10, 21, 12), Date.UTC(2025, 10, 21, 12, 5)];
+  const yesterday = Date.UTC(2025, 10, 20, 12);
+  expect(formatTime(noon * 1000, later)).not.toMatch(/2025/);
+  expect(formatTime(noon * 1000, later + 3 * 86400e3)).toMatch(/2025, /);
+  expect(formatRange(yesterday * 1000, noon * 1000, later)).toMatch(/2025.* – .*2025/);
+  expect(formatRange(noon * 1000, later * 1000, later)).not.toMatch(/2025/);
+});
 
 test("exact and unknown values have no interval", () => {
   expect(plain(formatInterval(1.5e6, "ns"))).toBe("± 1.50 ms");
