@@ -10,6 +10,12 @@ export function seriesOf(strips: Strips, strip: Strip): [number[], (number | nul
   return [xs, [...values, values.at(-1) ?? null]];
 }
 
+// The bucket at a time; null outside of all.
+export function bucketAt(strips: Strips, { values }: Strip, us: number): number | null {
+  const bucket = Math.floor((us - strips.from_us) / strips.bucket_us);
+  return bucket >= 0 && bucket < values.length ? bucket : null;
+}
+
 // The buckets of which more than half lies in a range, as [first, last).
 function bucketsIn(strips: Strips, { from, to }: Range): [number, number] {
   const first = Math.max(0, Math.round((from - strips.from_us) / strips.bucket_us));

@@ -128,7 +128,7 @@ export function parseView(query: string, opensOn: ProfileType = DEFAULT_VIEW.typ
   return {
     host: params.get("host") || null,
     page: PAGES.find((known) => known === params.get("page")) ?? "profile",
-    last: params.get("last") === "all" ? "all" : integer(params.get("last")),
+    last: params.get("last") === "all" ? "all" : integer(params.get("last")) || null,
     brush: from !== null && to !== null && from < to ? { from, to } : null,
     base: parseBase(params),
     metrics: params.get("metrics") === "1",

@@ -232,6 +232,8 @@ function TimeWindow({ available, window, live, view, nav }: TimeWindowProps) {
   // A window longer than the data is the same as all of it.
   const chosen = lastOf(view, live);
   const offered = WINDOWS.filter(([seconds]) => seconds < length || seconds === chosen);
+  // A link may have any.
+  if (chosen !== null && !offered.some(([seconds]) => seconds === chosen)) offered.push([chosen, `last ${formatDuration(chosen * 1e9)}`]);
   return (
     <>
       {view.brush ? (

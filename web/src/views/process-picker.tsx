@@ -23,7 +23,8 @@ type Entry = { key: string; ids: string[]; process?: Process };
 export function ProcessPicker({ processes, chosen, onChoose }: Props) {
   // Null while closed.
   const [typed, setTyped] = useState<string | null>(null);
-  const [active, setActive] = useState(0);
+  // The entry that Enter takes, by its key: a live list changes its order.
+  const [active, setActive] = useState("");
   const field = useRef<HTMLInputElement>(null);
   const list = useRef<HTMLUListElement>(null);
   const open = typed !== null;
@@ -31,15 +32,16 @@ export function ProcessPicker({ processes, chosen, onChoose }: Props) {
   const [first, setFirst] = useState<string[]>([]);
   const found = open ? search(chosenFirst(processes, first), typed) : [];
   const entries = entriesOf(found, typed ?? "");
+  const at = Math.max(0, entries.findIndex(({ key }) => key === active));
   const full = chosen.length >= MAX_PROCESSES;
 
   useEffect(() => {
     list.current?.querySelector('[aria-selected="true"]')?.scrollIntoView({ block: "nearest" });
-  }, [active, open]);
+  }, [at, open]);
 
   const show = () => {
     setTyped("");
-    setActive(0);
+    setActive("");
     setFirst(chosen);
   };
   const close = () => setTyped(null);
@@ -58,10 +60,10 @@ export function ProcessPicker({ processes, chosen, onChoose }: Props) {
     if (by !== undefined) {
       event.preventDefault();
       if (!open) return show();
-      setActive((at) => Math.min(Math.max(at + by, 0), entries.length - 1));
+      setActive(entries[Math.min(Math.max(at + by, 0), entries.length - 1)]!.key);
     } else if (event.key === "Enter" && open) {
       event.preventDefault();
-      const entry = entries[active];
+      const entry = entries[at];
       if (event.shiftKey && entry) toggle(entry);
       else choose(entry);
     } else if (event.key === "Escape" && open) {
@@ -82,7 +84,7 @@ export function ProcessPicker({ processes, chosen, onChoose }: Props) {
         aria-expanded={open}
         aria-controls="process-list"
         aria-autocomplete="list"
-        aria-activedescendant={open ? `process-${active}` : undefined}
+        aria-activedescendant={open ? `process-${at}` : undefined}
         title={chosen.length > 0 ? describe(chosen, processes) : "Search processes by name, process id or command line"}
         placeholder={open ? "Name, pid or command" : "All processes"}
         value={open ? typed : titleOf(chosen, processes)}
@@ -94,7 +96,7 @@ export function ProcessPicker({ processes, chosen, onChoose }: Props) {
           const text = event.currentTarget.value;
           setTyped(text);
           // The best match, if something is searched for.
-          setActive(Math.max(0, entriesOf(search(chosenFirst(processes, first), text), text).findIndex(({ process }) => process && text.trim() !== "")));
+          setActive(text.trim() === "" ? "" : (search(chosenFirst(processes, first), text)[0]?.id ?? ""));
         }}
         onKeyDown={press}
       />
@@ -112,10 +114,10 @@ export function ProcessPicker({ processes, chosen, onChoose }: Props) {
                 key={entry.key}
                 id={`process-${i}`}
                 role="option"
-                aria-selected={i === active}
+                aria-selected={i === at}
                 aria-checked={isChosen(entry, chosen)}
                 title={entry.process && printable(entry.process.command)}
-                onMouseMove={() => i !== active && setActive(i)}
+                onMouseMove={() => i !== at && setActive(entry.key)}
                 onClick={(event) => (event.shiftKey ? toggle(entry) : choose(entry))}
               >
                 <span

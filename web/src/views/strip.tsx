@@ -3,7 +3,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
 import type { Mark, Strip, Strips } from "../api/types";
 import { formatClock, formatRange, formatShare, threeDigits } from "../format";
-import { meanOver, nudge, observedIn, seriesOf } from "../state/brush";
+import { bucketAt, meanOver, nudge, observedIn, seriesOf } from "../state/brush";
 import type { Range } from "../state/view";
 import { Marks } from "./marks";
 import { Simulated } from "./simulated";
@@ -15,7 +15,8 @@ interface Props {
   brush: Range | null;
   // Side A of a comparison, if a time was chosen for it.
   base: Range | null;
-  onBrush: (brush: Range | null) => void;
+  // `step` unless it only moves the brush that there was.
+  onBrush: (brush: Range | null, step: boolean) => void;
   isDark: boolean;
   // Events of its device.
   marks: Mark[];
@@ -37,14 +38,14 @@ export function MetricStrip({ strips, strip, window, brush, base, onBrush, isDar
   const [cursor, setCursor] = useState<number | null>(null);
   const height = (low ? LOW_HEIGHT : HEIGHT) + (axis ? AXIS_HEIGHT : 0);
   // uPlot's handlers outlive a render, so they read the latest props here.
-  const latest = useRef({ onBrush, brush });
-  latest.current = { onBrush, brush };
+  const latest = useRef({ strips, strip, onBrush, brush });
+  latest.current = { strips, strip, onBrush, brush };
 
   useEffect(() => {
     const u = makePlot(host.current!, strip, { height, low, axis }, {
-      onSelect: (range) => latest.current.onBrush(range),
+      onSelect: (range) => latest.current.onBrush(range, true),
       onClick: () => showBrush(u, latest.current.brush),
-      onCursor: setCursor,
+      onCursor: (us) => setCursor(us === null ? null : bucketAt(latest.current.strips, latest.current.strip, us)),
     });
     plot.current = u;
     const resizes = new ResizeObserver(() => {
@@ -79,7 +80,7 @@ export function MetricStrip({ strips, strip, window, brush, base, onBrush, isDar
         const next = nudge(brush, window, event.key, event.shiftKey);
         if (!next) return;
         event.preventDefault();
-        onBrush(next);
+        onBrush(next, brush === null);
       }}
     >
       <div class="strip-figures">
@@ -132,7 +133,8 @@ function figure(value: number | null): string {
 interface PlotEvents {
   onSelect(range: Range | null): void;
   onClick(): void;
-  onCursor(bucket: number | null): void;
+  // The time under the pointer.
+  onCursor(us: number | null): void;
 }
 
 // The end of a scale on which nothing was observed; it has no label.
@@ -211,7 +213,7 @@ function makePlot(host: HTMLElement, strip: Strip, { height, low, axis }: Shape,
             events.onSelect({ from: Math.round(u.posToVal(left, "x") * 1e6), to: Math.round(u.posToVal(left + width, "x") * 1e6) });
           },
         ],
-        setCursor: [() => events.onCursor(u.cursor.left! >= 0 ? (u.cursor.idx ?? null) : null)],
+        setCursor: [() => events.onCursor(u.cursor.left! >= 0 ? u.posToVal(u.cursor.left!, "x") * 1e6 : null)],
       },
     },
     [[], []],
@@ -261,7 +263,9 @@ function showBrush(u: uPlot, brush: Range | null): void {
 function tick(seconds: number, step: number): string {
   const when = new Date(seconds * 1000);
   const two = (value: number) => String(value).padStart(2, "0");
-  if (step >= 86400) return when.toLocaleDateString(undefined, { month: "short", day: "numeric" });
+  // At midnight, too: the times of several days would be the same.
+  const isMidnight = step >= 60 && when.getHours() === 0 && when.getMinutes() === 0;
+  if (step >= 86400 || isMidnight) return when.toLocaleDateString(undefined, { month: "short", day: "numeric" });
   const minutes = `${two(when.getHours())}:${two(when.getMinutes())}`;
   if (step >= 60) return minutes;
   const fraction = step >= 1 ? "" : `.${String(when.getMilliseconds()).padStart(3, "0")}`;

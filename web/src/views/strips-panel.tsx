@@ -23,7 +23,7 @@ export function StripsPanel({ data, isDark }: { data: HostData; isDark: boolean 
               window={window}
               brush={view.brush}
               base={view.page === "compare" ? (view.base?.time ?? null) : null}
-              onBrush={(brush) => nav.step({ brush })}
+              onBrush={(brush, step) => (step ? nav.step({ brush }) : nav.adjust({ brush }))}
               isDark={isDark}
               marks={shown.findIndex(({ device }) => device === strip.device) === i ? marksOf(strip.device) : []}
               low={shown.length > MAX_HIGH_STRIPS || strip.metric !== undefined}

@@ -171,8 +171,11 @@ export const tests = [
       await page.raw.locator(".strip").first().focus();
       await page.press("ArrowRight");
       const from = Number(page.param("from_us"));
+      const steps = () => page.raw.evaluate(() => history.length);
+      const before = await steps();
       await page.press("ArrowRight");
       assert.ok(Number(page.param("from_us")) > from);
+      assert.equal(await steps(), before, "Back undoes the selection, not each move");
       await page.press("Escape");
       assert.equal(page.param("from_us"), null);
     },
@@ -483,6 +486,41 @@ export const tests = [
       await page.open("?source=/src/train.py");
       await page.settle();
       assert.equal(await page.raw.title(), "train.py · train-07 · gpusonde");
+    },
+  },
+  {
+    name: "the entry that is chosen in the list of processes stays so when news reorder the list",
+    scenario: "live",
+    async run(page) {
+      await page.ready();
+      let reversed = false;
+      await page.raw.route("**/api/v1/processes*", async (route) => {
+        const { "if-none-match": _, ...headers } = route.request().headers();
+        const response = await route.fetch({ headers });
+        const { processes } = await response.json();
+        reversed = true;
+        await route.fulfill({ response, json: { processes: processes.reverse() } });
+      });
+      await page.raw.getByRole("combobox", { name: "Process" }).focus();
+      await page.press("ArrowDown");
+      const selected = () => page.raw.locator("#process-list [aria-selected=true]").innerText();
+      const before = await selected();
+      // As many polls as make the page ask for its choices again.
+      await page.raw.evaluate(() => {
+        for (let i = 0; i < 15; i++) document.dispatchEvent(new Event("visibilitychange"));
+      });
+      await page.until(() => reversed, "second list of processes");
+      await page.settle();
+      assert.equal((await selected()).split("\n")[0], before.split("\n")[0]);
+      assert.notEqual(await page.raw.getByRole("combobox", { name: "Process" }).getAttribute("aria-activedescendant"), "process-1");
+    },
+  },
+  {
+    name: "a link to a window of any length shows it in the list of windows",
+    query: "?last=420",
+    async run(page) {
+      await page.ready();
+      assert.equal(await page.raw.getByRole("combobox", { name: "Time" }).evaluate((e) => e.selectedOptions[0].text.replace("\u202f", " ")), "last 7.00 min");
     },
   },
 ];

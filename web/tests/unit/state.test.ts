@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from "vitest";
 import type { Strip, Strips } from "../../src/api/types";
-import { meanOver, nudge, observedIn, seriesOf } from "../../src/state/brush";
+import { bucketAt, meanOver, nudge, observedIn, seriesOf } from "../../src/state/brush";
 import { isKeyOf, oneLevelOut } from "../../src/state/keys";
 import { baseSelection, DEFAULT_VIEW, formatView, isSameSide, isSettled, lastOf, LIVE_SECONDS, MAX_PROCESSES, parseView, stackSelection, swapped, timeBefore, windowOf, type View } from "../../src/state/view";
 
@@ -72,6 +72,7 @@ describe("the view in the address", () => {
     ["device=0", "a device that is no id"],
     ["sort=-colour", "an unknown column"],
     ["graph=pie&colour=blue&last=-3", "unknown words"],
+    ["last=0", "a window without a length"],
   ])("%s (%s) counts as not given", (query) => {
     expect(parseView(query)).toEqual(DEFAULT_VIEW);
   });
@@ -197,6 +198,10 @@ describe("the strip", () => {
 
   test("the last bucket has a width", () => {
     expect(seriesOf(strips, strip)).toEqual([[0, 1, 2, 3, 4], [1, null, 3, 0, 0]]);
+  });
+
+  test("a bucket is under all of its width", () => {
+    expect([-1, 0, 999_999, 1e6, 3_999_999, 4e6].map((us) => bucketAt(strips, strip, us))).toEqual([null, 0, 0, 1, 3, null]);
   });
 
   test("unobserved values are not zero", () => {
