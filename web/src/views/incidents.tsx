@@ -13,7 +13,7 @@ export function IncidentsPage({ found, overview, nav }: { found: Incidents; over
       <>
         {found.warnings.length > 0 && (
           <div class="incidents">
-            <Warnings warnings={found.warnings} />
+            <Warnings warnings={found.warnings} overview={overview} />
           </div>
         )}
         <NoIncidents steps={found.steps} />
@@ -22,7 +22,7 @@ export function IncidentsPage({ found, overview, nav }: { found: Incidents; over
   }
   return (
     <div class="incidents">
-      <Warnings warnings={found.warnings} />
+      <Warnings warnings={found.warnings} overview={overview} />
       {found.incidents.length === 0 && (
         <p>
           <b>No step was slow.</b> {formatCount(found.steps)} steps were checked; none took longer than usual for its type.
@@ -38,19 +38,26 @@ export function IncidentsPage({ found, overview, nav }: { found: Incidents; over
 }
 
 // Warnings of leading indicators, with the incident that followed.
-function Warnings({ warnings }: { warnings: Warning[] }) {
+function Warnings({ warnings, overview }: { warnings: Warning[]; overview: Overview }) {
   if (warnings.length === 0) return null;
   return (
     <ul class="warnings" aria-label="Warnings">
       {warnings.map((warning) => (
         <li key={warning.id}>
-          <span class={warning.to_us === null ? "alarm" : "dim"}>Warning</span>{" "}
-          <span class="figure">{warning.to_us === null ? `since ${formatTime(warning.from_us)}` : formatRange(warning.from_us, warning.to_us)}</span> {unbroken(warning.sentence)}{" "}
+          <span class={stateOf(warning, overview) === "Ongoing" ? "alarm" : "dim"}>Warning</span> <span class="figure">{timeOf(warning, overview)}</span>:{" "}
+          {unbroken(warning.sentence).replace(/\.?$/, ".")}{" "}
           <span class="dim">{outcomeOf(warning)}</span>
         </li>
       ))}
     </ul>
   );
+}
+
+function timeOf(warning: Warning, overview: Overview): string {
+  if (warning.to_us !== null) return formatRange(warning.from_us, warning.to_us);
+  const state = stateOf(warning, overview);
+  const from = formatTime(warning.from_us);
+  return state === "Ongoing" ? `since ${from}` : `from ${from} ${state.toLowerCase()}`;
 }
 
 function outcomeOf({ lead_us: lead }: Warning): string {
@@ -124,7 +131,7 @@ function UsualBar({ program }: { program: Program }) {
 }
 
 // Whether it is over, as far as the data tell.
-function stateOf({ to_us: to }: Incident, overview: Overview): string {
+function stateOf({ to_us: to }: Incident | Warning, overview: Overview): string {
   if (to !== null) return "Ended";
   if (!overview.live) return "Until the end of the recording";
   return overview.silent ? "Until its data ended" : "Ongoing";
