@@ -14,5 +14,6 @@ import "./styles/source.css";
 import "./styles/strips.css";
 import "./styles/timeline.css";
 import "./styles/usage.css";
+import "./styles/print.css";
 
 render(<App />, document.getElementById("app")!);

@@ -67,7 +67,12 @@ export function Help({ onClose }: { onClose: () => void }) {
       onClick={(event) => event.target === event.currentTarget && event.currentTarget.close()}
     >
       <div class="help-body">
-        <h2 id="help-title">Keys and pointer</h2>
+        <header>
+          <h2 id="help-title">Keys and pointer</h2>
+          <button type="button" class="plain" onClick={() => dialog.current!.close()}>
+            Close
+          </button>
+        </header>
         <table>
           {KEYS.map(([where, lines]) => (
             <tbody key={where}>
@@ -95,9 +100,6 @@ export function Help({ onClose }: { onClose: () => void }) {
           </tbody>
         </table>
         <p>The address contains the whole selection: copy it to share this view.</p>
-        <button type="button" class="plain" onClick={() => dialog.current!.close()}>
-          Close
-        </button>
       </div>
     </dialog>
   );

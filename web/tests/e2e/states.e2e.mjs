@@ -362,4 +362,38 @@ export const tests = [
       assert.deepEqual([page.param("only"), ...page.params("hide")], [null, "libz.so.1.2.13"]);
     },
   },
+  {
+    name: "the kinds of waits are within a narrow window",
+    context: { viewport: { width: 1024, height: 768 } },
+    query: "?type=off_cpu",
+    async run(page) {
+      await page.ready();
+      const box = await page.raw.getByRole("button", { name: "sleep", exact: true }).boundingBox();
+      assert.ok(box.x + box.width <= 1024, JSON.stringify(box));
+    },
+  },
+  {
+    name: "the list of keys begins at its top, in a low window, too",
+    context: { viewport: { width: 1024, height: 500 } },
+    async run(page) {
+      await page.ready();
+      await page.press("?");
+      assert.equal(await page.raw.locator("dialog.help").evaluate((dialog) => dialog.scrollTop), 0);
+      assert.equal(await page.raw.evaluate(() => document.activeElement.textContent), "Close");
+    },
+  },
+  {
+    name: "a print has all incidents, on white",
+    scenario: "gpu",
+    query: "?page=incidents",
+    context: { colorScheme: "dark", viewport: { width: 1024, height: 500 } },
+    async run(page) {
+      await page.raw.waitForSelector(".incident");
+      await page.raw.emulateMedia({ media: "print" });
+      assert.equal(await background(page), "rgb(255, 255, 255)");
+      const [height, whole] = await page.raw.locator(".incidents").evaluate((e) => [e.clientHeight, e.scrollHeight]);
+      assert.equal(height, whole);
+      assert.ok(await page.raw.evaluate(() => document.documentElement.scrollHeight > 600), "the page is as long as its content");
+    },
+  },
 ];
