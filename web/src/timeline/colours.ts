@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { hashText } from "../flamegraph/model";
-import { fillTable, GREY, mixed, packColour, SHADES, SLATE, type Theme } from "../flamegraph/palette";
+import { DARK, fillTable, GREY, mixed, packColour, SHADES, SLATE, type Theme } from "../flamegraph/palette";
 import { STATES, type Names } from "./model";
 
 // What a slice is, as the legend names it.
@@ -57,9 +57,10 @@ export function kindOf(name: string, kind: string): Kind {
   return KINDS[kindNameOf(name, kind)] ?? UNKNOWN;
 }
 
-// How strongly a slice is painted, by the share of its time that was busy.
+// How strongly a slice is painted, by the share of its time that was busy. Dark fills are so close to their background
+// that less would be lost in it.
 export const LEVELS = 8;
-const LEAST = 0.3;
+const leastOf = (theme: Theme) => (theme === DARK ? 0.65 : 0.3);
 
 export interface Colours {
   // Name to fill; the packed colour of fill f at level l is at f * LEVELS + l.
@@ -78,8 +79,9 @@ export function coloursOf(names: Names, theme: Theme): Colours {
     return slots[hash % slots.length]! * SHADES + (Math.floor(hash / slots.length) % SHADES);
   });
   const fills = new Uint32Array(table.length * LEVELS);
+  const least = leastOf(theme);
   table.forEach((colour, f) => {
-    for (let level = 0; level < LEVELS; level++) fills[f * LEVELS + level] = packColour(mixed(theme.background, colour, LEAST + ((1 - LEAST) * level) / (LEVELS - 1)));
+    for (let level = 0; level < LEVELS; level++) fills[f * LEVELS + level] = packColour(mixed(theme.background, colour, least + ((1 - least) * level) / (LEVELS - 1)));
   });
   return { fillOf, fills };
 }

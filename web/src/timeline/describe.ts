@@ -15,8 +15,9 @@ const MANY: Record<Track["kind"], string> = {
 export interface Description {
   // The name in full, or a sentence about a sum.
   title: string;
-  // What it is, and where it ran.
-  what: string;
+  // What one event is; empty of a state and of a sum.
+  kind: string;
+  where: string;
   // ns
   length: number;
   // Time within `length`, with labels; of a state all states of that time.
@@ -37,12 +38,12 @@ export function describeSlice(timeline: Timeline, track: Track, slice: number): 
     let first = slice;
     while (first > 0 && slices.start[first - 1] === slices.start[slice]) first--;
     const parts = Array.from({ length: endOfStates(slices, first) - first }, (_, i) => ({ label: stateOf(first + i), ns: busyOf(slices, first + i) }));
-    return { title: stateOf(slice), what: where, length, parts, most: "" };
+    return { title: stateOf(slice), kind: "", where, length, parts, most: "" };
   }
   const events = eventsOf(slices, slice);
-  if (events === 1) return { title: printable(name), what: `${kindOf(name, kind).one} · ${where}`, length, parts: [], most: "" };
+  if (events === 1) return { title: printable(name), kind: kindOf(name, kind).one, where, length, parts: [], most: "" };
   const title = `${formatCount(events)} ${MANY[track.kind]} in ${formatDuration(length)}, ${formatShare(busyOf(slices, slice), length)} of it busy`;
-  return { title, what: where, length, parts: [], most: printable(name) };
+  return { title, kind: "", where, length, parts: [], most: printable(name) };
 }
 
 // "GPU 0, stream 7, train.py", or "loader-0 431, train.py".

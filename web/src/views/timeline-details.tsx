@@ -5,7 +5,6 @@ import type { Work } from "../api/types";
 import { formatBytes, formatCount, formatDuration } from "../format";
 import { printable } from "../printable";
 import { useResource, type Asked } from "../state/use-resource";
-import { kindOf } from "../timeline/colours";
 import { threadLabel } from "../timeline/layout";
 import type { Picked, whyNot } from "../timeline/pick";
 import { exactNs, formatMoment } from "../timeline/span";
@@ -58,7 +57,7 @@ export function TimelineDetails({ picked, originUs, found, onSelect, onProfile, 
       <div class="timeline-facts">
         <table>
           <tbody>
-            <Fact label={isWork ? kindOf(picked.name, picked.kind).one : "where"}>{isWork ? description.what.split(" · ").at(-1) : description.what}</Fact>
+            <Fact label={description.kind || "where"}>{description.where}</Fact>
             <SliceTimes described={description} moment={formatMoment(picked.from, originUs, 1)} />
             {work && <WorkFacts work={work.work} />}
           </tbody>

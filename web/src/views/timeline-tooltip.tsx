@@ -20,7 +20,7 @@ export function SliceTooltip({ timeline, track, pointed }: Props) {
   return (
     <div class="tooltip" ref={box} role="tooltip">
       <div class="tooltip-name">{described.title}</div>
-      <div class="tooltip-origin">{described.what}</div>
+      <div class="tooltip-origin">{[described.kind, described.where].filter(Boolean).join(" · ")}</div>
       {described.most && <div class="tooltip-origin">most: {described.most}</div>}
       <table>
         <tbody>

@@ -53,7 +53,7 @@ export function UsagePage({ usage, csv, view, nav }: Props) {
         </p>
         <label>
           by{" "}
-          <select aria-label="Sum by" value={usage.by} onChange={(event) => nav.step({ by: event.currentTarget.value as UsageBy })}>
+          <select class="choice" aria-label="Sum by" value={usage.by} onChange={(event) => nav.step({ by: event.currentTarget.value as UsageBy })}>
             {choicesOf(usage).map((by) => (
               <option key={by} value={by}>
                 {titleOf(by)}
@@ -63,7 +63,7 @@ export function UsagePage({ usage, csv, view, nav }: Props) {
         </label>
         <label title="Price per GPU-hour, in any currency; adds the cost of idle time">
           price per hour{" "}
-          <input type="text" inputMode="decimal" size={6} placeholder="2.50" pattern={PRICE} value={view.price ?? ""} onChange={(event) => setPrice(event.currentTarget.value)} />
+          <input class="choice" type="text" inputMode="decimal" size={6} placeholder="2.50" pattern={PRICE} value={view.price ?? ""} onChange={(event) => setPrice(event.currentTarget.value)} />
         </label>
         {csv && usage.groups.length > 0 && (
           <a href={csv} download="usage.csv" title="The same table, for a spreadsheet">

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from "vitest";
-import { DARK, fillTable, hueOf, KIND_SLOTS, LIGHT } from "../../src/flamegraph/palette";
+import { DARK, fillTable, hueOf, KIND_SLOTS, LIGHT, SHADES } from "../../src/flamegraph/palette";
+import { coloursOf, LEVELS } from "../../src/timeline/colours";
 
 type Colour = [number, number, number];
 
@@ -47,6 +48,15 @@ describe.each([["light", LIGHT], ["dark", DARK]])("the %s palette", (_, theme) =
     const table = fillTable(theme);
     for (const fill of table.slice(0, -1)) expect(contrast(fill, theme.label)).toBeGreaterThan(4.5);
     expect(contrast(table.at(-1)!, theme.fadedLabel)).toBeGreaterThan(4.5);
+  });
+
+  test("a slice of the timeline that was hardly busy still stands out from the background", () => {
+    const { fills } = coloursOf({ name: ["a"], shown: ["a"], kind: ["call"] }, theme);
+    const unpacked = (packed: number) => `#${[0, 8, 16].map((by) => ((packed >>> by) & 255).toString(16).padStart(2, "0")).join("")}`;
+    const palest = theme.fills.map((_, slot) => unpacked(fills[slot * SHADES * LEVELS]!));
+    const distance = (a: string, b: string) => Math.hypot(...oklab(linear(a)).map((v, k) => v - oklab(linear(b))[k]!));
+    // Near black a distance is harder to see than near white.
+    for (const colour of palest) expect(distance(colour, theme.background)).toBeGreaterThan(theme === DARK ? 9 : 4.5);
   });
 
   test.each(Object.entries(VISION))("any two fills differ in %s vision", (vision, matrix) => {
