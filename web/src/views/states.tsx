@@ -141,6 +141,7 @@ export function NothingSelected({ view, overview, parts, onGpu }: { view: View; 
       </Message>
     );
   }
+  if (overview.samples === 0) return <NothingRecorded overview={overview} />;
   return (
     <Message title="No samples in this selection" kind="empty">
       <Parts parts={parts} />

@@ -153,7 +153,7 @@ function Covered({ coverage: { hosts, until_us, gaps, gaps_omitted } }: { covera
 function Headline({ usage: { gpus, simulated, total } }: { usage: Usage }) {
   const all = total.accountable_ns;
   const devices = `${formatCount(gpus)} ${simulated ? "simulated " : ""}${gpus === 1 ? "GPU" : "GPUs"}`;
-  if (all === 0) return <>{devices}, held by nobody</>;
+  if (all === 0) return gpus === 0 ? <>no GPU was seen</> : <>{devices}, held by nobody</>;
   return (
     <>
       {devices}, held for {formatDuration(all)} of GPU time: {formatShare(total.busy_ns, all)} busy, <b>{formatShare(total.idle_ns, all)} idle</b>

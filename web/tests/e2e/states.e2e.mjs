@@ -14,6 +14,17 @@ export const tests = [
     },
   },
   {
+    name: "a recording that ended before its first sample says what to run",
+    async run(page) {
+      await page.raw.route("**/api/v1/overview*", async (route) => {
+        const response = await route.fetch();
+        await route.fulfill({ response, json: { ...(await response.json()), samples: 0 } });
+      });
+      await page.open("?filter=nosuchfunction");
+      assert.match(await page.text(".message.empty"), /This recording has no samples[^]*gpusonde record -- COMMAND/);
+    },
+  },
+  {
     name: "while samples are read the page says so",
     scenario: "slow",
     async run(page) {
