@@ -10,9 +10,10 @@ import { lastOf, LIVE_SECONDS, type Range, type View } from "../state/view";
 import { ProcessPicker } from "./process-picker";
 import { Simulated } from "./simulated";
 
-// Where the data is from.
+// Where the data is from. A host has one source for each time that it was profiled.
 export function nameOf({ sources, title }: Overview): string {
-  return printable(sources.length === 1 ? sources[0]!.host : title);
+  const hosts = new Set(sources.map(({ host }) => host));
+  return printable(hosts.size === 1 ? sources[0]!.host : title);
 }
 
 interface Props {

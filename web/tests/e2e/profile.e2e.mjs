@@ -486,6 +486,15 @@ export const tests = [
       await page.open("?source=/src/train.py");
       await page.settle();
       assert.equal(await page.raw.title(), "train.py · train-07 · gpusonde");
+      // gpusonde was started twice on the same host.
+      await page.raw.route("**/api/v1/overview*", async (route) => {
+        const response = await route.fetch();
+        const json = await response.json();
+        await route.fulfill({ response, json: { ...json, title: "this machine", sources: [...json.sources, { ...json.sources[0], id: "1" }] } });
+      });
+      await page.open("");
+      await page.settle();
+      assert.equal(await page.raw.title(), "Profile · train-07 · gpusonde");
     },
   },
   {
