@@ -137,6 +137,12 @@ std::string Poorer(const std::vector<std::string>& reasons) {
           : "");
 }
 
+// How long was recorded: a program may end within milliseconds.
+std::string Length(int64_t duration_ns) {
+  const double seconds = static_cast<double>(duration_ns) / 1e9;
+  return seconds < 0.9995 ? fmt::format("{:.3g} ms", seconds * 1e3) : fmt::format("{:.1f} s", seconds);
+}
+
 }  // namespace
 
 std::string Summarise(const model::Profile& profile, const SummaryFacts& facts) {
@@ -156,12 +162,11 @@ std::string Summarise(const model::Profile& profile, const SummaryFacts& facts) 
       by_thread[{thread.name, fmt::format("{}", thread.tid)}] += sample.weight_ns;
     processes.insert(thread.process);
   }
-  const double seconds = static_cast<double>(facts.duration_ns) / 1e9;
 
   const bool cpu = facts.sampling_hz > 0;
-  std::string text = fmt::format("recorded  {} for {:.1f} s{}: {}, {}\n", Shown(facts.command), seconds,
-                                 cpu ? fmt::format(" at {:g} Hz", facts.sampling_hz) : "", facts.path,
-                                 HumanBytes(facts.bytes));
+  std::string text = fmt::format(
+      "recorded  {} for {}{}: {}, {}\n", Shown(facts.command), Length(facts.duration_ns),
+      cpu ? fmt::format(" at {:g} Hz", facts.sampling_hz) : "", facts.path, HumanBytes(facts.bytes));
   // For a program with GPU work, kernels replace the threads and most CPU functions, and steps the last one.
   const bool gpu = facts.gpu.has_value();
   const size_t others =

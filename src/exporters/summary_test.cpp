@@ -68,6 +68,17 @@ TEST(Summarise, NamesThreeReasonsForMissingDetailAndCountsTheOthers) {
   EXPECT_THAT(Summarise(TwoFunctions(), facts), HasSubstr("c (1); and 2 lesser reasons (table drops)\n"));
 }
 
+TEST(Summarise, ShortRecordingsHaveTheirLengthInMilliseconds) {
+  const auto head = [](int64_t duration_ns) {
+    SummaryFacts facts = Facts();
+    facts.duration_ns = duration_ns;
+    return Summarise(TwoFunctions(), facts);
+  };
+  EXPECT_THAT(head(2'010'000), HasSubstr("recorded  train.py for 2.01 ms at 99 Hz"));
+  EXPECT_THAT(head(999'400'000), HasSubstr(" for 999 ms "));
+  EXPECT_THAT(head(999'600'000), HasSubstr(" for 1.0 s "));
+}
+
 TEST(Summarise, TheNextCommandCanBeCopied) {
   SummaryFacts facts = Facts();
   facts.path = "my run.sonde";

@@ -132,7 +132,7 @@ void AddDiagnose(CLI::App& app, int& exit_status) {
       "describes the signals it uses and what each cause means.");
   command
       ->add_option("FILE", options->files,
-                   "recordings or traces, read as one; or dumps of PyTorch's Flight Recorder")
+                   "Recordings or traces, read as one; or dumps of PyTorch's Flight Recorder")
       ->check(Path());
   command
       ->add_option("--format", options->format,

@@ -174,6 +174,8 @@ void AddFleet(CLI::App& app, int& exit_status) {
   CLI::App* command = app.add_subcommand("fleet", "Private telemetry of a whole fleet");
   command->require_subcommand(0,
                               1);  // with (1, 1), CLI11 would report a missing command before a parse error
+  // Its own: CLI11 would show that of `gpusonde`.
+  command->footer("Example: gpusonde fleet simulate --devices 100000 --hours 24 --html fleet.html");
   AddSimulate(*command, exit_status);
   command->callback([command, &exit_status] {
     if (!command->get_subcommands().empty()) return;

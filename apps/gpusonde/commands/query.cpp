@@ -121,7 +121,7 @@ void AddQuery(CLI::App& app, int& exit_status) {
   command->footer(kQueryFooter);
   command
       ->add_option("FILE... SQL", options->files_and_sql,
-                   "recordings or traces to merge, followed by one SQL statement")
+                   "Recordings or traces to merge, followed by one SQL statement")
       ->required()
       ->expected(1, CLI::detail::expected_max_vector_size)
       ->option_text(" ");
