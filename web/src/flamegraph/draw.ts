@@ -171,6 +171,10 @@ function advance(context: CanvasRenderingContext2D, character: string): number {
   return width;
 }
 
+function isHighSurrogate(unit: number): boolean {
+  return unit >= 0xd800 && unit < 0xdc00;
+}
+
 // The part of the text that fits, with an ellipsis when cut; empty if not even two characters fit.
 export function fitText(context: CanvasRenderingContext2D, text: string, room: number): string {
   const ellipsis = advance(context, "…");
@@ -178,7 +182,8 @@ export function fitText(context: CanvasRenderingContext2D, text: string, room: n
   let kept = 0;
   for (let i = 0; i < text.length; i++) {
     width += advance(context, text[i]!);
-    if (width + ellipsis <= room) kept = i + 1;
+    // Not between the halves of a character such as an emoji.
+    if (width + ellipsis <= room) kept = isHighSurrogate(text.charCodeAt(i)) ? kept : i + 1;
     else if (width > room) return kept >= 2 ? `${text.slice(0, kept)}…` : "";
   }
   return text;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { useState } from "preact/hooks";
-import { ApiError, apiUrl, postJson } from "../api/client";
+import { ApiError, apiUrl, getJson, postJson } from "../api/client";
+import type { Session } from "../api/types";
 
 // Exchanges a token for a session's cookie, which scripts can't read. The token is kept nowhere.
 export function SignIn({ ended, onDone }: { ended: boolean; onDone: () => void }) {
@@ -12,6 +13,8 @@ export function SignIn({ ended, onDone }: { ended: boolean; onDone: () => void }
     setSending(true);
     try {
       await postJson(apiUrl("sign-in"), { token: token.trim() });
+      const answer = await getJson<Session>(apiUrl("session"), new AbortController().signal);
+      if (answer?.json.needs_sign_in) throw new ApiError("no_cookie", "The token is right, but the browser didn’t keep the session’s cookie: allow cookies for this address.");
       onDone();
     } catch (cause) {
       setProblem(cause instanceof ApiError ? cause.message : String(cause));

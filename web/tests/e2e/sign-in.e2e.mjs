@@ -29,6 +29,18 @@ export const tests = [
     },
   },
   {
+    name: "a browser that keeps no cookie is told so",
+    scenario: "tokens",
+    async run(page, server) {
+      await heading(page).waitFor();
+      await page.raw.route("**/api/v1/session", (route) => route.fulfill({ json: { needs_sign_in: true, name: "", scope: "" } }));
+      await signIn(page, "good");
+      await page.raw.getByRole("alert").filter({ hasText: "didn’t keep the session’s cookie" }).waitFor();
+      assert.equal(server.state.signedIn, true);
+      assert.ok(await page.raw.getByRole("button", { name: "Sign in" }).isEnabled());
+    },
+  },
+  {
     name: "a session that ends while the page is open leads to signing in, and back to the same view",
     scenario: "tokens",
     query: "?graph=flame",

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from "vitest";
+import { fitText } from "../../src/flamegraph/draw";
 import { foldFunctions } from "../../src/flamegraph/fold";
 import { groupFunctions, hiddenFunctions } from "../../src/flamegraph/groups";
 import { firstBeyond, layoutTree, nextBeyond, nodeAt, spanOf } from "../../src/flamegraph/layout";
@@ -77,6 +78,14 @@ describe("layout", () => {
       for (let low = 0; low <= 5; low++) expect(nextBeyond(right, low, 5, x)).toBe(firstBeyond(right, low, 5, x));
     }
   });
+});
+
+test("a label is cut to its room, between characters", () => {
+  const context = { measureText: () => ({ width: 10 }) } as unknown as CanvasRenderingContext2D;
+  expect(fitText(context, "abcdef", 60)).toBe("abcdef");
+  expect(fitText(context, "abcdef", 50)).toBe("abcd…");
+  expect(fitText(context, "abcdef", 20)).toBe("");
+  expect(fitText(context, "abc\u{1f680}def", 50)).toBe("abc…");
 });
 
 describe("search", () => {
