@@ -10,4 +10,7 @@ namespace gpusonde {
 // base/printable.h escapes them, and the five characters that have a meaning in HTML as references.
 std::string EscapedHtml(std::string_view text);
 
+// The same of a sentence, in which no line ends between a number and its unit: "5 %", "1.2 ms".
+std::string SentenceHtml(std::string_view sentence);
+
 }  // namespace gpusonde

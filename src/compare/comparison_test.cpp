@@ -588,7 +588,7 @@ TEST(Html, HasTheSentencesOfTheTextAndKeepsNamesText) {
   EXPECT_GE(SentencesOf(comparison).size(), 4u);
   for (const std::string& sentence : SentencesOf(comparison)) {
     EXPECT_THAT(text, HasSubstr(sentence));
-    EXPECT_THAT(page, HasSubstr("<li>" + EscapedHtml(sentence) + "</li>"));
+    EXPECT_THAT(page, HasSubstr("<li>" + SentenceHtml(sentence) + "</li>"));
   }
   EXPECT_THAT(page, HasSubstr("<td>slower</td>"));
   EXPECT_THAT(page, Not(HasSubstr("<script")));

@@ -78,7 +78,7 @@ class PageWriter {
     html_.Section("Findings");
     html_.RawText("<ul>\n");
     for (const std::string& sentence : SentencesOf(comparison_))
-      html_.Raw("<li>{}</li>\n", EscapedHtml(sentence));
+      html_.Raw("<li>{}</li>\n", SentenceHtml(sentence));
     html_.RawText("</ul>\n");
     html_.EndSection();
     Times();

@@ -74,7 +74,8 @@ class TrendPage {
         fmt::format("By gpusonde; runs in the order of their {}.", trend_.by_start ? "starts" : "names"));
     html_.Section("Findings");
     html_.RawText("<ul>\n");
-    for (const std::string& sentence : SentencesOf(trend_)) html_.Raw("<li>{}</li>\n", EscapedHtml(sentence));
+    for (const std::string& sentence : SentencesOf(trend_))
+      html_.Raw("<li>{}</li>\n", SentenceHtml(sentence));
     html_.RawText("</ul>\n");
     html_.EndSection();
     AllSeries();

@@ -194,7 +194,7 @@ TEST(TrendText, SaysWhichRunBroughtWhatAndWhatItCosts) {
   EXPECT_THAT(text, HasSubstr("14 runs, in the order of their names"));
   const std::string page = ToHtml(trend);
   for (const std::string& sentence : SentencesOf(trend))
-    EXPECT_THAT(page, HasSubstr("<li>" + EscapedHtml(sentence)));
+    EXPECT_THAT(page, HasSubstr("<li>" + SentenceHtml(sentence)));
 }
 
 TEST(TrendText, NamesAreEscaped) {

@@ -40,7 +40,7 @@ void WriteSentences(HtmlWriter& html, const ReportSentences& sentences) {
         "ProfilerActivity.CUDA, Nsight Systems with --trace=cuda.");
   if (!sentences.overview.empty()) {
     html.RawText("<ul>\n");
-    for (const std::string& sentence : sentences.overview) html.Raw("<li>{}</li>\n", EscapedHtml(sentence));
+    for (const std::string& sentence : sentences.overview) html.Raw("<li>{}</li>\n", SentenceHtml(sentence));
     html.RawText("</ul>\n");
   }
   if (!sentences.findings.empty()) {
@@ -50,7 +50,7 @@ void WriteSentences(HtmlWriter& html, const ReportSentences& sentences) {
       const Finding& finding = sentences.findings[i];
       html.Row();
       html.Figure(finding.cost_ns > 0 ? Time(finding.cost_ns) : "–");
-      html.Raw("<td class=sentence>{}</td>", EscapedHtml(finding.text));
+      html.Raw("<td class=sentence>{}</td>", SentenceHtml(finding.text));
       html.EndRow();
     }
     html.EndTable(sentences.findings.size() - rows);
@@ -67,10 +67,10 @@ void WriteAdvice(HtmlWriter& html, const Report& report, const model::ShortNames
     html.Row();
     html.Figure(Time(advice.gain_ns));
     html.Figure(Percent(advice.gain_ns, advice.span_ns));
-    html.Raw("<td class=sentence>{}<br><span class=dim>Gain: {}.</span>", EscapedHtml(sentences.finding),
-             EscapedHtml(sentences.gain));
+    html.Raw("<td class=sentence>{}<br><span class=dim>Gain: {}.</span>", SentenceHtml(sentences.finding),
+             SentenceHtml(sentences.gain));
     if (!sentences.evidence.empty())
-      html.Raw("<br><span class=dim>Evidence: {}.</span>", EscapedHtml(sentences.evidence));
+      html.Raw("<br><span class=dim>Evidence: {}.</span>", SentenceHtml(sentences.evidence));
     html.RawText("</td>");
     html.EndRow();
   }
@@ -87,7 +87,7 @@ void WriteNotes(HtmlWriter& html, const Report& report) {
   for (size_t i = 0; i < notes; ++i)
     html.Raw("<li>{}: {}.</li>\n",
              EscapedHtml(Shorten(Printable(report.traces[report.notes[i].trace].path), kMaxPath)),
-             EscapedHtml(SentenceOf(report.notes[i], report)));
+             SentenceHtml(SentenceOf(report.notes[i], report)));
   html.RawText("</ul>\n");
   if (report.notes.size() > notes)
     html.Raw("<p class=dim>… and {} more notes, in the JSON.</p>\n", report.notes.size() - notes);

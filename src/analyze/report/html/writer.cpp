@@ -31,10 +31,10 @@ void HtmlWriter::BeginPage(std::string_view title, std::string_view explanation)
 
 void HtmlWriter::Section(std::string_view title, std::string_view explanation) {
   Raw("<section>\n<h2>{}</h2>\n", EscapedHtml(title));
-  if (!explanation.empty()) Raw("<p class=dim>{}</p>\n", EscapedHtml(explanation));
+  if (!explanation.empty()) Raw("<p class=dim>{}</p>\n", SentenceHtml(explanation));
 }
 
-void HtmlWriter::Paragraph(std::string_view text) { Raw("<p>{}</p>\n", EscapedHtml(text)); }
+void HtmlWriter::Paragraph(std::string_view text) { Raw("<p>{}</p>\n", SentenceHtml(text)); }
 
 void HtmlWriter::Table(std::string_view caption, std::span<const std::string_view> headings) {
   Raw("<div class=wide><table>\n<caption>{}</caption>\n<thead><tr>", EscapedHtml(caption));
