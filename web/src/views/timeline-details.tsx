@@ -20,8 +20,10 @@ export function useWork(picked: Picked | null, originUs: number, ofHost: Record<
   return { work: isAnswer ? resource.data : null, error: asked && !resource.loading ? resource.error : null, loading: asked !== null && resource.loading };
 }
 
-function workAsked({ track, from, kind }: Picked, originUs: number, ofHost: Record<string, string>): Asked | null {
-  if (track.kind !== "stream" || !["kernel", "memcpy", "memset"].includes(kind)) return null;
+function workAsked({ track, from, kind, description }: Picked, originUs: number, ofHost: Record<string, string>): Asked | null {
+  // What begins at a sum's start is only one of several.
+  const isSum = description.kind === "";
+  if (isSum || track.kind !== "stream" || !["kernel", "memcpy", "memset"].includes(kind)) return null;
   const url = apiUrl("work", { process: track.process, device: track.device!, stream: track.stream! }, { ...ofHost, start_ns: exactNs(from, originUs) });
   return { url, question: url };
 }
@@ -132,7 +134,7 @@ function WorkFacts({ work }: { work: Work["work"] }) {
           {DIRECTIONS[work.copy] ?? work.copy} {memories && <span class="dim">{memories}</span>}
         </Fact>
       )}
-      {typeof work.graph_node === "number" && <Fact label="CUDA graph">node {formatCount(work.graph_node)}</Fact>}
+      {typeof work.graph_node === "number" && <Fact label="CUDA graph">node {work.graph_node}</Fact>}
     </>
   );
 }

@@ -174,6 +174,21 @@ export const tests = [
     },
   },
   {
+    name: "timeline: a sum that keys picked has no launch and no shape of one of its kernels",
+    scenario: "gpu",
+    query: "?page=timeline",
+    async run(page, server) {
+      await page.settle();
+      await page.raw.locator(".timeline-scroller").focus();
+      await page.press("ArrowDown");
+      await page.press("Enter");
+      await page.settle();
+      assert.match(await page.text(".timeline-details h2"), /^[\d,]+ kernels and copies in /);
+      assert.doesNotMatch(await page.text(".timeline-details"), /grid|launched|CUDA graph/i);
+      assert.deepEqual(asked(server, "work"), []);
+    },
+  },
+  {
     name: "timeline: closed groups are in the address, and open again",
     scenario: "gpu",
     query: QUERY,
