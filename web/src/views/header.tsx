@@ -2,7 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { DeviceUse, HostUse, Overview, Process } from "../api/types";
-import { formatDuration, formatRange, formatRangeUtc, formatShare } from "../format";
+import { formatDuration, formatRange, formatRangeUtc, formatShare, formatTime, formatUtc } from "../format";
 import { printable } from "../printable";
 import type { ThemeChoice } from "../state/theme";
 import type { Navigation } from "../state/use-view";
@@ -65,7 +65,7 @@ export function Header({ overview, hosts: choices, host, onHost, lost, ageS, pro
           disconnected
         </span>
       ) : (
-        overview.live && <Live ageS={ageS} />
+        overview.live && <Live overview={overview} ageS={ageS} />
       )}
       {overview.simulated && <Simulated title="Some of this data comes from the simulated GPU, not from hardware" />}
       {available && <StackChoices processes={processes} view={view} nav={nav} />}
@@ -85,7 +85,14 @@ export function Header({ overview, hosts: choices, host, onHost, lost, ageS, pro
 // A page whose data is older says how old.
 const FRESH_S = 10;
 
-function Live({ ageS }: { ageS: number }) {
+function Live({ overview: { silent, to_us: to }, ageS }: { overview: Overview; ageS: number }) {
+  if (silent && to !== null) {
+    return (
+      <span class="live gone" title={`No data has arrived since ${formatUtc(to)}. Is the agent still running?`}>
+        silent since {formatTime(to)}
+      </span>
+    );
+  }
   if (ageS < FRESH_S) {
     return (
       <span class="live" title="New data is shown as it arrives">
