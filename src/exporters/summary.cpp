@@ -105,12 +105,20 @@ std::pair<std::string, std::string> SelfOf(const model::Profile& profile, int32_
   return {std::move(name), names_file ? "" : binary};
 }
 
+// A label within a line begins with a small letter, unless it is an abbreviation: "own processes", "CPU".
+std::string WithinLine(std::string label) {
+  const auto is_between = [](char c, char first, char last) { return c >= first && c <= last; };
+  if (label.size() > 1 && is_between(label[0], 'A', 'Z') && is_between(label[1], 'a', 'z'))
+    label[0] = static_cast<char>(label[0] - 'A' + 'a');
+  return label;
+}
+
 // What the steps of the program with the most of them take their time for, one line.
 std::string StepsLine(const SummaryFacts::Steps& steps) {
   std::vector<std::string> parts;
   for (const auto& [label, ns] : steps.parts | std::views::take(kStepParts))
     if (ns >= steps.time_ns / 100)
-      parts.push_back(fmt::format("{:.0f} % {}", 100 * ns / steps.time_ns, label));
+      parts.push_back(fmt::format("{:.0f} % {}", 100 * ns / steps.time_ns, WithinLine(label)));
   return fmt::format("steps     {} of {}{}: {:.1f} ms each usually, {}\n", steps.count, Shown(steps.process),
                      steps.other_processes == 0
                          ? ""

@@ -169,6 +169,8 @@ TEST(Summarise, SaysWhatStepsTakeTheirTimeFor) {
   EXPECT_THAT(text, HasSubstr("\nsteps     3105 of train: 15.6 ms each usually, 60 % CPU, 39 % GPU kernels\n"
                               "slow      CPU contention all the time: 40 % of each step.\n"));
   EXPECT_LE(std::ranges::count(text, '\n'), 10);
+  facts.steps->parts = {{"I/O", 8e6}, {"Own processes", 6e6}};
+  EXPECT_THAT(Summarise(TwoFunctions(), facts), HasSubstr(" usually, 51 % I/O, 38 % own processes\n"));
   facts.steps->other_processes = 3;
   text = Summarise(TwoFunctions(), facts);
   EXPECT_THAT(text, HasSubstr("\nsteps     3105 of train (and those of 3 other processes): 15.6 ms each"));
