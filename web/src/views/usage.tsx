@@ -43,8 +43,7 @@ interface Props {
 // Who held the GPUs in the selected time, and used or wasted them.
 export function UsagePage({ usage, csv, view, nav }: Props) {
   const { total } = usage;
-  // With a decimal comma, too.
-  const setPrice = (text: string) => nav.step({ price: parsePrice(text.trim().replace(",", ".")) });
+  const setPrice = (text: string) => nav.step({ price: parsePrice(text) });
   return (
     <section class="usage" aria-label="GPU time">
       <header>
@@ -63,7 +62,7 @@ export function UsagePage({ usage, csv, view, nav }: Props) {
         </label>
         <label title="Price per GPU-hour, in any currency; adds the cost of idle time">
           price per hour{" "}
-          <input class="choice" type="text" inputMode="decimal" size={6} placeholder="2.50" pattern={PRICE} value={view.price ?? ""} onChange={(event) => setPrice(event.currentTarget.value)} />
+          <input class="choice" type="text" inputMode="decimal" size={6} placeholder="2.50" pattern={PRICE} value={view.price ?? ""} onChange={(event) => setPrice(event.currentTarget.value.trim().replace(",", "."))} />
         </label>
         {csv && usage.groups.length > 0 && (
           <a href={csv} download="usage.csv" title="The same table, for a spreadsheet">
