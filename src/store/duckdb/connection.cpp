@@ -183,8 +183,15 @@ class StatementLimit {
   std::jthread watch_;  // the last member: it uses the others
 };
 
-bool OnlyReads(duckdb_statement_type type) {
-  return type == DUCKDB_STATEMENT_TYPE_SELECT || type == DUCKDB_STATEMENT_TYPE_EXPLAIN;
+// EXPLAIN ANALYZE runs what it explains, which may be DELETE or COPY … TO.
+bool OnlyReads(const Library& library, duckdb_connection connection, const std::string& sql,
+               duckdb_prepared_statement statement) {
+  const duckdb_statement_type type = library.prepared_statement_type(statement);
+  if (type != DUCKDB_STATEMENT_TYPE_EXPLAIN) return type == DUCKDB_STATEMENT_TYPE_SELECT;
+  Handle<duckdb_prepared_statement> explained(library.destroy_prepare);
+  return library.prepare(connection, std::string(ExplainedBy(sql)).c_str(), explained.out()) ==
+             DuckDBSuccess &&
+         library.prepared_statement_type(explained.get()) == DUCKDB_STATEMENT_TYPE_SELECT;
 }
 
 }  // namespace
@@ -306,7 +313,7 @@ Status Connection::Execute(const std::string& sql, std::span<const Parameter> pa
     const char* message = library.prepare_error(statement.get());
     return Fail(ErrorOf(message == nullptr ? "the statement is empty" : message));
   }
-  if (allow == Allow::kReading && !OnlyReads(library.prepared_statement_type(statement.get())))
+  if (allow == Allow::kReading && !OnlyReads(library, get(), written.sql, statement.get()))
     return Fail(ErrorCode::kInvalidArgument,
                 "only statements that read are run here, such as SELECT and DESCRIBE");
   if (const idx_t wanted = library.nparams(statement.get()); wanted != written.parameters.size())

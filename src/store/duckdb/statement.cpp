@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -14,6 +15,8 @@
 
 namespace gpusonde::store::duckdb {
 namespace {
+
+constexpr std::string_view kSpace = " \t\r\n";
 
 // A plain number would be of the smallest type that holds it, in which sums overflow.
 std::optional<std::string> ConstantOf(const Parameter& parameter) {
@@ -47,6 +50,17 @@ std::vector<size_t> FindPlaceholders(const std::string& sql) {
   return found;
 }
 
+// Takes a word, in any case, and the white space behind it from the text's begin.
+bool TakeWord(std::string_view& text, std::string_view word) {
+  std::string_view rest = text;
+  if (!EqualsIgnoringCase(rest.substr(0, word.size()), word)) return false;
+  rest.remove_prefix(word.size());
+  const size_t next = std::min(rest.find_first_not_of(kSpace), rest.size());
+  if (next == 0 && !rest.starts_with('(')) return false;
+  text = rest.substr(next);
+  return true;
+}
+
 }  // namespace
 
 Statement WithConstants(std::string sql, std::span<const Parameter> parameters) {
@@ -67,6 +81,16 @@ Statement WithConstants(std::string sql, std::span<const Parameter> parameters) 
   }
   statement.sql.append(sql, copied);
   return statement;
+}
+
+std::string_view ExplainedBy(std::string_view sql) {
+  sql.remove_prefix(std::min(sql.find_first_not_of(kSpace), sql.size()));
+  if (!TakeWord(sql, "explain")) return {};
+  TakeWord(sql, "analyze");
+  const size_t end = sql.find(')');
+  if (!sql.starts_with('(') || end == std::string_view::npos) return sql;
+  const auto is_option = [](char c) { return IsLetter(c) || c == '_' || c == ',' || kSpace.contains(c); };
+  return std::ranges::all_of(sql.substr(1, end - 1), is_option) ? sql.substr(end + 1) : sql;
 }
 
 }  // namespace gpusonde::store::duckdb

@@ -3,6 +3,7 @@
 
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "store/store.h"
@@ -19,5 +20,9 @@ struct Statement {
 // queries over many views that was up to half of the CPU time. Texts and lists stay parameters, and so does
 // everything if parameters are numbered (`?1`), or there are more or fewer values than `?`.
 Statement WithConstants(std::string sql, std::span<const Parameter> parameters);
+
+// The statement that an EXPLAIN is about: what follows the word, ANALYZE and options in brackets. Empty for
+// other statements, and where a comment comes before these: then they are not looked for.
+std::string_view ExplainedBy(std::string_view sql);
 
 }  // namespace gpusonde::store::duckdb

@@ -44,6 +44,23 @@ TEST(Statement, WithNumberedPlaceholdersAndTooFewOrTooManyNothingChanges) {
   }
 }
 
+TEST(Statement, OfAnExplainIsKnownWhatItExplains) {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"EXPLAIN SELECT 1", "SELECT 1"},
+      {" \n explain\tAnalyze\n(SELECT 1)", "(SELECT 1)"},
+      {"EXPLAIN(SELECT 1)", "(SELECT 1)"},
+      {"EXPLAIN (ANALYZE, FORMAT json) DELETE FROM t", " DELETE FROM t"},
+      {"EXPLAIN ANALYZE DELETE FROM t", "DELETE FROM t"},
+      {"EXPLAIN /* a */ SELECT 1", "/* a */ SELECT 1"},
+      {"SELECT 1", ""},
+      {"-- a\nEXPLAIN SELECT 1", ""},
+      {"EXPLAIN-- a\nSELECT 1", ""},
+      {"EXPLAINED SELECT 1", ""},
+      {"EXPLAIN", ""},
+  };
+  for (const auto& [sql, explained] : cases) EXPECT_EQ(ExplainedBy(sql), explained) << sql;
+}
+
 // Constants are what parameters of these types were.
 TEST(Statement, DuckDbReadsConstantsToTheBit) {
   const auto instance = Instance::Create({});

@@ -223,14 +223,22 @@ TEST(Store, WrongSqlSaysWhatIsWrong) {
 
 TEST(Store, OnlyReadingStatementsAreQueries) {
   const auto store = MemoryStore();
+  ASSERT_TRUE(store->Append({{Threads({{{1, 1}, 1, "one"}})}}).has_value());
   for (const char* sql :
        {"DELETE FROM raw.samples", "CREATE TABLE t (a INT)", "DROP VIEW samples", "SET threads = 1",
         "COPY (SELECT 1) TO '/tmp/x.csv'", "ATTACH '/tmp/x'",
-        "INSERT INTO recording.main.meta VALUES ('a','b')", "PRAGMA threads = 1", "CHECKPOINT", "BEGIN"})
+        "INSERT INTO recording.main.meta VALUES ('a','b')", "PRAGMA threads = 1", "CHECKPOINT", "BEGIN",
+        "EXPLAIN ANALYZE CREATE TABLE t AS SELECT 1", "EXPLAIN ANALYZE DELETE FROM recording.main.threads",
+        "explain\n(analyze, format json) DROP VIEW samples", "EXPLAIN /* a */ ANALYZE DROP VIEW samples",
+        "/* a */ EXPLAIN ANALYZE DROP VIEW samples",
+        "EXPLAIN ANALYZE /* /* */ SELECT 1 -- */\nDELETE FROM recording.main.threads",
+        "EXPLAIN ANALYZE COPY (SELECT 1) TO '/tmp/x.csv'"})
     EXPECT_EQ(store->Query(sql).error().code, ErrorCode::kInvalidArgument) << sql;
   for (const char* sql : {"SHOW TABLES", "DESCRIBE samples", "SUMMARIZE samples", "EXPLAIN SELECT 1",
+                          "EXPLAIN ANALYZE SELECT 1", "EXPLAIN (ANALYZE, FORMAT json) FROM samples",
                           "FROM samples", "VALUES (1)", "WITH a AS (SELECT 1) FROM a"})
     EXPECT_TRUE(store->Query(sql).has_value()) << sql;
+  EXPECT_EQ(TableOf(*store, "SELECT count(*) FROM threads"), "1") << "nothing was deleted";
 }
 
 TEST(Rows, EveryTypeIsDisplayed) {
