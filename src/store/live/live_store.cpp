@@ -137,7 +137,10 @@ Status LiveStore::EnsureOpen() {
   days_.clear();
   samples_->Reset();
   work_->Reset();
-  return RetireOnDamage(OpenFiles());
+  Status opened = OpenFiles();
+  // Without all files it must not be used: rows of a day that isn't attached would get a new, empty file.
+  if (!opened.has_value()) database_->Retire();
+  return opened;
 }
 
 Status LiveStore::OpenFiles() {
@@ -222,6 +225,13 @@ Status LiveStore::OpenDay(Day day) {
 // Attaches the day, creating its file if needed, and finishes the files of earlier days.
 Status LiveStore::BeginDay(Day day) {
   if (std::ranges::binary_search(days_, day)) return {};
+  Status begun = AddDay(day);
+  // The views may lack the day.
+  if (!begun.has_value()) database_->Retire();
+  return begun;
+}
+
+Status LiveStore::AddDay(Day day) {
   for (const Day earlier : days_) TRY(writer().Run("CHECKPOINT " + duckdb::QuoteName(CatalogOf(earlier))));
   TRY(AttachNew(writer(), PathOf(day), CatalogOf(day), one_of_many_ ? Layout::kSmall : Layout::kDefault));
   days_.insert(std::ranges::upper_bound(days_, day), day);
@@ -424,7 +434,11 @@ Result<int> LiveStore::Retain(int max_days, int64_t max_bytes) {
     if (!too_old && bytes <= max_bytes) break;
     if (day == newest || day == written_) continue;
     bytes -= BytesOf(day);
-    TRY(DeleteDay(day));
+    if (Status gone = DeleteDay(day); !gone.has_value()) {
+      // The day may be attached still, without being one of days_.
+      database_->Retire();
+      return Fail(std::move(gone).error());
+    }
     ++deleted;
   }
   return deleted;

@@ -121,6 +121,7 @@ class LiveStore : public Store {
   Status OpenDays();
   Status OpenDay(Day day);
   Status BeginDay(Day day);
+  Status AddDay(Day day);
   Status RefreshViews();
   Status LoadCommitted();
   Status CommitNow(Day day, Id128 spool, int64_t first_sequence, std::span<const model::Batch> frames);

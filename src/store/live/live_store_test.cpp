@@ -346,6 +346,57 @@ TEST_F(Live, ANewerDayIsLeftAlone) {
   EXPECT_TRUE(std::filesystem::exists(path_ + "/2026-11-23.sonde"));
 }
 
+// A process that has a file open for writing, as another DuckDB would.
+class LockingProcess {
+ public:
+  explicit LockingProcess(const std::string& path) {
+    int ready[2];
+    if (::pipe(ready) != 0) return;
+    pid_ = ::fork();
+    if (pid_ == 0) {
+      struct flock lock{};
+      lock.l_type = F_WRLCK;
+      const int file = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+      const char locked = ::fcntl(file, F_SETLK, &lock) == 0 ? 1 : 0;
+      if (::write(ready[1], &locked, 1) != 1) ::_exit(1);
+      for (;;) ::pause();
+    }
+    char locked = 0;
+    is_locking_ = ::read(ready[0], &locked, 1) == 1 && locked == 1;
+    ::close(ready[0]);
+    ::close(ready[1]);
+  }
+  ~LockingProcess() {
+    if (pid_ <= 0) return;
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+  LockingProcess(const LockingProcess&) = delete;
+  LockingProcess& operator=(const LockingProcess&) = delete;
+
+  bool is_locking() const { return is_locking_; }
+
+ private:
+  pid_t pid_ = -1;
+  bool is_locking_ = false;
+};
+
+TEST_F(Live, AFileThatAnotherProcessHasOpenKeepsItsRows) {
+  auto store = Open();
+  ASSERT_TRUE(store->Commit(kMonday, kLiveSpool, 1, {{Sample(1)}}).has_value());
+  ASSERT_TRUE(store->CloseFiles());
+  {
+    const LockingProcess other(path_ + "/2026-11-23.sonde");
+    ASSERT_TRUE(other.is_locking());
+    for (int i = 0; i < 2; ++i) {
+      EXPECT_EQ(store->Commit(kMonday, kLiveSpool, 2, {{Sample(2)}}).error().code, ErrorCode::kUnavailable);
+      EXPECT_THAT(Ask(*store, kTimes), testing::HasSubstr("in use by another process"));
+    }
+  }
+  ASSERT_TRUE(store->Commit(kMonday, kLiveSpool, 2, {{Sample(2)}}).has_value());
+  EXPECT_EQ(Ask(*store, kTimes), "1,2");
+}
+
 TEST_F(Live, QueriesReachNoOtherFiles) {
   auto store = Open();
   EXPECT_FALSE(store->Query("SELECT * FROM read_text('/etc/passwd')").has_value());
