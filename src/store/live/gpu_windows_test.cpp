@@ -54,7 +54,7 @@ class GpuWindowsTest : public testing::Test {
   }
   void Reopen() {
     live_.reset();
-    auto opened = LiveStore::Open(folder_ / "live");
+    auto opened = LiveStore::Open(folder_ / "live", {.epoch_now = [this] { return clock_ns_; }});
     ASSERT_TRUE(opened.has_value()) << opened.error().message;
     live_ = std::move(*opened);
   }
@@ -228,6 +228,7 @@ class GpuWindowsTest : public testing::Test {
   std::unique_ptr<Store> plain_;
   int64_t sequence_ = 1;
   uint64_t launches_ = 0;
+  int64_t clock_ns_ = EpochNow();
 };
 
 using GpuWindows = GpuWindowsTest;
@@ -276,6 +277,39 @@ TEST_P(GpuWindowsOf, SayTheSameAsTheRowsWhateverComesLate) {
     const int64_t from_ns = kMidnightNs + 21 * kHourNs + below(8 * kHourNs);
     ExpectAlike({.from_ns = from_ns, .to_ns = from_ns + below(6 * kHourNs)});
   }
+}
+
+// A machine whose hardware clock is ahead, until a time server is reached.
+TEST_P(GpuWindowsOf, SayTheSameAsTheRowsAfterTheClockWasSteppedBack) {
+  packed_ = GetParam();
+  const auto run = [&](int64_t from_ns, int64_t to_ns) {
+    for (clock_ns_ = from_ns; clock_ns_ < to_ns; clock_ns_ += 7 * kMinute) {
+      CommitLaunches(clock_ns_, {clock_ns_ - 3 * kMinute, clock_ns_ - 2 * kSecond, clock_ns_ - kSecond});
+      if (HasFatalFailure()) return;
+    }
+  };
+  const int64_t begin_ns = kMidnightNs + 20 * kHourNs;
+  CommitNames(kMidnightNs);
+  CommitNames(kMidnightNs + 24 * kHourNs);
+  run(begin_ns + 3 * kHourNs, begin_ns + 6 * kHourNs);
+  run(begin_ns, begin_ns + 2 * kHourNs);
+  EXPECT_GT(live_->gpu_windows().to_ns, begin_ns + 110 * kMinute);
+  EXPECT_LE(live_->gpu_windows().to_ns, clock_ns_);
+  const auto expect_alike = [&] {
+    ExpectAlike({});
+    ExpectAlike({.from_ns = begin_ns, .to_ns = begin_ns + kHourNs});
+    ExpectAlike({.from_ns = begin_ns + 2 * kMinute, .to_ns = begin_ns + 5 * kHourNs});
+  };
+  expect_alike();
+  Reopen();
+  expect_alike();
+  // The time of the wrong clock comes, too.
+  run(clock_ns_, begin_ns + 7 * kHourNs);
+  EXPECT_GT(live_->gpu_windows().to_ns, begin_ns + 6 * kHourNs);
+  expect_alike();
+  CloseAndOpenFiles();
+  ASSERT_NE(recorded_, nullptr);
+  expect_alike();
 }
 
 TEST_F(GpuWindows, OfAFileThatWasClosedWithinAnHourAreUsedUntilThen) {

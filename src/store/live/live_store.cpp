@@ -117,8 +117,8 @@ LiveStore::LiveStore(std::string folder, Fd lock, const Options& options)
       one_of_many_(options.one_of_many),
       recent_(std::make_unique<RecentDays>(*this)),
       database_(std::make_unique<LiveDatabase>(folder_, options.min_free_bytes, options.one_of_many)),
-      samples_(std::make_unique<Rollup>(SampleRollup())),
-      work_(std::make_unique<Rollup>(WorkRollup())) {}
+      samples_(std::make_unique<Rollup>(SampleRollup(), options.epoch_now)),
+      work_(std::make_unique<Rollup>(WorkRollup(options.epoch_now), options.epoch_now)) {}
 
 LiveStore::~LiveStore() = default;
 

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -14,6 +15,7 @@
 #include "base/fd.h"
 #include "base/id128.h"
 #include "base/result.h"
+#include "base/time.h"
 #include "model/batch.h"
 #include "store/store.h"
 
@@ -46,6 +48,7 @@ class LiveStore : public Store {
   struct Options {
     int64_t min_free_bytes = 0;  // nothing is stored while the file system has less than this left
     bool one_of_many = false;    // in its process: takes less memory and no thread, and queries one CPU
+    std::function<int64_t()> epoch_now = EpochNow;  // tests have one that is stepped
   };
   // Creates the folder (mode 0700; its parent must exist) or opens an existing one. A damaged file is renamed
   // to *.damaged and reported by notices(). Errors: kUnavailable when another gpusonde has the folder open;

@@ -167,6 +167,8 @@ Status SumDeviceWindows(duckdb::Connection& connection, std::string_view catalog
 
 class WorkRollupTables final : public RollupTables {
  public:
+  explicit WorkRollupTables(std::function<int64_t()> epoch_now) : epoch_now_(std::move(epoch_now)) {}
+
   Traits traits() const override {
     return {.name = "GPU windows", .shortest = kMinuteOfWork, .open = kHourOfWork, .backlog_ns = kBacklogNs};
   }
@@ -179,7 +181,7 @@ class WorkRollupTables final : public RollupTables {
     std::optional<TimeRange> times;
     for (const model::Batch& batch : batches)
       if (std::ranges::find(kTables, batch.table) != kTables.end()) Widen(batch, "start_ns", times);
-    if (times.has_value()) times->to_ns = std::min(times->to_ns, EpochNow());
+    if (times.has_value()) times->to_ns = std::min(times->to_ns, epoch_now_());
     return times;
   }
 
@@ -199,7 +201,7 @@ class WorkRollupTables final : public RollupTables {
     ASSIGN_OR_RETURN(const bool any, rows->Next());
     if (!any) return stored;
     if (!rows->IsNull(2)) stored.oldest_ns = rows->Int64(2);
-    if (!rows->IsNull(3)) stored.newest_ns = std::min(rows->Int64(3), EpochNow());
+    if (!rows->IsNull(3)) stored.newest_ns = std::min(rows->Int64(3), epoch_now_());
     if (!rows->IsNull(0)) stored.summed = {rows->Int64(0), rows->Int64(1)};
     return stored;
   }
@@ -223,9 +225,10 @@ class WorkRollupTables final : public RollupTables {
 
   Result<int64_t> Correct(duckdb::Connection& connection, std::string_view catalog, const TimeRange& times,
                           const TimeRange& summed) const override {
+    // After the clock was stepped back, sums end in the future, and work of now is not late.
+    const int64_t oldest_ns = std::min(summed.to_ns, epoch_now_()) - kBacklogNs;
     const int64_t end_ns = std::max(
-        WindowStart(kMinuteOfWork, std::clamp(times.from_ns, summed.to_ns - kBacklogNs, summed.to_ns)),
-        summed.from_ns);
+        WindowStart(kMinuteOfWork, std::clamp(times.from_ns, oldest_ns, summed.to_ns)), summed.from_ns);
     TRY(connection.Run(fmt::format(
         "DELETE FROM {}kernel_windows WHERE part IN ('all', 'sampled', 'captured') AND end_ns > {}",
         TablesOf(catalog), end_ns)));
@@ -233,6 +236,9 @@ class WorkRollupTables final : public RollupTables {
         fmt::format("DELETE FROM {}device_windows WHERE end_ns > {}", TablesOf(catalog), end_ns)));
     return end_ns;
   }
+
+ private:
+  const std::function<int64_t()> epoch_now_;
 };
 
 }  // namespace
@@ -265,6 +271,8 @@ Result<DeviceTimes> ReadBusyTimes(Rows& rows, const TimeRange& range) {
   return work;
 }
 
-std::unique_ptr<const RollupTables> WorkRollup() { return std::make_unique<WorkRollupTables>(); }
+std::unique_ptr<const RollupTables> WorkRollup(std::function<int64_t()> epoch_now) {
+  return std::make_unique<WorkRollupTables>(std::move(epoch_now));
+}
 
 }  // namespace gpusonde::store

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <vector>
@@ -40,6 +41,8 @@ Result<DeviceTimes> ReadBusyTimes(Rows& rows, const TimeRange& range);
 // its own table only, and sums begin ten minutes before the newest work: timestamps come from untrusted
 // programs, and none may cause days to be summed again. For the same reason work that runs for more than ten
 // minutes counts as busy for the first ten.
-std::unique_ptr<const RollupTables> WorkRollup();
+//
+// `epoch_now` is the wall clock, which may be stepped.
+std::unique_ptr<const RollupTables> WorkRollup(std::function<int64_t()> epoch_now = EpochNow);
 
 }  // namespace gpusonde::store

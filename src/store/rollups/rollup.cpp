@@ -35,6 +35,9 @@ Status Rollup::Load(duckdb::Connection& connection, std::span<const std::string>
     summed_.to_ns = std::max(summed_.to_ns, stored.summed.to_ns);
   }
   const RollupTables::Traits traits = tables_->traits();
+  // Of a clock that was ahead: what is written from now on belongs to time that they include.
+  summed_.to_ns = std::min(summed_.to_ns, WindowStart(traits.shortest, epoch_now_()));
+  summed_.from_ns = std::min(summed_.from_ns, summed_.to_ns);
   const int64_t begin_ns =
       std::max(summed_.from_ns, WindowStart(traits.shortest, summed_.to_ns - traits.backlog_ns));
   for (size_t i = 0; i < catalogs.size(); ++i) {
@@ -64,12 +67,13 @@ Status Rollup::SumEnded(duckdb::Connection& connection) {
   const RollupTables::Traits traits = tables_->traits();
   int64_t newest_ns = 0;
   for (const auto& [catalog, of_catalog_ns] : newest_ns_) newest_ns = std::max(newest_ns, of_catalog_ns);
+  newest_ns = std::min(newest_ns, epoch_now_());
   const int64_t end_ns = WindowStart(traits.shortest, newest_ns - kLatenessNs);
-  if (end_ns <= summed_.to_ns) return {};
   if (IsEmpty(summed_)) {
     const int64_t begin_ns = WindowStart(traits.shortest, newest_ns - traits.backlog_ns);
     summed_ = {begin_ns, begin_ns};
   }
+  if (end_ns <= summed_.to_ns) return {};
   // Rows of a file that were under way may lie in longer windows that are over now.
   const int64_t open_since_ns = WindowStart(traits.open, summed_.to_ns);
   for (const auto& [catalog, of_catalog_ns] : newest_ns_)

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -10,6 +11,7 @@
 #include <string_view>
 
 #include "base/result.h"
+#include "base/time.h"
 #include "model/batch.h"
 #include "store/duckdb/connection.h"
 #include "store/rollups/windows.h"
@@ -58,7 +60,9 @@ class RollupTables {
 // same time, so that a query needs no more than `summed` to know where sums are complete. Not thread-safe.
 class Rollup {
  public:
-  explicit Rollup(std::unique_ptr<const RollupTables> tables) : tables_(std::move(tables)) {}
+  // `epoch_now` is the wall clock, which may be stepped: nothing is summed that lies in the future by it.
+  explicit Rollup(std::unique_ptr<const RollupTables> tables, std::function<int64_t()> epoch_now = EpochNow)
+      : tables_(std::move(tables)), epoch_now_(std::move(epoch_now)) {}
 
   std::string_view name() const { return tables_->traits().name; }
 
@@ -90,6 +94,7 @@ class Rollup {
   Status SumEnded(duckdb::Connection& connection);
 
   std::unique_ptr<const RollupTables> tables_;
+  std::function<int64_t()> epoch_now_;
   TimeRange summed_;
   std::map<std::string, int64_t> newest_ns_;  // of the rows, by catalog
 };

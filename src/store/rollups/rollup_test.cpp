@@ -91,7 +91,8 @@ class RollupTest : public testing::Test {
   }
 
   FakeTables::State tables_;
-  Rollup rollup_{std::make_unique<FakeTables>(tables_)};
+  int64_t clock_ns_ = EpochNow();
+  Rollup rollup_{std::make_unique<FakeTables>(tables_), [this] { return clock_ns_; }};
   std::optional<duckdb::Connection> connection_;
 };
 
@@ -163,6 +164,28 @@ TEST_F(RollupTest, BringsFilesToOneEndWhenLoaded) {
   tables_.files["b"].summed.from_ns = 0;
   tables_.files["a"].newest_ns = 5500 * kSecond;
   EXPECT_THAT(Load({"a", "b"}), ElementsAre("a 5460-6060")) << "no further back than the backlog";
+}
+
+TEST_F(RollupTest, SumsNothingInTheFutureOfAClockThatWasSteppedBack) {
+  Advance("a", 6000, 6070);
+  clock_ns_ = 5900 * kSecond;
+  tables_.corrected_until_ns = 5880 * kSecond;
+  Correct("a", 5895, 5895);
+  EXPECT_THAT(Advance("a", 5895, 5895), IsEmpty());
+  EXPECT_EQ(Summed(), "5460-5880");
+  clock_ns_ = 5960 * kSecond;
+  EXPECT_THAT(Advance("a", 5955, 5955), ElementsAre("a 5880-5940"));
+
+  tables_.files = {{"a", {{5400 * kSecond, 5940 * kSecond}, 6070 * kSecond}},
+                   {"b", {{5900 * kSecond, 6060 * kSecond}, 6065 * kSecond}}};
+  EXPECT_THAT(Load({"a", "b"}), IsEmpty());
+  EXPECT_EQ(Summed(), "5400-5940");
+  clock_ns_ = 6030 * kSecond;
+  EXPECT_THAT(Advance("b", 6025, 6025), ElementsAre("a 5940-6000", "b 5940-6000"));
+  tables_.files["b"].summed.from_ns = 6060 * kSecond;
+  tables_.files["a"].summed = {};
+  Load({"a", "b"});
+  EXPECT_LE(rollup_.summed().to_ns, clock_ns_);
 }
 
 TEST_F(RollupTest, ForgetsDeletedFiles) {
