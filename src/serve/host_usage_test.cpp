@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <thread>
@@ -147,6 +148,10 @@ TEST_F(HostUsageTest, ADeletedHostIsForgotten) {
   HostUsage usage(*hosts_, {.timeout = kPatient});
   EXPECT_EQ(Sum(usage).devices.size(), 2u);
   hosts_->Find("two").value()->SetLastSeen(0);
+  // The other one has recorded days since.
+  for (int day = 1; day <= 7; ++day)
+    std::ofstream(folder_ / "hosts/one/" + FormatUtcMinute(EpochNow() + day * 24 * kHour).substr(0, 10) +
+                  ".sonde");
   // One that is in use stays until the next time.
   for (int tries = 0; tries < 1000 && hosts_->All().size() > 1; ++tries) {
     hosts_->Retain(EpochNow());

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <filesystem>
 #include <limits>
+#include <set>
 #include <system_error>
 #include <tuple>
 #include <utility>
@@ -179,6 +180,26 @@ std::vector<std::shared_ptr<Host>> Hosts::All() const {
   return all;
 }
 
+// Hosts whose newest day is max_days older than the newest one that any host has recorded, and those without
+// days.
+std::set<std::string> Hosts::NamesOfOldHosts() const {
+  std::map<std::string, std::optional<store::Day>> newest;
+  std::set<store::Day> recorded;
+  for (const std::shared_ptr<Host>& host : All()) {
+    const Result<std::vector<store::Day>> days = store::RecordedDays(host->folder());
+    if (!days.has_value()) continue;
+    newest[host->name()] = days->empty() ? std::nullopt : std::optional(days->back());
+    recorded.insert(days->begin(), days->end());
+  }
+  std::set<std::string> old;
+  const std::vector<store::Day> all(recorded.begin(), recorded.end());
+  for (const auto& [name, day] : newest)
+    if (!day.has_value() ||
+        store::NewestBelieved(all, options_.max_days) - *day >= std::chrono::days(options_.max_days))
+      old.insert(name);
+  return old;
+}
+
 void Hosts::Retain(int64_t epoch_now_ns) {
   for (const std::shared_ptr<Host>& host : All()) {
     if (epoch_now_ns - host->last_seen_ns() >= options_.max_days * kDayNs) continue;
@@ -188,11 +209,13 @@ void Hosts::Retain(int64_t epoch_now_ns) {
     else if (*gone > 0)
       LogInfo("retention: deleted {} old days of {}", *gone, host->name());
   }
+  const std::set<std::string> old = NamesOfOldHosts();
   const std::scoped_lock lock(mutex_);
   std::erase_if(hosts_, [&](const auto& entry) {
     const std::shared_ptr<Host>& host = entry.second;
     // A host that a request uses stays until the next time.
-    if (epoch_now_ns - host->last_seen_ns() < options_.max_days * kDayNs || host.use_count() > 1)
+    if (epoch_now_ns - host->last_seen_ns() < options_.max_days * kDayNs || host.use_count() > 1 ||
+        !old.contains(host->name()))
       return false;
     std::error_code failed;
     fs::remove_all(host->folder(), failed);

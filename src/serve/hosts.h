@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -113,8 +114,8 @@ class Hosts {
   // By name.
   std::vector<std::shared_ptr<Host>> All() const;
 
-  // Deletes old days of each host (LiveStore::Retain), and hosts that have sent nothing for max_days.
-  // Failures are logged.
+  // Deletes old days of each host (LiveStore::Retain), and hosts that have sent nothing for max_days if the
+  // days recorded by others say so as well: the clock of a server may be wrong. Failures are logged.
   void Retain(int64_t epoch_now_ns);
 
   // Closes the stores of hosts that are silent. While the process has more than `max_bytes` of memory, also
@@ -133,6 +134,7 @@ class Hosts {
  private:
   Hosts(Options options, Fd lock);
   std::shared_ptr<Host> Make(const std::string& name) const;
+  std::set<std::string> NamesOfOldHosts() const;
 
   const Options options_;
   Fd lock_;

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <filesystem>
 #include <limits>
 
@@ -96,6 +97,31 @@ TEST_F(HostsTest, AHostThatHasSentNothingForTheDaysOfRetentionIsDeleted) {
   EXPECT_THAT(NamesOf(*hosts), ElementsAre("there"));
   EXPECT_FALSE(std::filesystem::exists(folder_.path() + "/hosts/gone"));
   EXPECT_TRUE(std::filesystem::exists(folder_.path() + "/hosts/there"));
+}
+
+TEST_F(HostsTest, AClockThatIsAheadDeletesNoHost) {
+  constexpr int64_t kToday = 20'000;
+  const auto hosts = Open();
+  const auto record = [&](const std::string& name, int64_t day) {
+    const auto host = hosts->FindOrMake(name).value();
+    store::LiveStore& store = *host->Store().value();
+    model::BatchBuilder samples(model::kSamples);
+    samples.Append({.time_ns = day * kRetainedDayNs, .process = {1, 1}});
+    const Status committed = store.Commit(store::Day(std::chrono::days(day)), {1, 1},
+                                          store.CommittedThrough({1, 1}) + 1, {{samples.Take()}});
+    ASSERT_TRUE(committed.has_value()) << committed.error().message;
+    host->SetLastSeen(day * kRetainedDayNs);
+  };
+  record("gone", kToday - 6);
+  for (int64_t day = kToday - 6; day <= kToday; ++day) record("there", day);
+  hosts->Retain((kToday + 400) * kRetainedDayNs);
+  EXPECT_THAT(NamesOf(*hosts), ElementsAre("gone", "there"));
+  EXPECT_TRUE(std::filesystem::exists(folder_.path() + "/hosts/gone"));
+  record("there", kToday + 1);
+  hosts->Retain(kToday * kRetainedDayNs);
+  EXPECT_THAT(NamesOf(*hosts), ElementsAre("gone", "there")) << "it has sent, by a clock that is behind";
+  hosts->Retain((kToday + 1) * kRetainedDayNs);
+  EXPECT_THAT(NamesOf(*hosts), ElementsAre("there"));
 }
 
 TEST_F(HostsTest, StoresOfSilentHostsAreClosedAndOthersBeyondTheMemory) {

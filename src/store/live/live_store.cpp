@@ -90,6 +90,30 @@ Day DayOf(int64_t epoch_ns) {
       std::chrono::sys_time<std::chrono::nanoseconds>(std::chrono::nanoseconds(epoch_ns)));
 }
 
+Result<std::vector<Day>> RecordedDays(const std::string& folder) {
+  std::vector<Day> days;
+  std::error_code failed;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, failed))
+    if (const std::optional<Day> day = DayOfName(entry.path().filename())) days.push_back(*day);
+  if (failed && failed != std::errc::no_such_file_or_directory)
+    return Fail(ErrnoError(failed.value(), "list " + folder));
+  std::ranges::sort(days);
+  return days;
+}
+
+// A clock that is wrong for some hours, such as that of a machine that has yet to ask a time server, records
+// two days, and its days would make all others old. Once as many days as are kept follow the gap, the days
+// before it would be too old by a right clock as well.
+Day NewestBelieved(std::span<const Day> days, int max_days) {
+  const int enough = std::max(max_days, 3);
+  const std::chrono::days gap(std::max(max_days, 2));  // there is one day between any two
+  auto newest = days.end() - 1;
+  int follow = 1;
+  for (auto day = newest; day != days.begin() && follow < enough; --day, ++follow)
+    if (*day - *(day - 1) >= gap) newest = day - 1;
+  return *newest;
+}
+
 class LiveStore::RecentDays final : public Store {
  public:
   explicit RecentDays(LiveStore& all) : all_(all) {}
@@ -193,12 +217,7 @@ std::string LiveStore::PathOf(Day day) const {
 }
 
 Status LiveStore::OpenDays() {
-  std::vector<Day> found;
-  std::error_code failed;
-  for (const auto& entry : std::filesystem::directory_iterator(folder_, failed))
-    if (const std::optional<Day> day = DayOfName(entry.path().filename())) found.push_back(*day);
-  if (failed) return Fail(ErrnoError(failed.value(), "list " + folder_));
-  std::ranges::sort(found);
+  ASSIGN_OR_RETURN(const std::vector<Day> found, RecordedDays(folder_));
   for (const Day day : found) TRY(OpenDay(day));
   return {};
 }
@@ -427,10 +446,11 @@ Result<int> LiveStore::Retain(int max_days, int64_t max_bytes) {
   if (days_.empty()) return 0;
   int64_t bytes = 0;
   for (const Day day : days_) bytes += BytesOf(day);
-  const Day newest = NewestBelieved(max_days);
+  const Day newest = NewestBelieved(days_, max_days);
   int deleted = 0;
   for (const Day day : std::vector(days_)) {
-    const bool too_old = newest - day >= std::chrono::days(max_days);
+    const bool too_old =
+        written_.has_value() && std::min(newest, *written_) - day >= std::chrono::days(max_days);
     if (!too_old && bytes <= max_bytes) break;
     if (day == newest || day == written_) continue;
     bytes -= BytesOf(day);
@@ -442,23 +462,6 @@ Result<int> LiveStore::Retain(int max_days, int64_t max_bytes) {
     ++deleted;
   }
   return deleted;
-}
-
-// The newest day, unless a gap of `max_days` separates it from those before and fewer than kEnough days
-// follow the gap: then the newest before the gap. A clock that is wrong for some hours, such as that of a
-// machine that has yet to ask a time server, records two days at most, and its days would make all others
-// old.
-Day LiveStore::NewestBelieved(int max_days) const {
-  constexpr int kEnough = 3;
-  const std::chrono::days gap(std::max(max_days, 2));  // there is one day between any two
-  auto newest = days_.end() - 1;
-  int follow = 1;
-  for (auto day = newest; day != days_.begin() && follow < kEnough; --day, ++follow)
-    if (*day - *(day - 1) >= gap) {
-      newest = day - 1;
-      follow = 0;
-    }
-  return *newest;
 }
 
 Status LiveStore::DeleteDay(Day day) {

@@ -35,6 +35,15 @@ using Day = std::chrono::sys_days;
 // The day of a time, ns since the epoch.
 Day DayOf(int64_t epoch_ns);
 
+// The days of which a live store's folder has a file; rising. None if there is no such folder. Errors: kIo,
+// kPermissionDenied.
+Result<std::vector<Day>> RecordedDays(const std::string& folder);
+
+// The newest of recorded days (rising, not empty) that makes others old: a clock may have been wrong. After a
+// gap of `max_days` or more it is the one before the gap until as many days as are kept, and at least three,
+// follow the gap.
+Day NewestBelieved(std::span<const Day> days, int max_days);
+
 // The store of `gpusonde up`: a folder with one recording per day, YYYY-MM-DD.sonde, read as one store.
 //
 // Each day is self-contained: the rows that its facts refer to (processes, stacks, locations, …) must be
@@ -75,9 +84,9 @@ class LiveStore : public Store {
   // The sequence number of the spool's last committed frame; 0 if there is none.
   int64_t CommittedThrough(Id128 spool) const;
 
-  // Deletes days that are `max_days` or more older than the newest one, then the oldest ones until the rest
-  // fits into `max_bytes`. The newest day always stays, and so does the one last written to. Days after a gap
-  // of `max_days` don't make older ones old before three of them are recorded: the clock may be wrong.
+  // Deletes days that are `max_days` or more older than the newest one (NewestBelieved) and the one last
+  // written to, then the oldest ones until the rest fits into `max_bytes`. Those two days always stay. Before
+  // anything is written, what day it is isn't known, and no day is too old.
   // Running queries still see deleted days. Returns the number of deleted days.
   Result<int> Retain(int max_days, int64_t max_bytes);
 
@@ -132,7 +141,6 @@ class LiveStore : public Store {
   Status CommitHeldNow();
   Status AppendWithWindows(Day day, std::span<const model::Batch> batches, duckdb::Transaction transaction);
   void Advance(Rollup& rollup, Day day, const std::optional<TimeRange>& times);
-  Day NewestBelieved(int max_days) const;
   Status DeleteDay(Day day);
   int64_t BytesOf(Day day) const;
 

@@ -200,23 +200,6 @@ TEST_F(Live, AppendGoesToThePresentDay) {
   EXPECT_LE(DayOf(EpochNow()) - store->days()[0], days(1));
 }
 
-TEST_F(Live, OldDaysGoByAge) {
-  auto store = Open();
-  for (const int day : {0, 1, 2, 8})
-    ASSERT_TRUE(store->Commit(kMonday + days(day), kLiveSpool, day + 1, {{Sample(day)}}).has_value());
-  EXPECT_EQ(store->Retain(8, INT64_MAX).value(), 1)
-      << "Tuesday is the first of eight days that end with the last";
-  EXPECT_EQ(Ask(*store, kTimes), "1,2,8");
-  EXPECT_FALSE(std::filesystem::exists(path_ + "/2026-11-23.sonde"));
-  EXPECT_EQ(store->Retain(6, INT64_MAX).value(), 0) << "the days before the gap may be the newest";
-  for (const int day : {9, 10})
-    ASSERT_TRUE(store->Commit(kMonday + days(day), kLiveSpool, day + 1, {{Sample(day)}}).has_value());
-  EXPECT_EQ(store->Retain(1, INT64_MAX).value(), 4);
-  EXPECT_EQ(Ask(*store, kTimes), "10");
-  EXPECT_EQ(store->CommittedThrough(kLiveSpool), 11) << "what has gone isn't taken again";
-  EXPECT_FALSE(store->Retain(0, INT64_MAX).has_value());
-}
-
 TEST_F(Live, ATimeInTheNewestDaysIsReadInThemAlone) {
   const auto at = [](int day, int64_t hour) {
     return ((kMonday + days(day)).time_since_epoch() / days(1) * 24 + hour) * 3600 * kNanosPerSecond;
@@ -246,50 +229,6 @@ TEST_F(Live, ATimeInTheNewestDaysIsReadInThemAlone) {
   ASSERT_EQ(store->Retain(3, INT64_MAX).value(), 2);
   EXPECT_EQ(&store->Within({at(4, 1), INT64_MAX}), store.get()) << "no other days are left";
   EXPECT_EQ(Ask(recent, "SELECT count(*) FROM samples"), "3");
-}
-
-TEST_F(Live, OldDaysGoBySizeButNeverTheNewest) {
-  auto store = Open();
-  for (const int day : {0, 1, 2})
-    ASSERT_TRUE(store->Commit(kMonday + days(day), kLiveSpool, day + 1, {{Sample(day)}}).has_value());
-  EXPECT_EQ(store->Retain(100, INT64_MAX).value(), 0);
-  EXPECT_EQ(store->Retain(100, 0).value(), 2);
-  EXPECT_THAT(store->days(), testing::ElementsAre(kMonday + days(2)));
-}
-
-TEST_F(Live, AClockThatIsWrongForADayMakesNoOthersOld) {
-  auto store = Open();
-  int sequence = 0;
-  const auto commit = [&](int day) {
-    ++sequence;
-    ASSERT_TRUE(store->Commit(kMonday + days(day), kLiveSpool, sequence, {{Sample(day)}}).has_value());
-  };
-  for (const int day : {0, 1, 2, 30'000, 30'001}) commit(day);
-  EXPECT_EQ(store->Retain(7, INT64_MAX).value(), 0);
-  commit(3);
-  EXPECT_EQ(store->Retain(7, INT64_MAX).value(), 0);
-  store.reset();
-  store = Open();
-  EXPECT_EQ(store->Retain(7, INT64_MAX).value(), 0);
-  for (const int day : {7, 8, 9}) commit(day);
-  EXPECT_EQ(store->Retain(7, INT64_MAX).value(), 3) << "days go on by age";
-  EXPECT_EQ(Ask(*store, kTimes), "3,7,8,9,30000,30001");
-  EXPECT_EQ(store->Retain(7, 0).value(), 5);
-  EXPECT_EQ(Ask(*store, kTimes), "9");
-}
-
-TEST_F(Live, TheDayThatIsWrittenStaysThoughItsClockIsBehind) {
-  auto store = Open();
-  for (const int day : {0, 1, 2})
-    ASSERT_TRUE(store->Commit(kMonday + days(day), kLiveSpool, day + 1, {{Sample(day)}}).has_value());
-  ASSERT_TRUE(store->Commit(Day(), kLiveSpool, 4, {{Sample(1970)}}).has_value());
-  EXPECT_EQ(store->Retain(7, INT64_MAX).value(), 0);
-  EXPECT_EQ(store->Retain(7, 0).value(), 2);
-  EXPECT_EQ(Ask(*store, kTimes), "2,1970") << "and so does the newest";
-  for (const int day : {3, 4})
-    ASSERT_TRUE(store->Commit(kMonday + days(day), kLiveSpool, day + 2, {{Sample(day)}}).has_value());
-  EXPECT_EQ(store->Retain(7, INT64_MAX).value(), 1) << "the clock is right again";
-  EXPECT_EQ(Ask(*store, kTimes), "2,3,4");
 }
 
 TEST_F(Live, ARunningQuerySeesADeletedDay) {
