@@ -27,6 +27,8 @@ constexpr size_t kGapsNamed = 5;
 // Below this, hours would be zeros.
 constexpr double kShortNs = 0.1 * kHourNs;
 
+bool HasData(const Usage& usage) { return usage.range.from_ns < usage.range.to_ns; }
+
 int64_t Rounded(double ns) { return std::llround(ns); }
 
 double IdleCost(const model::HolderUse& use, double price) { return use.idle_ns / kHourNs * price; }
@@ -72,6 +74,7 @@ class TextReport {
   }
 
   std::string Headline() const {
+    if (!HasData(usage_)) return "no data of this time";
     const Group total = usage_.Total();
     const double all_ns = AccountableNs(total.use);
     const auto part = [&](double ns, std::string_view what) {
@@ -214,8 +217,11 @@ std::string ToCsv(const Usage& usage, Price price) {
 
 std::string ToJson(const Usage& usage, Price price) {
   JsonWriter json;
-  json.BeginObject().Field("from_us", usage.range.from_ns / kNanosPerMicro);
-  json.Field("to_us", usage.range.to_ns / kNanosPerMicro);
+  const auto micros = [&usage](int64_t ns) {
+    return HasData(usage) ? std::optional(ns / kNanosPerMicro) : std::nullopt;
+  };
+  json.BeginObject().Field("from_us", micros(usage.range.from_ns));
+  json.Field("to_us", micros(usage.range.to_ns));
   json.Field("by", NameOf(usage.by)).Field("simulated", usage.simulated);
   json.Field("gpus", static_cast<int64_t>(usage.devices.size())).Key("total").BeginObject();
   WriteGroup(usage.Total(), price, json);

@@ -114,6 +114,14 @@ TEST(UsageReport, NothingHeldIsSaid) {
       "simulated GPUs, 1970-01-01 00:00:00 to 1970-01-02 00:00:00 UTC, 2 GPUs: no process held a GPU\n");
 }
 
+TEST(UsageReport, ATimeWithoutDataIsNotCalledOneOf1970) {
+  const Usage usage{.range = {}, .by = {By::kPod}, .groups = {}};
+  EXPECT_EQ(ToText(usage, std::nullopt, {}), "no data of this time\n");
+  const auto json = nlohmann::json::parse(ToJson(usage, std::nullopt));
+  EXPECT_TRUE(json["from_us"].is_null());
+  EXPECT_TRUE(json["to_us"].is_null());
+}
+
 TEST(UsageReport, CsvOfHostileNames) {
   Usage usage = TwoPods();
   usage.groups[0].name = "=cmd|' /C calc'!A0,\"\x1b[31m\n";

@@ -211,7 +211,7 @@ class Serve(program.TestCase):
         self.assertEqual([line.split(",")[0] for line in lines], ["host", f'"{hosts[0]}"'])
         self.assertIn("not seconds (5)", ask("usage", "--from", "5", status=2))
         self.assertIn("2026-01-01 is not after --from 2026-01-02", ask("usage", "--from", "2026-01-02", "--to", "2026-01-01", status=2))
-        self.assertIn("no process held a GPU", ask("usage", "--to", "2020-01-01T00:00:00", "--host", hosts[0]))
+        self.assertEqual("no data of this time\n", ask("usage", "--to", "2020-01-01T00:00:00", "--host", hosts[0]))
         self.assertIn("no host 'node-z'", ask("usage", "--host", "node-z", status=1))
         self.assertIn("or a server with --server", program.run("usage").stderr)
 

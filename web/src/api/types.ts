@@ -97,8 +97,9 @@ export interface UsageGroup extends UsageSums {
 }
 
 export interface Usage {
-  from_us: number;
-  to_us: number;
+  // Null without data of the time.
+  from_us: number | null;
+  to_us: number | null;
   by: UsageBy;
   simulated: boolean;
   gpus: number;

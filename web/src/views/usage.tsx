@@ -42,13 +42,14 @@ interface Props {
 
 // Who held the GPUs in the selected time, and used or wasted them.
 export function UsagePage({ usage, csv, view, nav }: Props) {
-  const { total } = usage;
+  const { total, from_us, to_us } = usage;
+  const range = from_us === null || to_us === null ? null : ([from_us, to_us] as const);
   const setPrice = (text: string) => nav.step({ price: parsePrice(text) });
   return (
     <section class="usage" aria-label="GPU time">
       <header>
-        <p class="sentence" title={formatRangeUtc(usage.from_us, usage.to_us)}>
-          {formatRange(usage.from_us, usage.to_us)}: <Headline usage={usage} />
+        <p class="sentence" title={range ? formatRangeUtc(...range) : undefined}>
+          {range ? formatRange(...range) : "No data of this time"}: <Headline usage={usage} />
         </p>
         <label>
           by{" "}
