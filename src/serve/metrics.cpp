@@ -2,6 +2,7 @@
 #include "serve/metrics.h"
 
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <string>
 #include <utility>
@@ -10,6 +11,7 @@
 #include "base/time.h"
 #include "exporters/prometheus/families.h"
 #include "exporters/prometheus/text.h"
+#include "server/api.h"
 #include "server/metrics_server.h"
 
 namespace gpusonde::serve {
@@ -92,6 +94,14 @@ void WriteHttp(TextWriter& writer, const ServeMetrics& metrics) {
 }
 
 }  // namespace
+
+QueryTimes::QueryTimes() {
+  std::vector<std::string_view> names = server::ApiPaths();
+  names.insert(names.end(), {"/api/v1/hosts", "/api/v1/query"});
+  std::ranges::sort(names);
+  for (const std::string_view name : names) paths_.emplace_back(name);
+  paths_.emplace_back("other");
+}
 
 void QueryTimes::Add(std::string_view path, int64_t ns) {
   auto found = std::ranges::find(paths_, path, &Path::path);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <string_view>
 
@@ -16,7 +16,7 @@
 
 namespace gpusonde::serve {
 
-// How long the API's answers took, by path. Paths that are none of the API's are summed in `other`.
+// How long the API's answers took, by path. Paths that are none of the API's are summed in the last, `other`.
 // Thread-safe.
 class QueryTimes {
  public:
@@ -27,25 +27,13 @@ class QueryTimes {
     std::atomic<int64_t> slow = 0;  // more than a second
   };
 
+  QueryTimes();
+
   void Add(std::string_view path, int64_t ns);
-  const auto& paths() const { return paths_; }
+  const std::deque<Path>& paths() const { return paths_; }
 
  private:
-  std::array<Path, 15> paths_{{{"/api/v1/devices"},
-                               {"/api/v1/flamegraph"},
-                               {"/api/v1/hosts"},
-                               {"/api/v1/incidents"},
-                               {"/api/v1/overview"},
-                               {"/api/v1/processes"},
-                               {"/api/v1/profile.pb.gz"},
-                               {"/api/v1/query"},
-                               {"/api/v1/source"},
-                               {"/api/v1/strips"},
-                               {"/api/v1/summary"},
-                               {"/api/v1/usage"},
-                               {"/api/v1/usage.csv"},
-                               {"/api/v1/usage.txt"},
-                               {"other"}}};
+  std::deque<Path> paths_;  // which need not be movable
 };
 
 // What a server reports about itself; whatever it refers to must outlive it.

@@ -92,8 +92,12 @@ TEST_F(ServeMetricsTest, QueriesAreTimedByPathAndStrangePathsTogether) {
   for (const char* path : {"/api/v1/usage", "/api/v1/usage", "/api/v1/\n", "/api/v1/nonsense"})
     EXPECT_EQ(*timed({.path = path}).body, "x");
   times_.Add("/api/v1/strips", 2 * kNanosPerSecond);
+  for (const char* path : {"/api/v1/compare", "/api/v1/hosts", "/api/v1/query", "/api/v1/timeline",
+                           "/api/v1/usage.csv", "/api/v1/work"})
+    times_.Add(path, 1);
   const std::string text = Scrape();
   EXPECT_THAT(text, HasSubstr("\ngpusonde_queries_total{path=\"/api/v1/usage\"} 2\n"));
+  EXPECT_THAT(text, HasSubstr("\ngpusonde_queries_total{path=\"/api/v1/compare\"} 1\n"));
   EXPECT_THAT(text, HasSubstr("\ngpusonde_queries_total{path=\"other\"} 2\n"));
   EXPECT_THAT(text, HasSubstr("\ngpusonde_query_seconds_total{path=\"/api/v1/strips\"} 2\n"));
   EXPECT_THAT(text, HasSubstr("\ngpusonde_slow_queries_total{path=\"/api/v1/strips\"} 1\n"));

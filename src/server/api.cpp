@@ -254,6 +254,13 @@ bool ReadsFiles(const HttpRequest& request) { return request.path == "/api/v1/so
 
 }  // namespace
 
+std::vector<std::string_view> ApiPaths() {
+  std::vector<std::string_view> paths;
+  for (const Route& route : kRoutes) paths.push_back(route.path);
+  for (const UsageForm& form : UsageForms()) paths.push_back(form.path);
+  return paths;
+}
+
 HttpHandler ApiHandler(ApiData& data, ApiFacts facts) {
   const auto started = static_cast<uint64_t>(EpochNow());
   const auto pacer = std::make_shared<RevisionPacer>();

@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -79,6 +80,9 @@ struct ApiFacts {
   HttpHandler metrics;  // GET /metrics; null: a 404
   std::shared_ptr<const SourceFolders> sources = std::make_shared<SourceFolders>();
 };
+
+// The paths whose answers come from the data.
+std::vector<std::string_view> ApiPaths();
 
 // Handles every path; unknown ones get a 404. `data` must outlive it.
 HttpHandler ApiHandler(ApiData& data, ApiFacts facts);

@@ -48,6 +48,8 @@ Result<UsageQuestion> TakeUsageQuestion(QueryParameters& parameters) {
   return question;
 }
 
+std::span<const UsageForm> UsageForms() { return kForms; }
+
 const UsageForm* FindUsageForm(std::string_view path) {
   const auto* const form = std::ranges::find(kForms, path, &UsageForm::path);
   return form == std::end(kForms) ? nullptr : form;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -30,6 +31,7 @@ struct UsageForm {
   std::string_view content_type;
   std::string (*write)(const usage::Usage& usage, const UsageQuestion& question);
 };
+std::span<const UsageForm> UsageForms();
 // Null for the path of something else.
 const UsageForm* FindUsageForm(std::string_view path);
 
