@@ -115,7 +115,9 @@ void Access::SignOut(std::string_view secret) {
 
 size_t Access::sessions() const {
   const std::lock_guard lock(mutex_);
-  return sessions_.size();
+  const int64_t now_ns = now_();
+  return static_cast<size_t>(std::ranges::count_if(
+      sessions_, [now_ns](const auto& entry) { return now_ns - entry.second.begin_ns < kSessionNs; }));
 }
 
 }  // namespace gpusonde::server

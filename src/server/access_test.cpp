@@ -59,9 +59,10 @@ TEST(Access, ASessionLastsUntilItsEndItsSignOutOrItsTokens) {
   const Access::SignedIn refused = access->SignIn(TokensFile::Of("bob"), Scope::kRead).value();
   EXPECT_EQ(refused.caller.value().name, "bob");
   EXPECT_EQ(refused.secret, "") << "its scope isn't enough";
+  EXPECT_EQ(access->sessions(), 1u);
   now_ns += Access::kSessionNs;
+  EXPECT_EQ(access->sessions(), 0u) << "nobody has asked since";
   EXPECT_FALSE(access->OfSession(other).value().has_value());
-  EXPECT_EQ(access->sessions(), 0u);
 }
 
 TEST(Access, SessionsOfATokenAreBoundedAndTheOldestEnds) {
