@@ -117,9 +117,9 @@ Status PrintSummary(store::Store& store, const std::string& path, int64_t uncoun
   const std::unique_ptr<server::ApiData> data = server::ReadingFrom(store);
   ASSIGN_OR_RETURN(facts.gpu, server::ReadGpuFacts(*data, {}, facts.sampling_hz > 0));
   ASSIGN_OR_RETURN(facts.incidents, ReadIncidentSentences(store));
-  ASSIGN_OR_RETURN(const std::vector<store::UsualSteps> steps, store::ReadUsualSteps(store, {}));
-  if (!steps.empty()) facts.steps = StepFactsOf(steps);
-  for (const store::UsualSteps& of_process : steps)
+  ASSIGN_OR_RETURN(const store::SelectedSteps steps, store::ReadUsualSteps(store, {}));
+  if (!steps.programs.empty()) facts.steps = StepFactsOf(steps.programs);
+  for (const store::UsualSteps& of_process : steps.programs)
     for (const store::UsualSteps::Part& part : of_process.parts)
       if (!part.sentence.empty()) facts.incidents.push_back(part.sentence);
   for (const auto& drop : overview.drops) {

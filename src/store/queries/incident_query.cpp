@@ -97,14 +97,9 @@ Result<Incidents> ReadIncidents(Store& store, const model::Selection& selection,
   TRY(AddEvidence(store, read.incidents));
   TRY(AddProcesses(store, read.incidents));
   TRY(AddStrips(store, range.to_ns, buckets, read.incidents));
-  SqlPart counting{"SELECT count(*) FROM steps WHERE end_ns >= ? AND start_ns < ?",
-                   {range.from_ns, range.to_ns}};
-  counting += AndOfProcesses(selection);
-  Store& steps_store = store.Within(range);
-  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> steps, steps_store.Query(counting.text, counting.parameters));
-  ASSIGN_OR_RETURN(const bool counted, steps->Next());
-  if (counted) read.steps = steps->Int64(0);
-  ASSIGN_OR_RETURN(read.programs, ReadUsualSteps(steps_store, selection));
+  ASSIGN_OR_RETURN(SelectedSteps steps, ReadUsualSteps(store.Within(range), selection));
+  read.steps = steps.count;
+  read.programs = std::move(steps.programs);
   read.programs.resize(std::min(read.programs.size(), static_cast<size_t>(std::max<int64_t>(most, 0))));
   const std::vector<Parameter> of_warnings = {range.to_ns, range.to_ns, range.from_ns, most};
   ASSIGN_OR_RETURN(read.warnings,

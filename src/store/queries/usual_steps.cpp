@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
+#include <utility>
 
 #include "store/sql/process_sql.h"
 #include "store/sql/sql_part.h"
@@ -10,30 +12,40 @@
 
 namespace gpusonde::store {
 
-Result<std::vector<UsualSteps>> ReadUsualSteps(Store& store, const model::Selection& selection) {
+Result<SelectedSteps> ReadUsualSteps(Store& store, const model::Selection& selection) {
   ASSIGN_OR_RETURN(const TimeRange range, ReadTimeRange(store, selection));
-  SqlPart query{
-      "WITH counts AS (SELECT process, count(*) AS steps FROM steps WHERE end_ns >= ? AND start_ns < ?",
-      {range.from_ns, range.to_ns}};
-  query += AndOfProcesses(selection);
-  query.text +=
-      " GROUP BY process) SELECT process, name, pid, counts.steps, state, time_ns, sentence FROM usual_steps "
-      "JOIN counts USING (process) LEFT JOIN processes USING (process) "
-      "WHERE time_ns > 0 ORDER BY process, time_ns DESC, state";
-  std::vector<UsualSteps> all;
-  TRY(ForEachRow(store, query, [&](const Rows& row) {
+  SqlPart counting{"SELECT process, count(*) FROM steps WHERE end_ns >= ? AND start_ns < ?",
+                   {range.from_ns, range.to_ns}};
+  counting += AndOfProcesses(selection);
+  counting.text += " GROUP BY process";
+  SelectedSteps steps;
+  std::map<Id128, int64_t> counts;
+  std::vector<Id128> processes;
+  TRY(ForEachRow(store, counting, [&](const Rows& row) {
+    counts[row.Id(0)] = row.Int64(1);
+    processes.push_back(row.Id(0));
+    steps.count += row.Int64(1);
+  }));
+  if (processes.empty()) return steps;
+  const SqlPart usual{
+      "SELECT process, name, pid, state, time_ns, sentence FROM usual_steps LEFT JOIN processes USING "
+      "(process) WHERE process IN (SELECT unnest(?::UUID[])) AND time_ns > 0 "
+      "ORDER BY process, time_ns DESC, state",
+      {std::move(processes)}};
+  std::vector<UsualSteps>& all = steps.programs;
+  TRY(ForEachRow(store, usual, [&](const Rows& row) {
     if (all.empty() || all.back().process != row.Id(0))
       all.push_back({.process = row.Id(0),
                      .name = std::string(row.Text(1)),
                      .pid = static_cast<int32_t>(row.Int64(2)),
-                     .steps = row.Int64(3)});
-    all.back().time_ns += row.Float64(5);
-    all.back().parts.push_back({std::string(row.Text(4)), row.Float64(5), std::string(row.Text(6))});
+                     .steps = counts[row.Id(0)]});
+    all.back().time_ns += row.Float64(4);
+    all.back().parts.push_back({std::string(row.Text(3)), row.Float64(4), std::string(row.Text(5))});
   }));
   std::ranges::stable_sort(all, std::greater(), [](const UsualSteps& each) {
     return static_cast<double>(each.steps) * each.time_ns;
   });
-  return all;
+  return steps;
 }
 
 }  // namespace gpusonde::store

@@ -27,8 +27,13 @@ struct UsualSteps {
   std::vector<Part> parts = {};  // that take any time, the longest first
 };
 
+struct SelectedSteps {
+  int64_t count = 0;                      // of all processes
+  std::vector<UsualSteps> programs = {};  // of which it is known what is usual
+};
+
 // Of the selected processes with steps in the selected time, the one whose steps took the most first. What is
 // usual is that of the newest steps, whatever time is selected. Errors: those of Store::Query.
-Result<std::vector<UsualSteps>> ReadUsualSteps(Store& store, const model::Selection& selection);
+Result<SelectedSteps> ReadUsualSteps(Store& store, const model::Selection& selection);
 
 }  // namespace gpusonde::store

@@ -15,13 +15,14 @@ namespace {
 using UsualStepsTest = MemoryStoreTest;
 
 TEST_F(UsualStepsTest, AreThoseOfEachProcessTheLongestPartsFirst) {
-  const Id128 one{1, 1}, other{1, 2};
+  const Id128 one{1, 1}, other{1, 2}, unusual{1, 3};
   Add(model::kSources, {{.source = {9, 9}, .started_ns = 0, .ended_ns = 100}});
   Add(model::kProcesses,
       {{.process = one, .pid = 7, .name = "rank0"}, {.process = other, .pid = 8, .name = "rank1"}});
   for (int64_t i = 0; i < 3; ++i)
     Add(model::kSteps, {{.process = one, .ordinal = i, .start_ns = i, .end_ns = i + 1},
                         {.process = other, .ordinal = i, .start_ns = i, .end_ns = i + 1}});
+  Add(model::kSteps, {{.process = unusual, .start_ns = 1, .end_ns = 2}});
   Add(model::kUsualSteps,
       {{.process = one, .state = "step.cpu", .time_ns = 10, .steps = 2},
        {.process = one, .state = "step.gpu_run", .time_ns = 20, .steps = 2},
@@ -30,10 +31,11 @@ TEST_F(UsualStepsTest, AreThoseOfEachProcessTheLongestPartsFirst) {
   Add(model::kUsualSteps, {{.process = one, .state = "step.cpu", .time_ns = 30, .steps = 2}});  // replaces
   const auto read = ReadUsualSteps(*store_, {});
   ASSERT_TRUE(read.has_value()) << read.error().message;
-  ASSERT_EQ(read->size(), 2u);
-  EXPECT_EQ(read->at(0).process, other);
-  EXPECT_EQ(read->at(0).parts.at(0).sentence, "Slow.");
-  const UsualSteps& first = read->at(1);
+  EXPECT_EQ(read->count, 7);
+  ASSERT_EQ(read->programs.size(), 2u);
+  EXPECT_EQ(read->programs.at(0).process, other);
+  EXPECT_EQ(read->programs.at(0).parts.at(0).sentence, "Slow.");
+  const UsualSteps& first = read->programs.at(1);
   EXPECT_EQ(first.name, "rank0");
   EXPECT_EQ(first.pid, 7);
   EXPECT_EQ(first.steps, 3);
@@ -52,9 +54,10 @@ TEST_F(UsualStepsTest, OfProcessesWithStepsInTheSelectedTime) {
                            {.process = late, .state = "step.cpu", .time_ns = 10}});
   const auto read = ReadUsualSteps(*store_, {.from_ns = 40, .to_ns = 90});
   ASSERT_TRUE(read.has_value()) << read.error().message;
-  ASSERT_EQ(read->size(), 1u);
-  EXPECT_EQ(read->front().process, late);
-  EXPECT_EQ(read->front().name, "") << "nothing is known of it";
+  EXPECT_EQ(read->count, 1);
+  ASSERT_EQ(read->programs.size(), 1u);
+  EXPECT_EQ(read->programs.front().process, late);
+  EXPECT_EQ(read->programs.front().name, "") << "nothing is known of it";
 }
 
 }  // namespace
