@@ -15,14 +15,17 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/beast/http.hpp>
 #include <boost/none.hpp>
+#include <chrono>
 #include <limits>
 #include <list>
 #include <new>
 #include <optional>
+#include <thread>
 #include <tuple>
 #include <utility>
 
 #include "base/log.h"
+#include "base/problem_log.h"
 #include "server/admission.h"
 #include "server/beast_messages.h"
 #include "server/connection.h"
@@ -40,6 +43,9 @@ constexpr size_t kMaxQueued = 256;
 // The most bytes of bodies that clients haven't fetched yet; beyond that, 503. A million nodes are about 27
 // MB.
 constexpr size_t kMaxHeldBytes = size_t{256} << 20;
+
+// Between attempts to accept a connection while there are no file descriptors or no memory.
+constexpr std::chrono::milliseconds kAcceptPause(50);
 
 // Counts something for as long as it lives.
 template <class Counter>
@@ -95,6 +101,8 @@ struct HttpServer::State {
   void Close();
 
   asio::awaitable<void> Accept();
+  asio::awaitable<error_code> AcceptOne();
+  void LogAccepting(error_code error);
   bool MakeRoom();
   asio::awaitable<void> Converse(tcp::socket socket);
   asio::awaitable<bool> Handshake(Connection& connection);
@@ -115,6 +123,7 @@ struct HttpServer::State {
   size_t queued = 0;
   size_t bodies_bytes = 0;  // of requests that are being received or handled
   bool stopping = false;
+  ProblemLog accepting;
 
   std::atomic<size_t> held_bytes = 0;
 
@@ -137,7 +146,7 @@ Status HttpServer::State::Listen() {
     return Fail(ListenError(error.code(), gate.listening));
   }
   asio::co_spawn(network, Accept(), [](const std::exception_ptr& failure) {
-    if (failure) LogError("the server stopped accepting connections: out of memory");
+    if (failure) std::rethrow_exception(failure);
   });
   return {};
 }
@@ -151,22 +160,50 @@ void HttpServer::State::Close() {
 
 asio::awaitable<void> HttpServer::State::Accept() {
   while (!stopping) {
-    auto [error, socket] = co_await acceptor.async_accept(kAsTuple);
-    if (stopping) co_return;
-    if (error) {
-      // Out of file descriptors or memory, or the client left at once: try again after a pause.
-      asio::steady_timer pause(network, std::chrono::milliseconds(50));
+    try {
+      const error_code error = co_await AcceptOne();
+      if (stopping) co_return;
+      LogAccepting(error);
+      if (!error) continue;
+      asio::steady_timer pause(network, kAcceptPause);
       co_await pause.async_wait(kAsTuple);
-      continue;
+    } catch (const std::bad_alloc&) {
+      // There may be no memory for a message or a timer either.
+      std::this_thread::sleep_for(kAcceptPause);
     }
-    ++counts.connections;
-    if (connections.size() >= options.max_connections) {
-      ++counts.turned_away;
-      if (!MakeRoom()) continue;  // which closes it
-    }
+  }
+}
+
+asio::awaitable<error_code> HttpServer::State::AcceptOne() {
+  auto [error, socket] = co_await acceptor.async_accept(kAsTuple);
+  if (error || stopping) co_return error;
+  ++counts.connections;
+  if (connections.size() >= options.max_connections) {
+    ++counts.turned_away;
+    if (!MakeRoom()) co_return error_code();  // which closes it
+  }
+  try {
     asio::co_spawn(network, Converse(std::move(socket)), [](const std::exception_ptr& failure) {
       if (failure) LogError("a connection was closed: out of memory");
     });
+  } catch (const std::bad_alloc&) {
+    ++counts.turned_away;
+    throw;
+  }
+  co_return error_code();
+}
+
+void HttpServer::State::LogAccepting(error_code error) {
+  switch (accepting.Set(error ? error.message() : "")) {
+    case ProblemLog::Change::kNone:
+      break;
+    case ProblemLog::Change::kBegan:
+      LogError("connections to {} wait: {}{}", gate.listening.ToText(), error.message(),
+               error == asio::error::no_descriptors ? "; allow more (ulimit -n)" : "");
+      break;
+    case ProblemLog::Change::kEnded:
+      LogInfo("connections to {} are accepted again", gate.listening.ToText());
+      break;
   }
 }
 

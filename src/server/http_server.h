@@ -28,7 +28,7 @@ struct HttpRoutes {
 // What an address has counted since its start.
 struct HttpCounts {
   std::atomic<int64_t> connections = 0;
-  std::atomic<int64_t> turned_away = 0;           // connections closed to make room for others
+  std::atomic<int64_t> turned_away = 0;  // connections closed to make room for others, or without memory
   std::atomic<int64_t> handshakes_failed = 0;     // TLS: garbage, timeouts, no common version
   std::atomic<int64_t> certificates_refused = 0;  // TLS: the client's certificate is missing or not accepted
   std::atomic<int64_t> not_tls = 0;               // no TLS on an address that has it

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <malloc.h>
 #include <sys/resource.h>
 
 #include <atomic>
@@ -16,6 +17,13 @@
 #include <vector>
 
 #include "server/testing/http_client.h"
+
+// Asio's allocations fail while it is set: they go through aligned_alloc alone.
+static std::atomic<bool> allocations_fail = false;
+
+extern "C" void* aligned_alloc(size_t alignment, size_t size) noexcept {
+  return allocations_fail ? nullptr : ::memalign(alignment, size);
+}
 
 namespace gpusonde::server {
 namespace {
@@ -362,6 +370,19 @@ TEST_F(HttpServerTest, ManyClientsAskAtOnce) {
     });
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(answered, 400);
+}
+
+TEST_F(HttpServerTest, WithoutMemoryForAConnectionLaterOnesAreAccepted) {
+  const auto counts = std::make_shared<HttpCounts>();
+  Start({.guard = {.tls = {}, .access = {}, .counts = counts}});
+  HttpClient before = Connect();
+  EXPECT_EQ(before.Get("/").status, 200);
+  allocations_fail = true;
+  const HttpClient during = Connect();
+  while (counts->turned_away == 0) std::this_thread::yield();
+  allocations_fail = false;
+  EXPECT_EQ(before.Get("/").status, 200);
+  EXPECT_EQ(Connect().Get("/").status, 200);
 }
 
 TEST_F(HttpServerTest, APortInUseIsNamedWithWhatToDo) {
