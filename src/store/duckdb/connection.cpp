@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -12,9 +13,11 @@
 #include <utility>
 #include <variant>
 
+#include "base/ascii.h"
 #include "base/log.h"
 #include "store/duckdb/rows.h"
 #include "store/duckdb/statement.h"
+#include "store/each_row.h"
 #include "store/memory_limit.h"
 
 namespace gpusonde::store::duckdb {
@@ -194,6 +197,36 @@ bool OnlyReads(const Library& library, duckdb_connection connection, const std::
          library.prepared_statement_type(explained.get()) == DUCKDB_STATEMENT_TYPE_SELECT;
 }
 
+// Table functions of DuckDB that a SELECT can call and that change the database, whatever its settings
+// forbid. A log that DuckDB may not write makes all later statements fail, and ends the process with the
+// instance.
+constexpr std::array kChanging = {"CHECKPOINT",
+                                  "DISABLE_LOGGING",
+                                  "ENABLE_LOGGING",
+                                  "FORCE_CHECKPOINT",
+                                  "JSON_EXECUTE_SERIALIZED_SQL",
+                                  "TRUNCATE_DUCKDB_LOGS"};
+
+// Refuses a statement whose plan has one of these. Only statements with certain words are planned for that:
+// their names, and the functions that run a text, in which the names may be in parts.
+Status CheckFunctions(const std::shared_ptr<Instance>& instance, std::string_view sql) {
+  constexpr std::array<std::string_view, 5> kWords = {"checkpoint", "duckdb_logs", "logging", "query",
+                                                      "serialized"};
+  const std::string words = ToLower(std::string(sql));
+  if (std::ranges::none_of(kWords, [&](std::string_view word) { return words.contains(word); })) return {};
+  ASSIGN_OR_RETURN(Connection connection, Connection::Open(instance));
+  const auto plan = Connection::Query(std::move(connection), fmt::format("EXPLAIN (FORMAT json) {}", sql), {},
+                                      Connection::Allow::kEverything);
+  return ForEachRow(plan, [](const Rows& row) -> Status {
+    for (const std::string_view name : kChanging)
+      if (row.Text(1).contains(fmt::format(R"("Function": "{}")", name)))
+        return Fail(
+            ErrorCode::kInvalidArgument,
+            fmt::format("only statements that read are run here, without {}()", ToLower(std::string(name))));
+    return {};
+  });
+}
+
 }  // namespace
 
 Error ErrorOf(std::string_view message) {
@@ -316,6 +349,10 @@ Status Connection::Execute(const std::string& sql, std::span<const Parameter> pa
   if (allow == Allow::kReading && !OnlyReads(library, get(), written.sql, statement.get()))
     return Fail(ErrorCode::kInvalidArgument,
                 "only statements that read are run here, such as SELECT and DESCRIBE");
+  if (allow == Allow::kReading) {
+    const std::string_view explained = ExplainedBy(written.sql);
+    TRY(CheckFunctions(instance_, explained.empty() ? written.sql : explained));
+  }
   if (const idx_t wanted = library.nparams(statement.get()); wanted != written.parameters.size())
     return Fail(ErrorCode::kInvalidArgument,
                 fmt::format("the query has {} parameters, {} were given", wanted, written.parameters.size()));

@@ -241,6 +241,24 @@ TEST(Store, OnlyReadingStatementsAreQueries) {
   EXPECT_EQ(TableOf(*store, "SELECT count(*) FROM threads"), "1") << "nothing was deleted";
 }
 
+TEST(Store, QueriesCallNoFunctionThatChangesTheDatabase) {
+  const auto store = MemoryStore();
+  for (const char* sql :
+       {"SELECT * FROM enable_logging('QueryLog', storage := 'file', storage_path := '/nowhere/else')",
+        "SELECT * FROM system.main.\"ENABLE_LOGGING\"()", "FROM disable_logging()",
+        "FROM query('FROM enable_lo' || 'gging()')", "EXPLAIN ANALYZE FROM truncate_duckdb_logs()",
+        "WITH a AS MATERIALIZED (FROM force_checkpoint('recording')) SELECT (SELECT count(*) FROM a)",
+        "FROM json_execute_serialized_sql(json_serialize_sql('SELECT 1'))"}) {
+    const auto rows = store->Query(sql);
+    ASSERT_FALSE(rows.has_value()) << sql;
+    EXPECT_EQ(rows.error().code, ErrorCode::kInvalidArgument) << sql;
+    EXPECT_THAT(rows.error().message, testing::HasSubstr("statements that read")) << sql;
+  }
+  for (const char* sql : {"SELECT 'checkpoint' FROM threads WHERE name = 'enable_logging'",
+                          "FROM query('SELECT 1')", "EXPLAIN SELECT 'checkpoint'"})
+    EXPECT_TRUE(store->Query(sql).has_value()) << sql;
+}
+
 TEST(Rows, EveryTypeIsDisplayed) {
   const auto store = MemoryStore();
   const std::vector<std::pair<std::string, std::string>> cases = {
