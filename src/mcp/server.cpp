@@ -8,6 +8,7 @@
 #include <new>
 #include <nlohmann/json.hpp>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "base/json_writer.h"
@@ -68,27 +69,29 @@ Result<Call> ParseCall(const std::string& params_text, const Source& source) {
   return Call{&*tool, std::move(arguments)};
 }
 
-// Any code may run out of memory, as the process that reads files has a limit. That ends the call, not the
-// process.
-Result<std::string> Find(const Call& call, Source& source) {
-  try {
-    return call.tool->run(source, call.arguments);
-  } catch (const std::bad_alloc&) {
-    return Fail(ErrorCode::kUnavailable, "this needs more memory than allowed; ask for less");
-  }
-}
-
 // Runs it for at most its time.
-std::string Run(const Call& call, Source& source) {
+std::string RunWithin(const Call& call, Source& source) {
   const int64_t seconds = call.arguments.Integer(kTimeout).value_or(kDefaultTimeoutS);
   const TimeLimit limit(source, std::chrono::seconds(seconds));
-  const Result<std::string> found = Find(call, source);
+  const Result<std::string> found = call.tool->run(source, call.arguments);
   if (found.has_value())
     return CallResult(FinishAnswer(*found, call.arguments.Integer(kLimit).value_or(kDefaultElements)), false);
   const std::string message =
       limit.exceeded() ? fmt::format("it took more than {} s; ask about less time or less data", seconds)
                        : found.error().message;
   return CallResult(ErrorAnswer(message), true);
+}
+
+// Any code may run out of memory or threads, as the process that reads files has a limit. That ends the call,
+// not the process.
+std::string Run(const Call& call, Source& source) {
+  try {
+    return RunWithin(call, source);
+  } catch (const std::bad_alloc&) {
+    return CallResult(ErrorAnswer("this needs more memory than allowed; ask for less"), true);
+  } catch (const std::system_error& error) {
+    return CallResult(ErrorAnswer(fmt::format("the call can't be run now: {}", error.what())), true);
+  }
 }
 
 }  // namespace

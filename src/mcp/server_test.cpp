@@ -4,7 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <new>
 #include <nlohmann/json.hpp>
+#include <system_error>
 
 #include "mcp/protocol.h"
 #include "mcp/source.h"
@@ -101,6 +103,22 @@ TEST(McpServer, AnErrorOfTheSourceIsAResultOfTheTool) {
   EXPECT_EQ(response["id"], 7);
   EXPECT_EQ(response["result"]["isError"], true);
   EXPECT_THAT(response["result"]["content"][0]["text"].get<std::string>(), HasSubstr("can't get overview"));
+}
+
+TEST(McpServer, ACallForWhichThereIsNoMemoryOrThreadEndsAlone) {
+  int asked = 0;
+  const auto source = ServerSource([&](const std::string& target) -> Result<std::string> {
+    if (++asked == 1) throw std::bad_alloc();
+    if (asked == 2) throw std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again));
+    return Fail(ErrorCode::kUnavailable, "can't get " + target);
+  });
+  Server server(*source);
+  for (const char* expected : {"more memory than allowed", "can't be run now", "can't get overview"}) {
+    const json response =
+        Ask(server, R"({"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"overview"}})");
+    EXPECT_EQ(response["result"]["isError"], true);
+    EXPECT_THAT(response["result"]["content"][0]["text"].get<std::string>(), HasSubstr(expected));
+  }
 }
 
 }  // namespace
