@@ -12,6 +12,8 @@
 #include <tuple>
 #include <utility>
 
+#include "base/printable.h"
+
 namespace gpusonde::flight_recorder {
 namespace {
 
@@ -46,7 +48,7 @@ int64_t Elements(const Entry& entry) {
     int64_t product = 1;
     for (const int64_t size : sizes)
       if (__builtin_mul_overflow(product, size, &product)) return -1;
-    sum += product;
+    if (__builtin_add_overflow(sum, product, &sum)) return -1;
   }
   return sum;
 }
@@ -96,7 +98,7 @@ class Finder {
       if (const auto [other, added] = by_rank_.try_emplace(dump.rank, &dump); !added)
         return Fail(ErrorCode::kInvalidArgument,
                     fmt::format("{} and {} are both of rank {}", other->second->path, dump.path, dump.rank));
-    CollectCalls();
+    TRY(CollectCalls());
     for (const auto& [key, members] : collectives_) AddCollective(key, members);
     for (const auto& [key, members] : transfers_) AddTransfers(key, members);
     AddSuspects();
@@ -109,7 +111,7 @@ class Finder {
  private:
   // Groups of different ranks may have the same name (split_group). A group that no dump describes consists
   // of the ranks that used it, as far as is known.
-  void CollectCalls() {
+  Status CollectCalls() {
     std::map<std::string, std::vector<int64_t>> undescribed;
     for (const Dump& dump : dumps_)
       for (const Entry& entry : dump.entries)
@@ -122,10 +124,16 @@ class Finder {
       for (const Group& group : dump.groups) {
         Members& members = collectives_[{group.name, group.ranks}];
         members.description = group.description;
-        members.calls[dump.rank];
+        if (std::ranges::binary_search(group.ranks, dump.rank)) members.calls[dump.rank];
       }
       for (const Entry& entry : dump.entries) {
         const Group* group = DescribedIn(dump, entry.group);
+        if (group != nullptr && !std::ranges::binary_search(group->ranks, dump.rank))
+          return Fail(
+              ErrorCode::kInvalidArgument,
+              fmt::format("{}: by the number at the end of its name it is of rank {}, which is not in "
+                          "group {}, whose collectives it has; name it after its own rank",
+                          dump.path, dump.rank, Printable(entry.group)));
         const GroupKey key{entry.group, group != nullptr ? group->ranks : undescribed[entry.group]};
         Members& members = (entry.point_to_point ? transfers_ : collectives_)[key];
         if (group != nullptr) members.description = group->description;
@@ -133,6 +141,7 @@ class Finder {
         if (entry.point_to_point) transfer_entries_[{key, dump.rank}].push_back(&entry);
       }
     }
+    return {};
   }
   static const Group* DescribedIn(const Dump& dump, const std::string& name) {
     const auto found = std::ranges::find(dump.groups, name, &Group::name);

@@ -236,5 +236,36 @@ TEST_F(FlightRecorderTest, TwoDumpsOfOneRankAreRefused) {
   EXPECT_FALSE(FindHang(dumps).has_value());
 }
 
+// A file that was renamed: the collectives are those of another rank.
+TEST_F(FlightRecorderTest, ADumpOfARankOutsideItsGroupIsRefused) {
+  StartJob(2);
+  Call(1, 5, State::kScheduled);
+  dumps[1].rank = 100;
+  const auto hang = FindHang(dumps);
+  ASSERT_FALSE(hang.has_value());
+  EXPECT_THAT(hang.error().message,
+              HasSubstr("rank_1: by the number at the end of its name it is of rank 100"));
+  dumps[1].entries.clear();
+  EXPECT_TRUE(FindHang(dumps).has_value()) << "it only knows the group";
+}
+
+TEST_F(FlightRecorderTest, RanksWithoutDumpsShareASentence) {
+  StartJob(6);
+  for (int64_t rank = 0; rank < 6; ++rank) Call(rank, 5, State::kStarted);
+  dumps.resize(1);
+  const Hang hang = Find();
+  EXPECT_THAT(SuspectsBecause(hang, Why::kNoDump), ElementsAre(1, 2, 3, 4, 5));
+  EXPECT_THAT(FormatText(dumps, hang), HasSubstr("\nRanks 1-5 left no dump, and 1 rank waits for them in"));
+}
+
+TEST_F(FlightRecorderTest, ElementsBeyondAnyTensorAreAMismatch) {
+  StartJob(3);
+  for (int64_t rank = 0; rank < 3; ++rank) Call(rank, 5, State::kScheduled);
+  // Their sum is 2^64 more than what the others have.
+  constexpr int64_t kQuarter = int64_t{1} << 62;
+  dumps[1].entries[0].input_sizes = {{kQuarter}, {kQuarter}, {kQuarter}, {kQuarter}, {8192}};
+  EXPECT_THAT(SuspectsBecause(Find(), Why::kDifferent), ElementsAre(1));
+}
+
 }  // namespace
 }  // namespace gpusonde::flight_recorder

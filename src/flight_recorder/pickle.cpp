@@ -51,6 +51,10 @@ enum class Op : uint8_t {
 
 constexpr uint8_t kMaxProtocol = 5;
 
+// Python fills a container before it puts it into another one. Otherwise containers could hold each other, or
+// be nested without a limit.
+constexpr std::string_view kGrows = "a container that grows within another one";
+
 // A machine with a stack of values and of marks in it, and a memo of values that are referred to again. Once
 // something is wrong, it does nothing more.
 class Unpickler {
@@ -133,9 +137,14 @@ class Unpickler {
 
   // How deep a container becomes by holding `value`.
   size_t Deeper(size_t depth, const Value& value) {
-    const size_t within = value.AsList() != nullptr   ? value.AsList()->depth
-                          : value.AsDict() != nullptr ? value.AsDict()->depth
-                                                      : 0;
+    size_t within = 0;
+    if (List* const list = value.AsList()) {
+      within = list->depth;
+      list->is_held = true;
+    } else if (Dict* const dict = value.AsDict()) {
+      within = dict->depth;
+      dict->is_held = true;
+    }
     if (within + 1 > kMaxDepth)
       error_ = {ErrorCode::kUnsupported,
                 fmt::format("containers within containers, more than {} deep", kMaxDepth)};
@@ -145,7 +154,9 @@ class Unpickler {
     const Value* top = Top();
     List* list = top == nullptr ? nullptr : top->AsList();
     if (list == nullptr) return Corrupt("an item for what isn't a list");
+    if (list->is_held) return Corrupt(kGrows);
     for (Value& value : values) {
+      if (value.AsList() == list) return Corrupt(kGrows);
       list->depth = Deeper(list->depth, value);
       list->items.push_back(std::move(value));
     }
@@ -154,8 +165,10 @@ class Unpickler {
     const Value* top = Top();
     Dict* dict = top == nullptr ? nullptr : top->AsDict();
     if (dict == nullptr || values.size() % 2 != 0) return Corrupt("an item for what isn't a dictionary");
+    if (dict->is_held) return Corrupt(kGrows);
     for (size_t i = 0; i < values.size(); i += 2) {
       if (values[i].Text() == nullptr) return Corrupt("a key that isn't text");
+      if (values[i + 1].AsDict() == dict) return Corrupt(kGrows);
       dict->depth = Deeper(dict->depth, values[i + 1]);
       dict->items.emplace_back(std::move(values[i]), std::move(values[i + 1]));
     }

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <vector>
 
@@ -90,6 +91,19 @@ std::string SignatureText(const Entry& entry) {
                      entry.input_types.empty() ? "" : " " + Printable(entry.input_types.front()));
 }
 
+std::string NoDumpText(const std::vector<int64_t>& ranks, const Pending& pending) {
+  const bool one = ranks.size() == 1;
+  return fmt::format(
+      "{} {} left no dump, and {} for {} in {}: {} ended, or {} where {} can't write one. Look for {} exit, "
+      "for "
+      "an XID in the kernel's log, and for {}.",
+      one ? "Rank" : "Ranks", RangesOf(ranks),
+      pending.waiting.size() == 1 ? "1 rank waits"
+                                  : Counted(static_cast<int64_t>(pending.waiting.size()), "rank") + " wait",
+      one ? "it" : "them", OperationText(pending), one ? "it has" : "they have", one ? "hangs" : "hang",
+      one ? "it" : "they", one ? "its" : "their", one ? "its file" : "their files");
+}
+
 std::string SuspectText(const Suspect& suspect, const Hang& hang) {
   const Pending& pending = hang.pending[suspect.pending];
   const std::string waiting = Counted(static_cast<int64_t>(pending.waiting.size()), "rank");
@@ -102,11 +116,7 @@ std::string SuspectText(const Suspect& suspect, const Hang& hang) {
           "stuck elsewhere.{} See what that process does now: `gpusonde record --pid PID` on its host.",
           suspect.rank, waiting, operation, LastCallText(suspect.last_call));
     case Why::kNoDump:
-      return fmt::format(
-          "Rank {} left no dump, and {} for it in {}: it has ended, or hangs where it can't write one. Look "
-          "for its "
-          "exit, for an XID in the kernel's log, and for its file.",
-          suspect.rank, pending.waiting.size() == 1 ? "1 rank waits" : waiting + " wait", operation);
+      return NoDumpText({suspect.rank}, pending);
     case Why::kDifferent: {
       const auto mine = std::ranges::find(pending.different, suspect.rank, &Part::rank);
       const auto other = std::ranges::find_if(pending.waiting, [&](const Part& part) {
@@ -133,6 +143,23 @@ std::string SuspectText(const Suspect& suspect, const Hang& hang) {
           LastCallText(suspect.last_call));
   }
   return "";
+}
+
+// A sentence for each suspect, but one for all ranks without a dump that are waited for in one operation:
+// often only the dumps of a few ranks are at hand.
+std::vector<std::string> SuspectSentences(const Hang& hang) {
+  std::map<size_t, std::vector<int64_t>> without_dump;
+  for (const Suspect& suspect : hang.suspects)
+    if (suspect.why == Why::kNoDump) without_dump[suspect.pending].push_back(suspect.rank);
+  std::vector<std::string> sentences;
+  for (const Suspect& suspect : hang.suspects) {
+    if (suspect.why != Why::kNoDump) {
+      sentences.push_back(SuspectText(suspect, hang));
+    } else if (const auto ranks = without_dump.extract(suspect.pending); !ranks.empty()) {
+      sentences.push_back(NoDumpText(ranks.mapped(), hang.pending[suspect.pending]));
+    }
+  }
+  return sentences;
 }
 
 bool AllAreIn(const Pending& pending) {
@@ -199,7 +226,7 @@ void WriteCall(JsonWriter& json, std::string_view key, const Entry* call) {
 
 std::string FormatText(std::span<const Dump> dumps, const Hang& hang) {
   std::string text = SummaryText(dumps);
-  for (const Suspect& suspect : hang.suspects) text += "\n" + SuspectText(suspect, hang) + "\n";
+  for (const std::string& sentence : SuspectSentences(hang)) text += "\n" + sentence + "\n";
   for (const Pending& pending : hang.pending)
     if (hang.suspects.empty() && AllAreIn(pending))
       text += fmt::format(

@@ -21,12 +21,14 @@ class Value;
 // each stack frame from many entries.
 struct List {
   std::vector<Value> items;
-  size_t depth = 1;  // of the deepest container within, itself included
+  size_t depth = 1;      // of the deepest container within, itself included
+  bool is_held = false;  // by another container, which knows its depth
 };
 // Keys are texts. A dictionary of a dump has 25 items, for which a search is faster than a tree.
 struct Dict {
   std::vector<std::pair<Value, Value>> items;
   size_t depth = 1;
+  bool is_held = false;
 };
 
 // A value of Python or JSON. The accessors return nothing if it is of another type.

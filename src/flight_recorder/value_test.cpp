@@ -78,6 +78,26 @@ TEST(PickleTest, RefusesWhatWouldTakeMuchMemory) {
   EXPECT_FALSE(ReadPickle("\x80\x02X\xff\xff\xff\xffx."s).has_value()) << "a text longer than the file";
 }
 
+// Each list is put into the one before when that is within another one already, so that none looks deep; a
+// chain as long as the file would take a stack as long to free.
+TEST(PickleTest, ContainersThatGrowWithinOthersAreErrors) {
+  const auto get = [](uint32_t id) {
+    std::string opcode = "j";
+    for (int shift = 0; shift < 32; shift += 8) opcode += static_cast<char>(id >> shift & 0xFF);
+    return opcode;
+  };
+  constexpr uint32_t kLists = 200'000;
+  std::string chain = "\x80\x02("s;
+  for (uint32_t i = 0; i < kLists; ++i) chain += "]\x94"s;
+  chain += "t(";
+  for (uint32_t i = 0; i + 1 < kLists; ++i) chain += get(i) + get(i + 1) + "a";
+  chain += "t(";
+  for (uint32_t i = kLists; i-- > 0;) chain += get(i);
+  EXPECT_FALSE(ReadPickle(chain + "t\x87.").has_value());
+  EXPECT_FALSE(ReadPickle("\x80\x02]\x94h\x00"s + "a.").has_value()) << "a list in itself";
+  EXPECT_FALSE(ReadPickle("\x80\x02}\x94X\x01\x00\x00\x00"s + "kh\x00s."s).has_value());
+}
+
 TEST(PickleTest, StrayOpcodesAreErrors) {
   for (const std::string& bytes : {"\x80\x02."s, "\x80\x02NN."s, "\x80\x02t."s, "\x80\x02(N."s,
                                    "\x80\x02"
