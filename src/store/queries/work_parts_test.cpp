@@ -97,5 +97,26 @@ TEST_F(WorkParts, HoldWorkWithAnyCorrelationId) {
   EXPECT_DOUBLE_EQ(sums[2].weight, 2 * 5);
 }
 
+// A hostile trace: compared one by one, the launches of each kernel would take minutes.
+TEST_F(WorkParts, OfEqualAndOfAlikeCorrelationIdsAreSummedAsQuickly) {
+  constexpr int64_t kLaunches = 250'000;
+  for (const int64_t factor : {int64_t{0}, int64_t{1} << 20}) {
+    SCOPED_TRACE(factor);
+    SetUp();  // an empty store
+    std::vector<model::Kernel> kernels;
+    std::vector<model::ApiCall> calls;
+    for (int64_t i = 0; i < kLaunches; ++i) {
+      kernels.push_back(Kernel(kRank0, i * factor, i));
+      calls.push_back(Call(kRank0, i * factor, i));
+    }
+    Add(model::kKernels, kernels);
+    Add(model::kApiCalls, calls);
+    const std::vector<model::KernelWindow> sums = Sums();
+    ASSERT_THAT(sums, testing::SizeIs(2));
+    EXPECT_EQ(sums[0].count, kLaunches);
+    EXPECT_DOUBLE_EQ(sums[1].weight, 2 * kLaunches) << "each started something";
+  }
+}
+
 }  // namespace
 }  // namespace gpusonde::store

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <span>
+#include <tuple>
 
 #include "base/saturated.h"
 #include "store/rollups/work_sums.h"
@@ -55,18 +57,31 @@ void WorkSummer::AddLaunch(const Launch& launch) {
                        .caller = caller->second});
 }
 
-// Ids are given in turn, so launches that follow each other lie in slots that do: no hash would be as fast.
+// Ids are given in turn, so launches that follow each other lie in slots that do: no hash of all bits would
+// be as fast. That of the higher ones spreads ids that are multiples of the number of slots.
 size_t WorkSummer::SlotOf(uint32_t origin, int64_t correlation) const {
-  return (static_cast<uint64_t>(correlation) + origin * kGolden) & (slots_.size() - 1);
+  const uint64_t higher = (static_cast<uint64_t>(correlation) >> 16) + origin * kGolden;
+  return (static_cast<uint64_t>(correlation) + (higher * kGolden >> 32)) & (slots_.size() - 1);
 }
 
 void WorkSummer::IndexLaunches() {
+  const auto key = [](const Started& launch) {
+    return std::tuple(launch.origin, launch.correlation, launch.start_ns);
+  };
+  // Those of one process mostly are.
+  if (!std::ranges::is_sorted(launches_, {}, key)) std::ranges::sort(launches_, {}, key);
   slots_.assign(std::bit_ceil(2 * launches_.size()), kNone);
   for (size_t i = 0; i < launches_.size(); ++i) {
+    if (i > 0 && IsOf(i - 1, launches_[i].origin, launches_[i].correlation)) continue;
     uint32_t& slot = slots_[SlotOf(launches_[i].origin, launches_[i].correlation)];
     launches_[i].next = slot;
     slot = static_cast<uint32_t>(i);
   }
+}
+
+bool WorkSummer::IsOf(size_t launch, uint32_t origin, int64_t correlation) const {
+  return launch < launches_.size() && launches_[launch].correlation == correlation &&
+         launches_[launch].origin == origin;
 }
 
 WorkSummer::Kind& WorkSummer::KindOf(const KindKey& key) {
@@ -97,13 +112,26 @@ void WorkSummer::Add(Kind& kind, int64_t session, std::optional<int64_t> correla
 
 void WorkSummer::AddToLaunches(uint32_t kind, uint32_t origin, int64_t correlation, int64_t start_ns,
                                int64_t duration_ns) {
-  for (uint32_t i = slots_[SlotOf(origin, correlation)]; i != kNone; i = launches_[i].next) {
+  size_t from = slots_[SlotOf(origin, correlation)];
+  while (from != kNone && !IsOf(from, origin, correlation)) from = launches_[from].next;
+  if (from == kNone) return;
+  size_t to = from + 1;
+  if (IsOf(to, origin, correlation)) {
+    const auto is_before = [&](const Started& launch) {
+      return std::tuple(launch.origin, launch.correlation, launch.start_ns) <=
+             std::tuple(origin, correlation, start_ns);
+    };
+    const auto rest = std::span(launches_).subspan(from);
+    to = from + static_cast<size_t>(std::ranges::partition_point(rest, is_before) - rest.begin());
+    from = std::max(from, to - std::min(to, kMaxAlike / 2));
+    for (const size_t last = to + kMaxAlike / 2; to < last && IsOf(to, origin, correlation);) ++to;
+  }
+  for (size_t i = from; i < to; ++i) {
     Started& launch = launches_[i];
-    if (launch.correlation != correlation || launch.origin != origin ||
-        !MayHaveStarted(launch.start_ns, start_ns))
-      continue;
+    if (!MayHaveStarted(launch.start_ns, start_ns)) continue;
     if (launch.kind == kNone) launch.kind = kind;
-    int64_t& together_ns = launch.kind == kind ? launch.duration_ns : started_more_[Pair(i, kind)];
+    int64_t& together_ns =
+        launch.kind == kind ? launch.duration_ns : started_more_[Pair(static_cast<uint32_t>(i), kind)];
     together_ns = AddSaturated(together_ns, duration_ns);
   }
 }

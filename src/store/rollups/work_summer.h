@@ -74,6 +74,9 @@ class WorkSummer {
 
  private:
   static constexpr uint32_t kNone = UINT32_MAX;
+  // A launch of the driver has the id of the runtime's launch around it. Of more with one id those nearest to
+  // the work count: in a hostile trace all have the same id.
+  static constexpr size_t kMaxAlike = 16;
 
   // A launch of the slice, and what it started of the first kind of work; the rest is in started_more_.
   struct Started {
@@ -82,7 +85,7 @@ class WorkSummer {
     double probability = 1;
     uint32_t origin = 0;
     uint32_t caller = 0;
-    uint32_t next = kNone;  // in the same slot
+    uint32_t next = kNone;  // of the first of an id: that of another id in the same slot
     uint32_t kind = kNone;
     int64_t duration_ns = 0;
   };
@@ -115,8 +118,9 @@ class WorkSummer {
 
   static uint64_t Pair(uint32_t first, uint32_t second) { return uint64_t{first} << 32 | second; }
   uint32_t OriginOf(const Id128& process, int64_t session);
-  void IndexLaunches();
+  void IndexLaunches();  // sorts them, too
   size_t SlotOf(uint32_t origin, int64_t correlation) const;
+  bool IsOf(size_t launch, uint32_t origin, int64_t correlation) const;
   void AddToLaunches(uint32_t kind, uint32_t origin, int64_t correlation, int64_t start_ns,
                      int64_t duration_ns);
   void Sum(const Started& launch, uint32_t kind, int64_t duration_ns);
