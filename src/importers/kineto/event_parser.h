@@ -1,18 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 
 #include "base/result.h"
 #include "importers/event.h"
 #include "importers/kineto/names.h"
 #include "importers/kineto/xla_tracks.h"
-#include "importers/trace.h"
 
 namespace gpusonde::importers::kineto {
 
@@ -34,15 +30,5 @@ class EventParser {
   struct State;
   std::unique_ptr<State> state_;
 };
-
-// The metadata of a trace, outside its events.
-struct Metadata {
-  bool complete = false;  // its first value, an object or array, ends; other bytes may follow
-  bool valid = false;     // that value is JSON
-  std::optional<int64_t> base_time_ns;
-  std::optional<int64_t> rank;  // distributedInfo.rank
-  std::vector<TracedDevice> devices;
-};
-Metadata ParseMetadata(std::string_view text);
 
 }  // namespace gpusonde::importers::kineto

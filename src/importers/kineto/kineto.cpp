@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "importers/kineto/event_parser.h"
+#include "importers/kineto/metadata.h"
 #include "importers/kineto/pair_joiner.h"
 #include "importers/kineto/splitter.h"
 
