@@ -54,6 +54,12 @@ Result<std::unique_ptr<Trace>> OpenSqlite(const std::string& path, const OpenOpt
         path +
             ": a rocpd database of ROCm's profiler, which is not read; of AMD's GPUs, traces of PyTorch's "
             "and JAX's profilers are");
+  if (nsys::LacksStrings(tables))
+    return Fail(
+        ErrorCode::kUnsupported,
+        path +
+            ": an Nsight Systems export without the table StringIds, so that its kernels have no names; "
+            "export the report again without --tables");
   return Fail(ErrorCode::kUnsupported,
               fmt::format("{}: an SQLite database, but not a known trace; {}", path, kTraces));
 }

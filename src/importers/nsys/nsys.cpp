@@ -191,9 +191,16 @@ bool IsNsys(std::span<const std::string> table_names) {
   const auto has = [table_names](std::string_view name) {
     return std::ranges::find(table_names, name) != table_names.end();
   };
-  if (!has("StringIds")) return false;
+  if (!has(kLayout.strings)) return false;
   return std::ranges::any_of(kTables, [&has](const TableKind& kind) { return has(kind.table); }) ||
          has("TARGET_INFO_SESSION_START_TIME") || has("META_DATA_EXPORT") || has("EXPORT_META_DATA");
+}
+
+bool LacksStrings(std::span<const std::string> table_names) {
+  return std::ranges::find(table_names, kLayout.strings) == table_names.end() &&
+         std::ranges::any_of(kTables, [table_names](const TableKind& kind) {
+           return std::ranges::find(table_names, kind.table) != table_names.end();
+         });
 }
 
 Result<std::unique_ptr<Trace>> OpenNsys(std::unique_ptr<sqlite::Database> database, const std::string& path,
