@@ -9,16 +9,6 @@
 
 namespace gpusonde::store {
 
-SqlPart PackSpans(const model::Selection& selection, const TimeRange& range, WorkIn which,
-                  const std::string& tables) {
-  SqlPart spans{fmt::format("(SELECT start_ns, greatest(count, 0) AS count FROM {}kernel_packs WHERE {} AND ",
-                            tables, duckdb::kSoundPack),
-                {}};
-  spans += PacksIn(selection, range, which);
-  spans.text += ")";
-  return spans;
-}
-
 Status ForEachPack(const Ask& ask, const model::Selection& selection, const TimeRange& range,
                    const PackQuery& query, const std::function<Status(const Pack&)>& on_pack) {
   SqlPart sql{

@@ -47,10 +47,6 @@ struct PackQuery {
   std::string tables;     // a prefix of table names: "" or a schema and a dot
 };
 
-// Packs that may contain work of the range, as what follows FROM: rows of start_ns and count.
-SqlPart PackSpans(const model::Selection& selection, const TimeRange& range, WorkIn which,
-                  const std::string& tables);
-
 // Calls `on_pack` for each pack of the selection's process, device and stream that may contain work of the
 // range; it may contain other kernels of the same second, too. Errors: those of `ask` and `on_pack`.
 Status ForEachPack(const Ask& ask, const model::Selection& selection, const TimeRange& range,

@@ -124,18 +124,26 @@ SqlPart PacksIn(const model::Selection& selection, const TimeRange& range, WorkI
   return condition;
 }
 
+SqlPart PackSpans(const model::Selection& selection, const TimeRange& range, WorkIn which,
+                  const std::string& tables) {
+  SqlPart spans{fmt::format("(SELECT process, device, start_ns, end_ns, greatest(count, 0) AS count "
+                            "FROM {}kernel_packs WHERE {} AND ",
+                            tables, duckdb::kSoundPack),
+                {}};
+  spans += PacksIn(selection, range, which);
+  spans.text += ")";
+  return spans;
+}
+
 SqlPart GpuWorkSpans(const model::Selection& selection, const TimeRange& range, WorkIn which,
                      const std::string& tables) {
   constexpr std::string_view kColumns = "process, device, start_ns, end_ns, 1 AS count";
   SqlPart spans{"(SELECT * FROM ", {}};
   spans += UnionOf({{kColumns, KernelRows(tables)}, {kColumns, "memcpys"}, {kColumns, "memsets"}},
                    WorkCondition(selection, range, which), tables);
-  spans.text += fmt::format(
-      " UNION ALL SELECT process, device, start_ns, end_ns, greatest(count, 0) AS count FROM {}kernel_packs "
-      "WHERE {} AND end_ns >= start_ns AND ",
-      tables, duckdb::kSoundPack);
-  spans += PacksIn(selection, range, which);
-  spans.text += ")";
+  spans.text += " UNION ALL SELECT * FROM ";
+  spans += PackSpans(selection, range, which, tables);
+  spans.text += " WHERE end_ns >= start_ns)";
   return spans;
 }
 

@@ -46,6 +46,11 @@ SqlPart GpuTimes(const TimeRange& range, const SqlPart& also);
 // A condition on packs that may contain such work: all kernels of a pack start within its second.
 SqlPart PacksIn(const model::Selection& selection, const TimeRange& range, WorkIn which);
 
+// Packs that may contain such work, as what follows FROM: rows of process, device, start_ns, end_ns and
+// count, of which a damaged file may say anything.
+SqlPart PackSpans(const model::Selection& selection, const TimeRange& range, WorkIn which,
+                  const std::string& tables = "");
+
 // Time spans of that work without unpacking: rows of process, device, start_ns, end_ns and count, one for
 // each kernel, copy or set with a row of its own and one for each pack. A pack may also contain kernels
 // outside the range that start within the same second; its count is what the file says.
