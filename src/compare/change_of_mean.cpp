@@ -73,17 +73,16 @@ std::optional<Ratio> ChangeOfMean::Finish(double min_change, const RunsOf& runs)
   if (!runs.several) shown.Add(runs.of_all);
   const double error = std::sqrt(tested.variance());
   const double margin = std::log1p(min_change);
-  const double half = analyze::StudentQuantile(kTail95, shown.freedom()) * std::sqrt(shown.variance());
+  const double half = StudentQuantile(kTail95, shown.freedom()) * std::sqrt(shown.variance());
   const double beyond = Beyond(min_change, runs);
-  return Ratio{
-      .ratio = std::exp(difference()),
-      .low = std::exp(difference() - half),
-      .high = std::exp(difference() + half),
-      .p = error > 0    ? analyze::StudentTail(beyond / error, tested.freedom())
-           : beyond > 0 ? 0.
-                        : 1.,
-      .detectable = std::exp(margin + 2 * analyze::StudentQuantile(kTailTested, tested.freedom()) * error),
-      .between_runs = runs.variation.Deviation()};
+  return Ratio{.ratio = std::exp(difference()),
+               .low = std::exp(difference() - half),
+               .high = std::exp(difference() + half),
+               .p = error > 0    ? StudentTail(beyond / error, tested.freedom())
+                    : beyond > 0 ? 0.
+                                 : 1.,
+               .detectable = std::exp(margin + 2 * StudentQuantile(kTailTested, tested.freedom()) * error),
+               .between_runs = runs.variation.Deviation()};
 }
 
 }  // namespace gpusonde::compare

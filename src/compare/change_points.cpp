@@ -69,7 +69,7 @@ struct Best {
   // Of two kinds, and of changes up or down.
   void SetP() {
     if (!stretch.has_value() || t <= 0) return;
-    stretch->p = std::isinf(t) ? 0 : std::min(1.0, 4 * places * analyze::StudentTail(t, stretch->freedom));
+    stretch->p = std::isinf(t) ? 0 : std::min(1.0, 4 * places * StudentTail(t, stretch->freedom));
   }
 };
 

@@ -173,7 +173,7 @@ double VariationOfRunsOf(const Side& a, const Side& b, Kernels Run::* which, con
   }
   const analyze::MeanError error = variation.Error();
   if (error.freedom == 0) return 0;
-  return analyze::StudentQuantile(kTailOfCounts, error.freedom) * std::sqrt(error.variance);
+  return StudentQuantile(kTailOfCounts, error.freedom) * std::sqrt(error.variance);
 }
 
 // Compares kernels or phases, and returns the change of all together.

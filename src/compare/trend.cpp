@@ -178,7 +178,7 @@ void MeasureChanges(std::vector<Series>& series) {
       const size_t to = i + 1 == places.size() ? whole.values.size() : places[i + 1];
       const Segment part = PartOf(whole, from, to);
       const Stretch behind = MeasureStretch(part.values, places[i] - from, part.values.size());
-      const double half = analyze::StudentQuantile(kTailOfInterval, behind.freedom) * behind.error;
+      const double half = StudentQuantile(kTailOfInterval, behind.freedom) * behind.error;
       double before = 0;
       for (size_t run = from; run < places[i]; ++run)
         before += whole.values[run] / static_cast<double>(places[i] - from);

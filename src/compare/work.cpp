@@ -21,7 +21,7 @@ constexpr double kMinCommon = 0.2, kMinAgreement = 0.5;
 double VariationOf(const analyze::MeanError& a, const analyze::MeanError& b) {
   const double freedom = std::min(a.freedom, b.freedom);
   if (freedom == 0) return 1;
-  return analyze::StudentQuantile(kTailOfCounts, freedom) * std::sqrt(a.variance + b.variance);
+  return StudentQuantile(kTailOfCounts, freedom) * std::sqrt(a.variance + b.variance);
 }
 
 std::optional<double> WorkOf(const Run& a, const Run& b) {

@@ -5,12 +5,14 @@
 #include <cmath>
 #include <limits>
 
+#include "base/student_t.h"
 #include "base/time.h"
 
 namespace gpusonde::model {
 namespace {
 
 constexpr int64_t kMinuteNs = 60 * kNanosPerSecond;
+constexpr double kTail95 = 0.025;  // of each side of an interval
 
 double Length(const TimeRange& range) { return static_cast<double>(range.to_ns - range.from_ns); }
 
@@ -33,15 +35,6 @@ std::vector<TimeRange> Within(std::span<const TimeRange> times, const TimeRange&
   const auto first =
       std::ranges::partition_point(times, [&](const TimeRange& time) { return time.to_ns <= range.from_ns; });
   return UnionOf(std::span(first, times.end()), range);
-}
-
-// The 97.5 % quantile of Student's t distribution, for at least nine degrees of freedom to three digits
-// (M. Abramowitz, I. A. Stegun: Handbook of Mathematical Functions, 1964, 26.7.5).
-double StudentQuantile(double degrees) {
-  constexpr double kNormal = 1.959964;
-  const double cube = kNormal * kNormal * kNormal;
-  return kNormal + (cube + kNormal) / (4 * degrees) +
-         (5 * cube * kNormal * kNormal + 16 * cube + 3 * kNormal) / (96 * degrees * degrees);
 }
 
 }  // namespace
@@ -253,7 +246,7 @@ std::optional<BusyShare> EstimateBusyShare(const HolderUse& use) {
   }
   constexpr double kMinBlocks = 10;
   if (blocks < kMinBlocks) return estimate;
-  const double half = StudentQuantile(blocks - 1) *
+  const double half = StudentQuantile(kTail95, blocks - 1) *
                       std::sqrt(use.unobserved_ns / all_ns * blocks / (blocks - 1) * squares) / observed_ns;
   estimate.low = std::max(estimate.low, share - half);
   estimate.high = std::min(estimate.high, share + half);

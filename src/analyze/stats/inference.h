@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "analyze/stats/log_moments.h"
+#include "base/student_t.h"
 
 // Turns sums into statements. Only here do analyses calculate with floating point, always in the same order,
 // so that results are identical to the bit.
@@ -47,14 +48,6 @@ class PooledRatio {
   double variance_of_taken_ = 0;  // in ns² of logarithms in units
   double variance_of_expected_ = 0;
 };
-
-// The chance that a standard normal number is above z.
-double NormalTail(double z);
-
-// The chance that Student's t with these degrees of freedom (1 or more) is above t, within 0.001 from 4 of
-// them on (Wallace 1959); and the t above which it is with this chance (above 0, below 1/2).
-double StudentTail(double t, double freedom);
-double StudentQuantile(double tail, double freedom);
 
 // Which tests to report so that on average at most `rate` of them are false (Benjamini and Hochberg 1995).
 std::vector<bool> Significant(std::span<const double> p, double rate = kFalseDiscoveryRate);
