@@ -65,7 +65,8 @@ class FewLaunches {
     changes_.push_back({.taken_ns = taken_ns, .before_ns = taken_ns * std::exp(-difference)});
   }
 
-  // With several runs, the variation between these tells the error, of any number of shapes.
+  // With several runs, the variation between these tells the error, of any number of shapes. Launches that
+  // took no time by a clock of whole microseconds have no ratio.
   void AddTo(std::initializer_list<ChangeOfMean*> changes, bool several_runs) const {
     if (changes_.empty() || (changes_.size() < kMinLaunches && !several_runs)) return;
     double taken_ns = 0, before_ns = 0, squares = 0;
@@ -73,6 +74,7 @@ class FewLaunches {
       taken_ns += times.taken_ns;
       before_ns += times.before_ns;
     }
+    if (taken_ns <= 0) return;
     const double ratio = taken_ns / before_ns;
     for (const Times& times : changes_) {
       const double residual = times.taken_ns - ratio * times.before_ns;
@@ -121,7 +123,8 @@ void CompareDurations(const Kernel& a, const Kernel& b, const Divisors& by, bool
   few.AddTo({&change, &all}, several_runs);
   if (!change.empty()) return;
   const KernelGroup before = AllShapes(a), after = AllShapes(b);
-  if (before.count == 0 || after.count == 0) return;
+  // Of launches that took no time by a clock of whole microseconds there is nothing to tell.
+  if (before.total_ns <= 0 || after.total_ns <= 0) return;
   change.Add(1, after.log_mean - before.log_mean, before.error, after.error);
   line.other_shapes = true;
 }

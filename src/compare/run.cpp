@@ -16,6 +16,7 @@
 #include "analyze/scale/trace_part.h"
 #include "analyze/stats/log_moments.h"
 #include "base/order_statistics.h"
+#include "base/saturated.h"
 #include "compare/phases.h"
 
 namespace gpusonde::compare {
@@ -32,9 +33,7 @@ constexpr double kNaturalUnit = std::numbers::ln2 / analyze::kLogUnits;
 std::string_view NameOf(const analyze::NameTable& names, uint32_t id) { return names[names.Canonical(id)]; }
 
 void AddTo(Amount& amount, const analyze::Durations& durations, int64_t bytes = 0) {
-  amount.count += durations.moments.count();
-  amount.total_ns += durations.moments.total();
-  amount.bytes += bytes;
+  amount.Merge({.count = durations.moments.count(), .total_ns = durations.moments.total(), .bytes = bytes});
 }
 
 void AddNamed(const analyze::NameTable& names, std::span<const analyze::Durations> durations,
@@ -182,9 +181,9 @@ void KernelGroup::Merge(const KernelGroup& other) {
 }
 
 void Amount::Merge(const Amount& other) {
-  count += other.count;
-  total_ns += other.total_ns;
-  bytes += other.bytes;
+  count = AddSaturated(count, other.count);
+  total_ns = AddSaturated(total_ns, other.total_ns);
+  bytes = AddSaturated(bytes, other.bytes);
 }
 
 void Kernel::Merge(const Kernel& other) {
