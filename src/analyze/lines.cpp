@@ -63,8 +63,7 @@ FullQueueLine MakeFullQueueLine(const FullQueue& queue, int64_t first_ns) {
 }
 
 // Notes times without any event: how long they are together.
-void AddUnrecorded(size_t trace, std::string_view kind, std::span<const TimeRange> ranges,
-                   std::vector<Note>& notes) {
+void AddUnrecorded(size_t trace, NoteKind kind, std::span<const TimeRange> ranges, std::vector<Note>& notes) {
   if (ranges.empty()) return;
   const auto length = [](const TimeRange& range) { return range.to_ns - range.from_ns; };
   Note note{.trace = trace, .kind = kind};
@@ -114,28 +113,28 @@ TraceLine MakeTraceLine(const std::string& path, const importers::TraceInfo& inf
 
 void AddNotes(size_t trace, const importers::TraceInfo& info, const TraceState& state,
               std::vector<Note>& notes) {
-  if (info.truncated) notes.push_back({trace, "truncated", 1});
-  AddUnrecorded(trace, "left_out_ns", state.unrecorded().left_out, notes);
-  AddUnrecorded(trace, "no_events_ns", state.unrecorded().counted, notes);
+  if (info.truncated) notes.push_back({trace, NoteKind::kTruncated, 1});
+  AddUnrecorded(trace, NoteKind::kLeftOut, state.unrecorded().left_out, notes);
+  AddUnrecorded(trace, NoteKind::kNoEvents, state.unrecorded().counted, notes);
   if (state.totals().skipped_shards > 0)
-    notes.push_back({trace, "unreadable_parts", state.totals().skipped_shards});
+    notes.push_back({trace, NoteKind::kUnreadableParts, state.totals().skipped_shards});
   if (state.totals().metric_texts > 0)
-    notes.push_back({trace, "metrics_without_number", state.totals().metric_texts});
+    notes.push_back({trace, NoteKind::kMetricsWithoutNumber, state.totals().metric_texts});
   if (state.totals().large_numbers > 0)
-    notes.push_back({trace, "numbers_too_large", state.totals().large_numbers});
+    notes.push_back({trace, NoteKind::kNumbersTooLarge, state.totals().large_numbers});
   if (const int64_t unknown = state.communication().without_communicator(); unknown > 0)
-    notes.push_back({trace, "communicators_unknown", unknown});
+    notes.push_back({trace, NoteKind::kCommunicatorsUnknown, unknown});
   if (const int64_t beyond = state.communication().beyond_bound(); beyond > 0)
-    notes.push_back({trace, "communicators_beyond_bound", beyond});
+    notes.push_back({trace, NoteKind::kCommunicatorsBeyondBound, beyond});
   if (const int64_t invalid = state.messages().invalid(); invalid > 0)
-    notes.push_back({trace, "message_sizes_invalid", invalid});
+    notes.push_back({trace, NoteKind::kMessageSizesInvalid, invalid});
   if (const int64_t beyond = state.messages().beyond_bound(); beyond > 0)
-    notes.push_back({trace, "message_sizes_beyond_bound", beyond});
+    notes.push_back({trace, NoteKind::kMessageSizesBeyondBound, beyond});
   if (const int64_t beyond = CountBeyondBound(state); beyond > 0)
-    notes.push_back({trace, "names_beyond_bound", beyond});
-  for (size_t i = 0; i < importers::kDroppedNames.size(); ++i)
+    notes.push_back({trace, NoteKind::kNamesBeyondBound, beyond});
+  for (size_t i = 0; i < state.totals().dropped.size(); ++i)
     if (const int64_t count = state.totals().dropped[i]; count > 0)
-      notes.push_back({trace, importers::kDroppedNames[i], count});
+      notes.push_back({trace, NoteOf(static_cast<importers::Dropped>(i)), count});
 }
 
 DurationLine MakeDurationLine(std::string name, const Durations& durations) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "analyze/report/kernel_lines.h"
+#include "analyze/report/notes.h"
 #include "analyze/report/rank_lines.h"
 
 // The result of an analysis, as docs/analyze-json.md describes it. Times are ns.
@@ -51,20 +52,6 @@ struct AdviceLine {
   std::string gain_basis;          // how the gain was computed
   std::vector<std::string> names;  // kernels or calls that it is about, at most 3
   std::vector<Place> places;       // where it is to be seen, at most 3
-};
-
-// A caveat about a trace's numbers.
-struct Note {
-  size_t trace = 0;
-  std::string_view kind;  // truncated, or why events were dropped
-  int64_t count = 0;
-  // What it is about, by the trace's own clock; of several times the longest.
-  struct Time {
-    int64_t times = 0;
-    int64_t begin_ns = 0;
-    int64_t end_ns = 0;
-  };
-  std::optional<Time> time = std::nullopt;
 };
 
 // How the clocks of several traces are aligned.
@@ -112,7 +99,7 @@ std::string ToText(const Report& report);
 // A self-contained page of at most 3 MB, for browsers and printers: no script, and nothing is loaded.
 std::string ToHtml(const Report& report);
 
-// A note of the report as a sentence without a stop; unknown kinds are returned as they are.
+// A note of the report as a sentence without a stop.
 std::string SentenceOf(const Note& note, const Report& report);
 
 }  // namespace gpusonde::analyze

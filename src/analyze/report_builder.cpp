@@ -56,21 +56,21 @@ void ReportBuilder::Add(const std::string& path, const importers::TraceInfo& inf
   const int64_t gpu_ahead_ns = ranks.empty() ? 0 : ranks.front().gpu_ahead_ns;
   report_.traces.push_back(MakeTraceLine(path, info, state, gpu_ahead_ns));
   AddNotes(trace, info, state, report_.notes);
-  if (gpu_ahead_ns != 0) report_.notes.push_back({trace, "gpu_clock_ahead_ns", gpu_ahead_ns});
+  if (gpu_ahead_ns != 0) report_.notes.push_back({trace, NoteKind::kGpuClockAhead, gpu_ahead_ns});
   const std::vector<uint32_t> ids = all_.MergeSums(state);
   AddMetrics(info, state, ids);
   if (const int64_t early = StartsBeforeLaunch(ranks); early > 0)
-    report_.notes.push_back({trace, "starts_before_launch", early});
+    report_.notes.push_back({trace, NoteKind::kStartsBeforeLaunch, early});
   if (const int64_t shared = SharedNumbers(ranks); shared > 0)
-    report_.notes.push_back({trace, "shared_numbers", shared});
+    report_.notes.push_back({trace, NoteKind::kSharedNumbers, shared});
   for (RankResult& result : ranks) {
     Renumber(result, ids);
     for (auto& [name, found] : result.kernels.names)
       if (!found.durations.empty()) MergeCounts(fine_[name], std::exchange(found.durations, {}));
     if (result.sequences.beyond_bound > 0)
-      report_.notes.push_back({trace, "sequences_beyond_bound", result.sequences.beyond_bound});
+      report_.notes.push_back({trace, NoteKind::kSequencesBeyondBound, result.sequences.beyond_bound});
     if (result.syncs.beyond_bound > 0)
-      report_.notes.push_back({trace, "syncs_beyond_bound", result.syncs.beyond_bound});
+      report_.notes.push_back({trace, NoteKind::kSyncsBeyondBound, result.syncs.beyond_bound});
     // The trace's rank applies only if the trace holds one rank; ranks of other traces have no numbers of
     // their own.
     const bool numbered = info.rank.has_value() && ranks.size() == 1;
@@ -85,8 +85,8 @@ void ReportBuilder::Add(const std::string& path, const importers::TraceInfo& inf
 
 void ReportBuilder::AddDetail(const DetailResult& detail) {
   const size_t trace = report_.traces.size() - 1;
-  if (detail.without_spans) report_.notes.push_back({trace, "no_operators", 1});
-  if (detail.without_paths) report_.notes.push_back({trace, "no_critical_paths", 1});
+  if (detail.without_spans) report_.notes.push_back({trace, NoteKind::kNoOperators, 1});
+  if (detail.without_paths) report_.notes.push_back({trace, NoteKind::kNoCriticalPaths, 1});
   operators_.Merge(detail.operators);
   AddReported(trace, detail.collectives);
   if (!detail.clocks.empty())
@@ -98,10 +98,11 @@ void ReportBuilder::AddDetail(const DetailResult& detail) {
 }
 
 void ReportBuilder::AddReported(size_t trace, const importers::ReportedCollectives& collectives) {
-  if (collectives.invalid > 0) report_.notes.push_back({trace, "message_sizes_invalid", collectives.invalid});
+  if (collectives.invalid > 0)
+    report_.notes.push_back({trace, NoteKind::kMessageSizesInvalid, collectives.invalid});
   if (collectives.beyond_bound > 0)
-    report_.notes.push_back({trace, "message_sizes_beyond_bound", collectives.beyond_bound});
-  if (collectives.lost > 0) report_.notes.push_back({trace, "collectives_lost", collectives.lost});
+    report_.notes.push_back({trace, NoteKind::kMessageSizesBeyondBound, collectives.beyond_bound});
+  if (collectives.lost > 0) report_.notes.push_back({trace, NoteKind::kCollectivesLost, collectives.lost});
   reported_.Merge(collectives);
 }
 
@@ -110,7 +111,7 @@ void ReportBuilder::AddMetrics(const importers::TraceInfo& info, const TraceStat
   std::map<RankKey, std::vector<MetricSums>> ranks;
   MetricTable::Kept kept = state.metrics().Finish();
   if (kept.values_beyond > 0)
-    report_.notes.push_back({report_.traces.size() - 1, "metrics_beyond_bound", kept.values_beyond});
+    report_.notes.push_back({report_.traces.size() - 1, NoteKind::kMetricsBeyondBound, kept.values_beyond});
   for (MetricSums& sums : kept.sums) {
     sums.name = ids[sums.name];
     sums.metric = ids[sums.metric];
@@ -187,7 +188,7 @@ void ReportBuilder::AlignClocks(const std::vector<std::optional<int64_t>>& offse
     if (offsets[i].has_value())
       ranks_[i].epoch_offset_ns -= *offsets[i];
     else
-      report_.notes.push_back({ranks_[i].trace, "not_aligned", 1});
+      report_.notes.push_back({ranks_[i].trace, NoteKind::kNotAligned, 1});
   }
 }
 
@@ -251,7 +252,7 @@ void ReportBuilder::AddWaves() {
 void ReportBuilder::NoteMissingSteps() {
   for (size_t trace = 0; trace < report_.traces.size(); ++trace)
     if (std::ranges::find(report_.steps, trace, &StepsLine::trace) == report_.steps.end())
-      report_.notes.push_back({trace, "no_steps", 1});
+      report_.notes.push_back({trace, NoteKind::kNoSteps, 1});
 }
 
 Result<Report> ReportBuilder::Finish() && {

@@ -35,7 +35,7 @@ std::string FindingsJson(const analyze::Report& report) {
   }
   found.EndArray().Key("notes").BeginArray();
   for (const analyze::Note& note : report.notes)
-    found.BeginObject().Field("kind", note.kind).Field("count", note.count).EndObject();
+    found.BeginObject().Field("kind", Name(note.kind)).Field("count", note.count).EndObject();
   return found.EndArray().EndObject().Take();
 }
 

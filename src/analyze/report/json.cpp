@@ -386,7 +386,7 @@ void Write(JsonWriter& json, const AdviceLine& line) {
 }
 
 void Write(JsonWriter& json, const Note& note) {
-  json.BeginObject().Field("trace", static_cast<int64_t>(note.trace)).Field("kind", note.kind);
+  json.BeginObject().Field("trace", static_cast<int64_t>(note.trace)).Field("kind", Name(note.kind));
   json.Field("count", note.count);
   if (note.time.has_value())
     json.Field("times", note.time->times)

@@ -237,7 +237,8 @@ class SentenceWriter {
   ReportSentences sentences_;
 };
 
-// From one time of a trace's own clock to another, in the trace's unit.
+}  // namespace
+
 std::string FromTo(const TraceLine& trace, int64_t begin_ns, int64_t end_ns) {
   const bool is_kineto = trace.format == importers::Name(importers::TraceFormat::kKinetoJson);
   const auto text = [&](int64_t ns) {
@@ -249,8 +250,6 @@ std::string FromTo(const TraceLine& trace, int64_t begin_ns, int64_t end_ns) {
   };
   return fmt::format("from {} to {} {}", text(begin_ns), text(end_ns), is_kineto ? "µs" : "ns");
 }
-
-}  // namespace
 
 std::string PlaceText(const AdviceLine::Place& place, const Report& report) {
   const TraceLine& trace = report.traces[place.trace];
@@ -290,99 +289,6 @@ std::vector<std::string_view> NamesIn(const Report& report) {
   for (const auto* lines : {&report.kernels, &report.api_calls})
     for (const DurationLine& line : *lines) names.push_back(line.name);
   return names;
-}
-
-std::string SentenceOf(const Note& note, const Report& report) {
-  const std::string events = Counted(note.count, "event");
-  const std::string_view are = note.count == 1 ? "is" : "are";
-  if (note.kind == "truncated")
-    return "it is truncated or still being written; the readable part was analysed";
-  if (note.time.has_value() && (note.kind == "left_out_ns" || note.kind == "no_events_ns")) {
-    const std::string place = FromTo(report.traces[note.trace], note.time->begin_ns, note.time->end_ns);
-    const std::string when =
-        note.time->times == 1 ? place : fmt::format("{} times, the longest {}", note.time->times, place);
-    if (note.kind == "left_out_ns")
-      return fmt::format(
-          "it has no event of any kind for {} ({}): its clock jumped, nothing was recorded or the program "
-          "did nothing at all; that time is left out of spans, idle times and steps",
-          Time(note.count), when);
-    return fmt::format(
-        "it has no event of any kind for {} ({}), which counts as idle time; if the program wasn't waiting, "
-        "its clock jumped or nothing was recorded",
-        Time(note.count), when);
-  }
-  if (note.kind == "unreadable_parts")
-    return fmt::format("{} of it can't be read and {} left out", Counted(note.count, "part"), are);
-  if (note.kind == "not_aligned")
-    return "a rank has no collective in common with the first rank, so its clock is not aligned";
-  if (note.kind == "metrics_without_number")
-    return Counted(note.count, "value") + " of text metrics are left out";
-  if (note.kind == "metrics_beyond_bound")
-    return fmt::format("{} of metrics of too many kinds {} left out", Counted(note.count, "value"), are);
-  if (note.kind == "names_beyond_bound")
-    return fmt::format("{} {} together in {}, as there are more than 50,000 names", events, are,
-                       NameTable::kOther);
-  if (note.kind == "sequences_beyond_bound")
-    return fmt::format("{} of sequences of kernels {} left out, as there are too many different ones",
-                       Counted(note.count, "occurrence"), are);
-  if (note.kind == "syncs_beyond_bound")
-    return fmt::format("{} that wait for the GPU {} left out, as 256 threads waited at the same time",
-                       Counted(note.count, "call"), are);
-  if (note.kind == "communicators_unknown")
-    return fmt::format(
-        "it doesn't have the communicators of {} of NCCL, so their collectives are matched by name; it has "
-        "them if exported with --include-blobs=true",
-        Counted(note.count, "call"));
-  if (note.kind == "communicators_beyond_bound")
-    return fmt::format("the communicators of {} of NCCL beyond the first 524,288 of a process {} left out",
-                       Counted(note.count, "call"), are);
-  if (note.kind == "message_sizes_invalid")
-    return fmt::format("the message sizes of {} {} impossible, or of an unknown type of element",
-                       Counted(note.count, "collective"), are);
-  if (note.kind == "message_sizes_beyond_bound")
-    return fmt::format("the message sizes of {} after the first 262,144 {} left out",
-                       Counted(note.count, "collective"), are);
-  if (note.kind == "collectives_lost")
-    return fmt::format("NCCL's profiler plugin had no room for {}, which {} missing",
-                       Counted(note.count, "collective"), are);
-  if (note.kind == "no_operators")
-    return "the trace has no GPU work launched from an operator, module or range";
-  if (note.kind == "no_steps") return "fewer than three consecutive ranges match --steps";
-  if (note.kind == "no_critical_paths")
-    return "it has no steps that launched GPU work, so there are no critical paths; --steps names the ranges "
-           "that are steps";
-  if (note.kind == "bad_time") return fmt::format("{} with an impossible time {} left out", events, are);
-  if (note.kind == "negative_duration")
-    return fmt::format("{} that end before they begin {} left out", events, are);
-  if (note.kind == "wrong_type")
-    return fmt::format("{} with an invalid device or stream {} left out", events, are);
-  if (note.kind == "not_collected")
-    return fmt::format("{} whose times the profiler could not collect {} left out", events, are);
-  if (note.kind == "begin_end") return fmt::format("{} that begin without an end {} left out", events, are);
-  if (note.kind == "gpu_clock_ahead_ns")
-    return fmt::format(
-        "the GPU's clock is {} {} the CPU's, estimated by assuming zero latency for the fastest launch; "
-        "times of calls are converted",
-        Time(std::abs(note.count)), note.count < 0 ? "behind" : "ahead of");
-  if (note.kind == "starts_before_launch")
-    return fmt::format(
-        "{} of the GPU {} before the calls that launch them: the clocks of GPU and CPU disagree, or several "
-        "processes' launches have the same numbers; latencies, queue lengths and the causes of idle time are "
-        "off",
-        events, note.count == 1 ? "starts" : "start");
-  if (note.kind == "shared_numbers")
-    return fmt::format(
-        "{} {} the number of another thread's, as if traces of several processes were merged: which of them "
-        "launched what is a guess, so latencies, threads and causes of idle time may be wrong; analyse the "
-        "trace of each process, together as several files",
-        Counted(note.count, "call"), note.count == 1 ? "has" : "have");
-  if (note.kind == "numbers_too_large")
-    return fmt::format(
-        "{} {} a correlation id of 2^32 or more, with which a call isn't joined with what it launched; "
-        "latencies, threads and causes of idle time lack them",
-        events, note.count == 1 ? "has" : "have");
-  if (note.kind == "malformed") return fmt::format("{} that can't be parsed {} left out", events, are);
-  return fmt::format("{} ({})", note.kind, note.count);
 }
 
 }  // namespace gpusonde::analyze

@@ -33,6 +33,9 @@ AdviceSentences SentencesOf(const AdviceLine& advice, const Report& report, cons
 
 ReportSentences SentencesOf(const Report& report, const model::ShortNames& shown);
 
+// "from 12 to 15 µs": from one time of a trace's own clock to another, as the trace writes them.
+std::string FromTo(const TraceLine& trace, int64_t begin_ns, int64_t end_ns);
+
 // "rank0.json from 12 to 15 µs (3 µs)": times as the trace writes them, Kineto's in µs, the others in ns.
 std::string PlaceText(const AdviceLine::Place& place, const Report& report);
 

@@ -40,7 +40,7 @@ Report ReportWith(const std::string& name, size_t lines, size_t ranks) {
     report.communication.push_back({.name = line.name, .library = "NCCL"});
     report.kernel_metrics.push_back({.name = line.name, .metric = name, .unit = name, .stddev = 1});
     report.windows.push_back({.ratio = 1.5});
-    report.notes.push_back({.kind = "malformed", .count = 1});
+    report.notes.push_back({.kind = NoteKind::kMalformed, .count = 1});
   }
   for (size_t i = 0; i < ranks; ++i) {
     const auto rank = static_cast<int64_t>(i);
