@@ -7,6 +7,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -47,6 +48,18 @@ int64_t SharedNumbers(std::span<const RankResult> ranks) {
   return shared >= (launched + kHundredth - 1) / kHundredth ? shared : 0;
 }
 
+// The rank that a trace is of, to which its number applies: the only one, or one beside which the others
+// hardly did anything, as a process that creates a context on the first GPU, too. Null if there are several.
+const RankResult* MainOf(std::span<const RankResult> ranks) {
+  constexpr Int128 kHundredth = 100;
+  const auto busy_ns = [](const RankResult& rank) { return rank.timeline.busy_ns(); };
+  const auto main = std::ranges::max_element(ranks, {}, busy_ns);
+  if (main == ranks.end()) return nullptr;
+  Int128 others_ns = -busy_ns(*main);
+  for (const RankResult& rank : ranks) others_ns += busy_ns(rank);
+  return ranks.size() == 1 || others_ns * kHundredth <= busy_ns(*main) ? &*main : nullptr;
+}
+
 }  // namespace
 
 void ReportBuilder::Add(const std::string& path, const importers::TraceInfo& info, const TraceState& state,
@@ -63,6 +76,7 @@ void ReportBuilder::Add(const std::string& path, const importers::TraceInfo& inf
     report_.notes.push_back({trace, NoteKind::kStartsBeforeLaunch, early});
   if (const int64_t shared = SharedNumbers(ranks); shared > 0)
     report_.notes.push_back({trace, NoteKind::kSharedNumbers, shared});
+  const RankResult* const main = MainOf(ranks);
   for (RankResult& result : ranks) {
     Renumber(result, ids);
     for (auto& [name, found] : result.kernels.names)
@@ -71,12 +85,12 @@ void ReportBuilder::Add(const std::string& path, const importers::TraceInfo& inf
       report_.notes.push_back({trace, NoteKind::kSequencesBeyondBound, result.sequences.beyond_bound});
     if (result.syncs.beyond_bound > 0)
       report_.notes.push_back({trace, NoteKind::kSyncsBeyondBound, result.syncs.beyond_bound});
-    // The trace's rank applies only if the trace holds one rank; ranks of other traces have no numbers of
-    // their own.
-    const bool numbered = info.rank.has_value() && ranks.size() == 1;
+    const bool is_main = main == &result;
+    const bool numbered = info.rank.has_value() && is_main;
     ranks_.push_back({.trace = trace,
-                      .number = numbered ? *info.rank : static_cast<int64_t>(ranks_.size()),
+                      .number = numbered ? *info.rank : 0,
                       .numbered = numbered,
+                      .is_main = is_main,
                       .epoch_offset_ns = info.epoch_offset_ns,
                       .groups = state.groups(),
                       .result = std::move(result)});
@@ -125,13 +139,38 @@ void ReportBuilder::AddMetrics(const importers::TraceInfo& info, const TraceStat
 }
 
 // Reports of Nsight Systems have no ranks.
-void ReportBuilder::NumberByNames() {
-  if (std::ranges::any_of(ranks_, &JobRank::numbered)) return;
+std::vector<bool> ReportBuilder::NumberByNames() {
+  std::vector<bool> known;
+  std::vector<size_t> mains;
   std::vector<std::string> paths;
-  for (const JobRank& rank : ranks_) paths.push_back(report_.traces[rank.trace].path);
+  for (size_t i = 0; i < ranks_.size(); ++i) {
+    known.push_back(ranks_[i].numbered);
+    if (!ranks_[i].is_main) continue;
+    mains.push_back(i);
+    paths.push_back(report_.traces[ranks_[i].trace].path);
+  }
+  std::set<size_t> traces;
+  for (const JobRank& rank : ranks_) traces.insert(rank.trace);
+  if (std::ranges::find(known, true) != known.end() || mains.size() < traces.size()) return known;
   const std::optional<std::vector<int64_t>> numbers = RanksInNames(paths);
-  if (!numbers.has_value()) return;
-  for (size_t i = 0; i < ranks_.size(); ++i) ranks_[i].number = (*numbers)[i];
+  for (size_t i = 0; numbers.has_value() && i < mains.size(); ++i) {
+    ranks_[mains[i]].number = (*numbers)[i];
+    known[mains[i]] = true;
+  }
+  return known;
+}
+
+void ReportBuilder::NumberRanks() {
+  const std::vector<bool> known = NumberByNames();
+  std::set<int64_t> taken;
+  for (size_t i = 0; i < ranks_.size(); ++i)
+    if (known[i]) taken.insert(ranks_[i].number);
+  auto spare = static_cast<int64_t>(ranks_.size());
+  for (size_t i = 0; i < ranks_.size(); ++i) {
+    if (known[i]) continue;
+    ranks_[i].number = static_cast<int64_t>(i);
+    while (!taken.insert(ranks_[i].number).second) ranks_[i].number = spare++;
+  }
 }
 
 Status ReportBuilder::CheckRanks() const {
@@ -256,7 +295,7 @@ void ReportBuilder::NoteMissingSteps() {
 }
 
 Result<Report> ReportBuilder::Finish() && {
-  NumberByNames();
+  NumberRanks();
   TRY(CheckRanks());
   TRY(CheckTraces());
   // Names sort rank10 before rank2.

@@ -41,8 +41,11 @@ class ReportBuilder {
  private:
   // Notes on traces without the steps that were named.
   void NoteMissingSteps();
-  // Of traces without ranks: takes those in the names of their files, if each has one of its own.
-  void NumberByNames();
+  // Of traces without ranks: takes those in the names of their files, if each has one of its own. Returns
+  // which ranks have a number now.
+  std::vector<bool> NumberByNames();
+  // Gives those without a number their place, or if that is another one's number, one that is free.
+  void NumberRanks();
   Status CheckRanks() const;
   // No trace without a number of its own is there twice.
   Status CheckTraces() const;

@@ -36,7 +36,8 @@ std::optional<AdviceLine> AdviseTailEffect(const Report& report);
 inline constexpr size_t kMaxEvidence = 3;
 
 // The rank with the largest `loss(rank)` among those whose loss is at least a share of their span, and how
-// many those are; null if there are none.
+// many those are; null if there are none. Ranks whose span is below a hundredth of the longest don't count:
+// of a device that a process only touched nothing can be gained.
 struct WorstRank {
   const RankLine* rank = nullptr;
   int64_t loss_ns = 0;
@@ -44,8 +45,12 @@ struct WorstRank {
 };
 template <class Loss>
 WorstRank FindWorstRank(const Report& report, double share, Loss loss) {
+  constexpr int64_t kHundredth = 100;
+  int64_t longest_ns = 0;
+  for (const RankLine& rank : report.ranks) longest_ns = std::max(longest_ns, rank.span_ns);
   WorstRank worst;
   for (const RankLine& rank : report.ranks) {
+    if (rank.span_ns < longest_ns / kHundredth) continue;
     const int64_t loss_ns = loss(rank);
     if (loss_ns <= 0 || static_cast<double>(loss_ns) < share * static_cast<double>(rank.span_ns)) continue;
     ++worst.affected;

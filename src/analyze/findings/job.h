@@ -24,7 +24,8 @@ namespace gpusonde::analyze {
 struct JobRank {
   size_t trace = 0;
   int64_t number = 0;
-  bool numbered = false;        // by its trace or the user; else the number is its place
+  bool numbered = false;        // by its trace or the user
+  bool is_main = false;         // of its trace's ranks the one that the trace is of
   int64_t epoch_offset_ns = 0;  // added to its times, they are ns since the Unix epoch
   KnownGroups groups;           // of its trace
   importers::ClockTrack clock;  // of its device
