@@ -25,13 +25,21 @@ int64_t CostOf(const StepsLine& line) {
   return cost_ns;
 }
 
+// What StepParts::other_ns is time of on that rank.
+std::string_view OthersOf(const Report& report, const StepsLine& line) {
+  const bool has_graphs = std::ranges::any_of(report.ranks, [&line](const RankLine& rank) {
+    return rank.rank == line.rank && rank.trace == line.trace && rank.graph_ns > 0;
+  });
+  return has_graphs ? "whole graphs, copies and sets without kernels" : "copies and sets without kernels";
+}
+
 // The part of the device's time that grew most.
-std::string Grown(const StepParts& slow, const StepParts& typical) {
+std::string Grown(const StepParts& slow, const StepParts& typical, std::string_view others) {
   const std::pair<int64_t, std::string_view> parts[] = {
       {slow.idle_ns - typical.idle_ns, "idle time"},
       {slow.compute_ns - typical.compute_ns, "computation"},
       {slow.exposed_comm_ns - typical.exposed_comm_ns, "communication without computation"},
-      {slow.other_ns - typical.other_ns, "copies and sets without kernels"}};
+      {slow.other_ns - typical.other_ns, others}};
   const auto& [more_ns, what] =
       *std::ranges::max_element(parts, {}, [](const auto& part) { return part.first; });
   return more_ns > 0 ? fmt::format("{} more {}", Time(more_ns), what) : std::string();
@@ -54,10 +62,10 @@ std::optional<std::string> StepsSentence(const Report& report) {
   if (all_ns > 0)
     text += fmt::format(
         "; the device's time in a typical one is {} computation, {} communication without computation, {} "
-        "copies "
-        "and sets, {} idle",
+        "{}, "
+        "{} idle",
         Percent(typical.compute_ns, all_ns), Percent(typical.exposed_comm_ns, all_ns),
-        Percent(typical.other_ns, all_ns), Percent(typical.idle_ns, all_ns));
+        Percent(typical.other_ns, all_ns), OthersOf(report, line), Percent(typical.idle_ns, all_ns));
   return text + ".";
 }
 
@@ -68,7 +76,8 @@ std::optional<Finding> SlowestStep(const Report& report, const model::ShortNames
   const double ratio = static_cast<double>(slow.step_ns) / static_cast<double>(worst->durations.p50_ns);
   std::string text = fmt::format("The slowest step of rank {} is number {}: {}, {:.1f} times the median",
                                  worst->rank, slow.number, Time(slow.step_ns), ratio);
-  if (const std::string grown = Grown(slow.parts, worst->typical); slow.gpu_ns > 0 && !grown.empty())
+  if (const std::string grown = Grown(slow.parts, worst->typical, OthersOf(report, *worst));
+      slow.gpu_ns > 0 && !grown.empty())
     text += fmt::format("; its device has {}", grown);
   if (!slow.kernels.empty())
     text += fmt::format("; the kernel furthest beyond its mean is {}, by {}",

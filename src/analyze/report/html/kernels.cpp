@@ -11,6 +11,7 @@
 #include "analyze/report/quantities.h"
 #include "base/counted.h"
 #include "base/html.h"
+#include "base/saturated.h"
 
 namespace gpusonde::analyze {
 namespace {
@@ -23,7 +24,7 @@ void WriteKernels(HtmlWriter& html, const Report& report, const model::ShortName
   if (report.kernels.empty()) return;
   html.Section("Kernels");
   int64_t whole_ns = 0;
-  for (const DurationLine& line : report.kernels) whole_ns += line.total_ns;
+  for (const DurationLine& line : report.kernels) whole_ns = AddSaturated(whole_ns, line.total_ns);
   const size_t rows = std::min(report.kernels.size(), kMaxRows);
   html.Table("Kernels by their time",
              {"name", "#total", "#share", "#count", "#mean", "#p50", "#p90", "#p99", "#max", "#outliers"});
