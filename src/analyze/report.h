@@ -94,8 +94,10 @@ struct Report {
 
 // One line of JSON with a line break, keys in the order of docs/analyze-json.md.
 std::string ToJson(const Report& report);
-// For terminals: the most important findings as sentences, then tables.
-std::string ToText(const Report& report);
+// For terminals: the most important findings as sentences, then tables, which are at most `width` columns
+// wide; what has no room is left out.
+inline constexpr size_t kTextWidth = 100;
+std::string ToText(const Report& report, size_t width = kTextWidth);
 // A self-contained page of at most 3 MB, for browsers and printers: no script, and nothing is loaded.
 std::string ToHtml(const Report& report);
 

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <charconv>
+#include <cstdlib>
 #include <memory>
+#include <optional>
 #include <regex>
 #include <string>
 #include <string_view>
@@ -14,6 +18,8 @@
 #include "analyze/scale/crew.h"
 #include "analyze/scale/crew_job.h"
 #include "analyze/scale/part_file.h"
+#include "base/terminal.h"
+#include "base/text.h"
 #include "command.h"
 #include "messages.h"
 #include "traces.h"
@@ -64,9 +70,19 @@ Result<Fraction> ParseFraction(std::string_view text) {
   return Fail(ErrorCode::kInvalidArgument, fmt::format("--part {}: write i/N with i from 0 to N-1", text));
 }
 
+// The terminal's; else $COLUMNS, which a script may set, such as for a pager.
+size_t WidthOfOutput() {
+  constexpr size_t kMinWidth = 40, kMaxWidth = 1'000;
+  if (const size_t width = Terminal::Of(STDOUT_FILENO).width; width > 0) return width;
+  const char* const columns = std::getenv("COLUMNS");
+  const std::optional<size_t> width = ParseNumber<size_t>(columns == nullptr ? "" : columns);
+  return width.has_value() ? std::clamp(*width, kMinWidth, kMaxWidth) : analyze::kTextWidth;
+}
+
 std::string TextOf(const analyze::Report& report, const AnalyzeOptions& options) {
   if (options.format == "html") return analyze::ToHtml(report);
-  return options.format == "json" ? analyze::ToJson(report) : analyze::ToText(report);
+  if (options.format == "json") return analyze::ToJson(report);
+  return analyze::ToText(report, options.output.empty() ? WidthOfOutput() : analyze::kTextWidth);
 }
 
 // Runs as one rank among the processes that mpirun started. Only rank 0 writes, errors included.

@@ -2,9 +2,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 #include <iterator>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -19,8 +21,11 @@
 #include "analyze/report/quantities.h"
 #include "analyze/report/sentences.h"
 #include "base/counted.h"
+#include "base/display_width.h"
 #include "base/printable.h"
 #include "base/saturated.h"
+#include "base/terminal.h"
+#include "base/text_table.h"
 #include "importers/trace.h"
 #include "model/short_names.h"
 
@@ -30,9 +35,52 @@ namespace {
 constexpr size_t kLinesShown = 20;
 constexpr size_t kFindingsShown = 12;
 
+// The narrowest that a name is cut to before columns are left out.
+constexpr size_t kMinName = 40;
+// An operator's name and that of its largest kernel.
+constexpr size_t kMaxWords = 150;
+
+// Four digits, which tell as much as a row has room for: 1234567 ns as "1.235 ms", 12345 as "12.35 µs".
+std::string Brief(int64_t ns) {
+  const uint64_t size = ns < 0 ? uint64_t{0} - static_cast<uint64_t>(ns) : static_cast<uint64_t>(ns);
+  if (size < 10'000 || (size < 1'000'000 && size % 1'000 == 0)) return Time(ns);
+  constexpr std::array kUnits = {std::pair(1e3, "µs"), std::pair(1e6, "ms"), std::pair(1e9, "s")};
+  const auto& [unit, name] = kUnits[size < 1'000'000 ? 0 : size < 1'000'000'000 ? 1 : 2];
+  const double value = static_cast<double>(size) / unit;
+  return fmt::format("{}{:.{}f} {}", ns < 0 ? "−" : "", value, value < 10 ? 3 : value < 100 ? 2 : 1, name);
+}
+
+TextColumn Figures(std::string title, int leave_out = 0) {
+  return {.title = std::move(title), .right = true, .leave_out = leave_out};
+}
+// A last column that is cut where there is no room.
+TextColumn Words(std::string title) {
+  return {.title = std::move(title), .min_width = kMinName, .max_width = kMaxWords};
+}
+// Such a column of names of kernels and calls, which are shortened, so that they stay different.
+TextColumn Names(std::string title) {
+  return {.title = std::move(title), .min_width = kMinName, .max_width = model::ShortNames::kWidth};
+}
+
+class Table {
+ public:
+  explicit Table(std::vector<TextColumn> columns) : columns_(std::move(columns)) {}
+
+  // A cell for each column, text or a whole number.
+  template <class... Cells>
+  void Row(const Cells&... cells) {
+    size_t column = 0;
+    (columns_[column++].cells.push_back(fmt::format("{}", cells)), ...);
+  }
+  std::vector<TextColumn>& columns() { return columns_; }
+
+ private:
+  std::vector<TextColumn> columns_;
+};
+
 class TextWriter {
  public:
-  explicit TextWriter(const Report& report) : report_(report), shown_(NamesIn(report)) {}
+  TextWriter(const Report& report, size_t width) : report_(report), width_(width), shown_(NamesIn(report)) {}
 
   std::string Write() {
     Findings();
@@ -68,6 +116,19 @@ class TextWriter {
     out_ += '\n';
   }
 
+  void Print(Table table) {
+    for (TextColumn& column : table.columns())
+      if (column.max_width == model::ShortNames::kWidth)
+        column.draw = [this, names = column.cells](size_t row, size_t width) {
+          return ShownIn(width, names[row]);
+        };
+    for (const std::string& line : LayOutTable(std::move(table.columns()), width_)) Line("{}", line);
+  }
+  std::string ShownIn(size_t width, std::string_view name) {
+    const auto [shown, is_new] = shown_in_.try_emplace(width, NamesIn(report_), width);
+    return CutToWidth(shown->second(name), width);
+  }
+
   void Findings() {
     const ReportSentences sentences = SentencesOf(report_, shown_);
     std::vector<std::string_view> all;
@@ -96,8 +157,9 @@ class TextWriter {
     for (const TraceLine& trace : std::span(report_.traces).first(shown)) {
       const std::string copies =
           trace.memcpys == 1 ? std::string("1 copy") : fmt::format("{} copies", trace.memcpys);
-      Line("{} ({}): {} over {}: {} ({} of kernel time), {} ({}, {}), {}, {}, {}.", Printable(trace.path),
-           trace.format, Counted(trace.events, "event"), Time(trace.duration_ns),
+      Line("{} ({}): {}{}: {} ({} of kernel time), {} ({}, {}), {}, {}, {}.", Printable(trace.path),
+           trace.format, Counted(trace.events, "event"),
+           trace.duration_ns > 0 ? fmt::format(" over {}", Time(trace.duration_ns)) : "",
            Counted(trace.kernels, "kernel"), Time(trace.kernel_ns), copies, Bytes(trace.memcpy_bytes),
            Time(trace.memcpy_ns), Counted(trace.memsets, "set"), Counted(trace.api_calls, "API call"),
            Counted(trace.ranges, "range"));
@@ -126,10 +188,9 @@ class TextWriter {
   void Metrics() {
     if (report_.kernel_metrics.empty()) return;
     constexpr size_t kPerKernel = 5;
-    Line(
-        "\nNsight Compute metrics that vary (r: with the duration, among launches of one shape)\n"
-        "{:>8} {:>14} {:>14} {:>14} {:>6} {:>6} {:>6}  metric, kernel",
-        "launches", "mean", "min", "max", "cv", "rank", "r");
+    Line("\nNsight Compute metrics that vary (r: with the duration, among launches of one shape)");
+    Table table({Figures("launches"), Figures("mean"), Figures("min", 1), Figures("max", 1), Figures("cv"),
+                 Figures("rank", 2), Figures("r"), Words("metric, kernel")});
     size_t shown = 0;
     for (size_t begin = 0; begin < report_.kernel_metrics.size() && shown < kLinesShown;) {
       size_t end = begin;
@@ -139,33 +200,36 @@ class TextWriter {
         if (report_.kernel_metrics[end].stddev > 0) varying.push_back(&report_.kernel_metrics[end]);
       std::ranges::stable_sort(varying, std::greater<>(), [](const auto* line) { return Strength(*line); });
       for (size_t i = 0; i < std::min(varying.size(), kPerKernel) && shown < kLinesShown; ++i, ++shown)
-        MetricRow(*varying[i]);
+        MetricRow(*varying[i], table);
       begin = end;
     }
+    Print(std::move(table));
     Line("All {} are in the JSON.", report_.kernel_metrics.size());
   }
-  void MetricRow(const KernelMetricLine& line) {
+  void MetricRow(const KernelMetricLine& line, Table& table) {
     const auto number = [&](double value) { return fmt::format("{:.6g}", value); };
     const double cv = line.mean != 0 ? line.stddev / std::abs(line.mean) : 0;
-    Line("{:>8} {:>14} {:>14} {:>14} {:>5.1f}% {:>5.0f}% {:>6}  {} [{}], {}", line.launches,
-         number(line.mean), number(line.min), number(line.max), 100 * cv, 100 * line.share_rank,
-         line.correlation_within_shape.has_value() ? fmt::format("{:.2f}", *line.correlation_within_shape)
-                                                   : "–",
-         shown_(line.metric), line.unit, shown_(line.name));
+    table.Row(line.launches, number(line.mean), number(line.min), number(line.max),
+              fmt::format("{:.1f}%", 100 * cv), fmt::format("{:.0f}%", 100 * line.share_rank),
+              line.correlation_within_shape.has_value()
+                  ? fmt::format("{:.2f}", *line.correlation_within_shape)
+                  : "–",
+              fmt::format("{} [{}], {}", shown_(line.metric), line.unit, shown_(line.name)));
   }
 
   void Ranks() {
     if (report_.ranks.empty()) return;
-    Line("\nRanks\n{:>5} {:>7} {:>12} {:>12} {:>12} {:>12} {:>12} {:>12} {:>12} {:>12} {:>8}", "rank",
-         "device", "span", "busy", "compute", "comm", "exposed", "transfers", "latency p50", "delay p50",
-         "queue");
+    Line("\nRanks (latency and delay of launches: medians; queue: the most that waited)");
+    Table table({Figures("rank"), Figures("device", 3), Figures("span"), Figures("busy"), Figures("compute"),
+                 Figures("comm"), Figures("exposed"), Figures("transfers"), Figures("latency", 1),
+                 Figures("delay", 2), Figures("queue", 1)});
     for (size_t i = 0; i < std::min(report_.ranks.size(), kLinesShown); ++i) {
       const RankLine& rank = report_.ranks[i];
-      Line("{:>5} {:>7} {:>12} {:>12} {:>12} {:>12} {:>12} {:>12} {:>12} {:>12} {:>8}", rank.rank,
-           rank.device, Time(rank.span_ns), Time(rank.busy_ns), Time(rank.compute_ns), Time(rank.comm_ns),
-           Time(rank.exposed_comm_ns), Time(rank.transfer_ns), Time(rank.launch_latency.p50_ns),
-           Time(rank.queue_delay.p50_ns), rank.queue_max);
+      table.Row(rank.rank, rank.device, Brief(rank.span_ns), Brief(rank.busy_ns), Brief(rank.compute_ns),
+                Brief(rank.comm_ns), Brief(rank.exposed_comm_ns), Brief(rank.transfer_ns),
+                Brief(rank.launch_latency.p50_ns), Brief(rank.queue_delay.p50_ns), rank.queue_max);
     }
+    Print(std::move(table));
     if (report_.ranks.size() > kLinesShown) Line("… and {} more", report_.ranks.size() - kLinesShown);
   }
 
@@ -174,21 +238,26 @@ class TextWriter {
     constexpr size_t kShown = 5;
     const std::vector<const ConcurrencyLine*> ranks = RanksByConcurrency(report_);
     if (ranks.empty()) return;
-    Line("\nGPU events at the same time, of busy time\n{:>5} {:>8} {:>12} {:>9} {:>9} {:>9} {:>9} {:>6}",
-         "rank", "streams", "busy", "1", "2", "3", "4 or more", "mean");
+    Line("\nGPU events at the same time, of busy time");
+    Table together({Figures("rank"), Figures("streams"), Figures("busy"), Figures("1"), Figures("2"),
+                    Figures("3"), Figures("4 or more"), Figures("mean")});
     for (const ConcurrencyLine* const rank : std::span(ranks).first(std::min(ranks.size(), kShown)))
-      Line("{:>5} {:>8} {:>12} {:>9} {:>9} {:>9} {:>9} {:>6.2f}", rank->rank, StreamCount(*rank),
-           Time(rank->busy_ns()), Percent(rank->running_ns[0], rank->busy_ns()),
-           Percent(rank->running_ns[1], rank->busy_ns()), Percent(rank->running_ns[2], rank->busy_ns()),
-           Percent(rank->running_ns[3], rank->busy_ns()), rank->mean);
+      together.Row(rank->rank, StreamCount(*rank), Brief(rank->busy_ns()),
+                   Percent(rank->running_ns[0], rank->busy_ns()),
+                   Percent(rank->running_ns[1], rank->busy_ns()),
+                   Percent(rank->running_ns[2], rank->busy_ns()),
+                   Percent(rank->running_ns[3], rank->busy_ns()), fmt::format("{:.2f}", rank->mean));
+    Print(std::move(together));
     if (ranks.size() > kShown) Line("… and {} more", ranks.size() - kShown);
     const ConcurrencyLine& most = *ranks[0];
-    Line("\nStreams of rank {}\n{:>7} {:>9} {:>12} {:>12} {:>12} {:>12} {:>12} {:>12}", most.rank, "stream",
-         "events", "busy", "idle", "host", "back to back", "device", "unknown");
+    Line("\nStreams of rank {}", most.rank);
+    Table streams({Figures("stream"), Figures("events"), Figures("busy"), Figures("idle"), Figures("host"),
+                   Figures("back to back"), Figures("device"), Figures("unknown")});
     for (const auto& stream : std::span(most.streams).first(std::min(most.streams.size(), kShown)))
-      Line("{:>7} {:>9} {:>12} {:>12} {:>12} {:>12} {:>12} {:>12}", StreamText(stream.stream), stream.events,
-           Time(stream.busy_ns), Time(stream.gaps.sum_ns()), Time(stream.gaps.host_ns),
-           Time(stream.gaps.back_to_back_ns), Time(stream.gaps.device_ns), Time(stream.gaps.unknown_ns));
+      streams.Row(StreamText(stream.stream), stream.events, Brief(stream.busy_ns),
+                  Brief(stream.gaps.sum_ns()), Brief(stream.gaps.host_ns), Brief(stream.gaps.back_to_back_ns),
+                  Brief(stream.gaps.device_ns), Brief(stream.gaps.unknown_ns));
+    Print(std::move(streams));
     if (most.streams.size() > kShown) Line("… and {} more", most.streams.size() - kShown);
     constexpr size_t kPairs = 3;
     for (const auto& pair : std::span(most.pairs).first(std::min(most.pairs.size(), kPairs)))
@@ -199,15 +268,16 @@ class TextWriter {
   void Kinds(const ConcurrencyLine& line) {
     const KindMatrix matrix = KindMatrixOf(line);
     if (matrix.kinds.empty()) return;
-    out_ +=
-        fmt::format("\nKinds of work of rank {} at the same time\n{:>13} {:>12}", line.rank, "kind", "busy");
-    for (const auto& column : matrix.kinds) out_ += fmt::format(" {:>13}", column.kind);
-    Line("");
+    Line("\nKinds of work of rank {} at the same time", line.rank);
+    std::vector<TextColumn> columns = {Figures("kind"), Figures("busy")};
+    for (const auto& column : matrix.kinds) columns.push_back(Figures(std::string(column.kind)));
     for (size_t i = 0; i < matrix.kinds.size(); ++i) {
-      out_ += fmt::format("{:>13} {:>12}", matrix.kinds[i].kind, Time(matrix.kinds[i].busy_ns));
-      for (const int64_t ns : matrix.shared_ns[i]) out_ += fmt::format(" {:>13}", ns == 0 ? "–" : Time(ns));
-      Line("");
+      columns[0].cells.emplace_back(matrix.kinds[i].kind);
+      columns[1].cells.push_back(Brief(matrix.kinds[i].busy_ns));
+      for (size_t j = 0; j < matrix.shared_ns[i].size(); ++j)
+        columns[2 + j].cells.push_back(matrix.shared_ns[i][j] == 0 ? "–" : Brief(matrix.shared_ns[i][j]));
     }
+    Print(Table(std::move(columns)));
   }
 
   // Of the threads that launch most.
@@ -215,20 +285,20 @@ class TextWriter {
     const std::vector<ThreadOfRank> threads = ThreadsByLaunches(report_);
     if (threads.empty()) return;
     constexpr size_t kShown = 5;
-    Line(
-        "\nLaunches of kernels and graphs, by thread\n{:>5} {:>10} {:>9} {:>10} {:>11} {:>11} {:>8} {:>9} "
-        "{:>11} "
-        "{:>11} {:>8} {:>11} {:>8}",
-        "rank", "thread", "launches", "per second", "gap p50", "gap p99", "bursts", "mean size", "apart",
-        "pause p50", "drained", "GPU behind", "waiting");
+    Line("\nLaunches of kernels and graphs, by thread");
+    Table table({Figures("rank"), Figures("thread"), Figures("launches"), Figures("per second", 1),
+                 Figures("gap p50"), Figures("gap p99", 2), Figures("bursts"), Figures("mean size"),
+                 Figures("apart", 3), Figures("pause p50"), Figures("drained"), Figures("GPU behind"),
+                 Figures("waiting", 4)});
     for (const auto& [rank, thread] : std::span(threads).first(std::min(threads.size(), kShown)))
-      Line("{:>5} {:>10} {:>9} {:>10} {:>11} {:>11} {:>8} {:>9} {:>11} {:>11} {:>8} {:>11} {:>8.1f}", rank,
-           thread->thread, thread->launches, PerSecond(*thread),
-           GapText(thread->launches - 1, thread->gap_p50_ns),
-           GapText(thread->launches - 1, thread->gap_p99_ns), thread->bursts, BurstSize(*thread),
-           GapText(thread->bursts, thread->burst_gap_p50_ns), GapText(thread->pauses, thread->pause_p50_ns),
-           Percent(thread->drained_pauses, thread->pauses), Time(thread->behind_p50_ns),
-           thread->waiting_mean);
+      table.Row(rank, thread->thread, thread->launches, PerSecond(*thread),
+                GapText(thread->launches - 1, thread->gap_p50_ns),
+                GapText(thread->launches - 1, thread->gap_p99_ns), thread->bursts, BurstSize(*thread),
+                GapText(thread->bursts, thread->burst_gap_p50_ns),
+                GapText(thread->pauses, thread->pause_p50_ns),
+                Percent(thread->drained_pauses, thread->pauses), Brief(thread->behind_p50_ns),
+                fmt::format("{:.1f}", thread->waiting_mean));
+    Print(std::move(table));
     if (threads.size() > kShown) Line("… and {} more", threads.size() - kShown);
     if (const int64_t others = LaunchesOfOthers(report_); others > 0)
       Line("Further threads: {}.", Counted(others, "launch"));
@@ -237,89 +307,118 @@ class TextWriter {
   // Of each rank, and what its device does in typical ones.
   void Steps() {
     if (report_.steps.empty()) return;
-    Line("\nSteps\n{:>5} {:>7} {:>12} {:>12} {:>12} {:>12} {:>12} {:>12} {:>12}  ranges", "rank", "count",
-         "p50", "p90", "max", "compute", "exposed", "copies", "idle");
+    Line("\nSteps");
+    const bool has_graphs =
+        std::ranges::any_of(report_.ranks, [](const RankLine& rank) { return rank.graph_ns > 0; });
+    Table table({Figures("rank"),
+                 Figures("count"),
+                 Figures("p50"),
+                 Figures("p90", 1),
+                 Figures("max"),
+                 Figures("compute"),
+                 Figures("exposed"),
+                 Figures(has_graphs ? "graphs, copies" : "copies"),
+                 Figures("idle"),
+                 {.title = "ranges", .min_width = 8, .max_width = kMaxWords}});
     for (size_t i = 0; i < std::min(report_.steps.size(), kLinesShown); ++i) {
       const StepsLine& steps = report_.steps[i];
       const StepParts& typical = steps.typical;
-      Line("{:>5} {:>7} {:>12} {:>12} {:>12} {:>12} {:>12} {:>12} {:>12}  {}", steps.rank,
-           steps.durations.count, Time(steps.durations.p50_ns), Time(steps.durations.p90_ns),
-           Time(steps.durations.max_ns), Time(typical.compute_ns), Time(typical.exposed_comm_ns),
-           Time(typical.other_ns), Time(typical.idle_ns), Printable(steps.label));
+      table.Row(steps.rank, steps.durations.count, Brief(steps.durations.p50_ns),
+                Brief(steps.durations.p90_ns), Brief(steps.durations.max_ns), Brief(typical.compute_ns),
+                Brief(typical.exposed_comm_ns), Brief(typical.other_ns), Brief(typical.idle_ns),
+                Printable(steps.label));
     }
+    Print(std::move(table));
     if (report_.steps.size() > kLinesShown) Line("… and {} more", report_.steps.size() - kLinesShown);
   }
 
   // Of typical and slow steps, and the largest parts of typical ones.
   void CriticalPaths() {
     if (report_.critical_paths.empty()) return;
-    out_ += fmt::format("\nCritical paths of steps\n{:>5} {:>7} {:>8} {:>12}", "rank", "step", "", "took");
-    for (const std::string_view column : kPathColumns) out_ += fmt::format(" {:>13}", column);
-    Line("");
-    size_t shown = 0;
-    for (const CriticalPathLine& path : report_.critical_paths) {
-      if (shown++ == kLinesShown) break;
-      out_ += fmt::format("{:>5} {:>7} {:>8} {:>12}", path.rank, path.number, path.slow ? "slow" : "typical",
-                          Time(path.end_ns - path.begin_ns));
-      for (const int64_t ns : PathColumnsOf(path)) out_ += fmt::format(" {:>13}", Time(ns));
-      Line("");
+    Line("\nCritical paths of steps");
+    std::vector<TextColumn> columns = {Figures("rank"), Figures("step"), Figures(""), Figures("took")};
+    const size_t first_kind = columns.size();
+    for (const std::string_view column : kPathColumns) columns.push_back(Figures(std::string(column)));
+    std::array<bool, kPathColumns.size()> has_time{};
+    for (size_t i = 0; i < std::min(report_.critical_paths.size(), kLinesShown); ++i) {
+      const CriticalPathLine& path = report_.critical_paths[i];
+      size_t column = 0;
+      for (const std::string& cell :
+           {fmt::to_string(path.rank), fmt::to_string(path.number),
+            std::string(path.slow ? "slow" : "typical"), Brief(path.end_ns - path.begin_ns)})
+        columns[column++].cells.push_back(cell);
+      for (const int64_t ns : PathColumnsOf(path)) {
+        has_time[column - first_kind] |= ns > 0;
+        columns[column++].cells.push_back(Brief(ns));
+      }
     }
+    for (size_t i = has_time.size(); i-- > 0;)
+      if (!has_time[i]) columns.erase(columns.begin() + static_cast<std::ptrdiff_t>(first_kind + i));
+    Print(Table(std::move(columns)));
     if (report_.critical_paths.size() > kLinesShown)
       Line("… and {} more", report_.critical_paths.size() - kLinesShown);
     const CriticalPathLine& first = report_.critical_paths.front();
-    Line(
-        "\nLargest parts of the path of step {} of rank {}: at most what it would save without them\n{:>12} "
-        "{:>8} "
-        "{:>9}  part",
-        first.number, first.rank, "time", "share", "times");
+    Line("\nLargest parts of the path of step {} of rank {}: at most what it would save without them",
+         first.number, first.rank);
+    Table parts({Figures("time"), Figures("share"), Figures("times"), Words("part")});
     for (size_t i = 0; i < std::min(first.parts.size(), kLinesShown / 2); ++i)
-      Line("{:>12} {:>8} {:>9}  {}", Time(first.parts[i].total_ns),
-           Percent(first.parts[i].total_ns, first.end_ns - first.begin_ns), first.parts[i].count,
-           PathPartText(first.parts[i], shown_));
+      parts.Row(Brief(first.parts[i].total_ns),
+                Percent(first.parts[i].total_ns, first.end_ns - first.begin_ns), first.parts[i].count,
+                PathPartText(first.parts[i], shown_));
+    Print(std::move(parts));
   }
 
   void Durations(std::string_view title, const std::vector<DurationLine>& lines) {
     if (lines.empty()) return;
     int64_t whole = 0;
-    for (const DurationLine& line : lines) whole += line.total_ns;
-    Line("\n{}\n{:>12} {:>8} {:>9} {:>11} {:>11} {:>11} {:>11} {:>8}  name", title, "total", "share", "count",
-         "mean", "p50", "p99", "max", "outliers");
+    for (const DurationLine& line : lines) whole = AddSaturated(whole, line.total_ns);
+    Line("\n{}", title);
+    Table table({Figures("total"), Figures("share"), Figures("count"), Figures("mean"), Figures("p50"),
+                 Figures("p99", 1), Figures("max"), Figures("outliers", 2), Names("name")});
     for (size_t i = 0; i < std::min(lines.size(), kLinesShown); ++i) {
       const DurationLine& line = lines[i];
-      Line("{:>12} {:>8} {:>9} {:>11} {:>11} {:>11} {:>11} {:>8}  {}", Time(line.total_ns),
-           Percent(line.total_ns, whole), line.count, Time(line.mean_ns), Time(line.p50_ns),
-           Time(line.p99_ns), Time(line.max_ns), line.outliers, shown_(line.name));
+      table.Row(Brief(line.total_ns), Percent(line.total_ns, whole), line.count, Brief(line.mean_ns),
+                Brief(line.p50_ns), Brief(line.p99_ns), Brief(line.max_ns), line.outliers, line.name);
     }
+    Print(std::move(table));
     if (lines.size() > kLinesShown) Line("… and {} more", lines.size() - kLinesShown);
   }
 
   // What waiting for the GPU costs each rank's process, and which calls and threads wait most.
   void Syncs() {
     if (report_.syncs.empty()) return;
-    Line("\nCalls that wait for the GPU\n{:>5} {:>9} {:>12} {:>12} {:>12} {:>14} {:>14}  longest in total",
-         "rank", "count", "total", "GPU busy", "GPU idle", "typical step", "of it idle");
+    Line("\nCalls that wait for the GPU");
+    Table table({Figures("rank"),
+                 Figures("count"),
+                 Figures("total"),
+                 Figures("GPU busy"),
+                 Figures("GPU idle"),
+                 Figures("typical step", 1),
+                 Figures("of it idle", 1),
+                 {.title = "longest in total", .min_width = 20, .max_width = kMaxWords}});
     for (size_t i = 0; i < std::min(report_.syncs.size(), kLinesShown); ++i) {
       const SyncsLine& line = report_.syncs[i];
-      Line("{:>5} {:>9} {:>12} {:>12} {:>12} {:>14} {:>14}  {}", line.rank, line.all.count,
-           Time(line.all.total_ns), Time(line.all.busy_ns), Time(line.all.idle_ns()),
-           line.typical_step.has_value() ? Time(line.typical_step->total_ns) : "–",
-           line.typical_step.has_value() ? Time(line.typical_step->idle_ns()) : "–",
-           line.calls.empty() ? "" : Printable(line.calls.front().name));
+      table.Row(line.rank, line.all.count, Brief(line.all.total_ns), Brief(line.all.busy_ns),
+                Brief(line.all.idle_ns()),
+                line.typical_step.has_value() ? Brief(line.typical_step->total_ns) : "–",
+                line.typical_step.has_value() ? Brief(line.typical_step->idle_ns()) : "–",
+                line.calls.empty() ? "" : Printable(line.calls.front().name));
     }
+    Print(std::move(table));
     if (report_.syncs.size() > kLinesShown) Line("… and {} more", report_.syncs.size() - kLinesShown);
     const SyncsLine& most =
         *std::ranges::max_element(report_.syncs, {}, [](const SyncsLine& line) { return line.all.total_ns; });
-    Line("\nThose of rank {}, by call and by thread\n{:>9} {:>12} {:>12} {:>12}", most.rank, "count", "total",
-         "GPU busy", "GPU idle");
-    const auto row = [this](const SyncsLine::Sum& sum, const std::string& what) {
-      Line("{:>9} {:>12} {:>12} {:>12}  {}", sum.count, Time(sum.total_ns), Time(sum.busy_ns),
-           Time(sum.idle_ns()), what);
+    Line("\nThose of rank {}, by call and by thread", most.rank);
+    Table each({Figures("count"), Figures("total"), Figures("GPU busy"), Figures("GPU idle"), Words("")});
+    const auto row = [&each](const SyncsLine::Sum& sum, const std::string& what) {
+      each.Row(sum.count, Brief(sum.total_ns), Brief(sum.busy_ns), Brief(sum.idle_ns()), what);
     };
     constexpr size_t kShown = kLinesShown / 2;
     for (size_t i = 0; i < std::min(most.calls.size(), kShown); ++i)
       row(most.calls[i].sum, Printable(most.calls[i].name));
     for (size_t i = 0; i < std::min(most.threads.size(), kShown); ++i)
       row(most.threads[i].sum, fmt::format("thread {}", most.threads[i].thread));
+    Print(std::move(each));
   }
 
   // GPU time by what launched it.
@@ -329,16 +428,16 @@ class TextWriter {
       if (line.kind == kind) lines.push_back(&line);
     if (lines.empty()) return;
     const int64_t whole = GpuTime(report_);
-    Line(
-        "\n{} by the GPU time of what they launched\n{:>12} {:>8} {:>12} {:>9} {:>9} {:>12}  name: its "
-        "largest kernel",
-        title, "total", "share", "self", "calls", "launches", "host time");
+    Line("\n{} by the GPU time of what they launched", title);
+    Table table({Figures("total"), Figures("share"), Figures("self"), Figures("calls"),
+                 Figures("launches", 1), Figures("host time", 2), Words("name: its largest kernel")});
     for (size_t i = 0; i < std::min(lines.size(), kLinesShown); ++i) {
       const OperatorLine& line = *lines[i];
-      Line("{:>12} {:>8} {:>12} {:>9} {:>9} {:>12}  {}: {}", Time(line.total_ns),
-           Percent(line.total_ns, whole), Time(line.self_ns), line.calls, line.launches, Time(line.host_ns),
-           shown_(line.name), KernelsText(line, shown_, 1));
+      table.Row(Brief(line.total_ns), Percent(line.total_ns, whole), Brief(line.self_ns), line.calls,
+                line.launches, Brief(line.host_ns),
+                fmt::format("{}: {}", shown_(line.name), KernelsText(line, shown_, 1)));
     }
+    Print(std::move(table));
     if (lines.size() > kLinesShown) Line("… and {} more", lines.size() - kLinesShown);
   }
 
@@ -346,18 +445,18 @@ class TextWriter {
   void Waves() {
     if (report_.waves.empty()) return;
     const WavesLine& worst = *std::ranges::max_element(report_.waves, {}, &WavesLine::lost_ns);
-    Line(
-        "\nLast waves of blocks (rank {}): at most {} of {} of kernel time are lost; {} of kernels whose "
-        "waves are "
-        "not known",
-        worst.rank, Time(worst.lost_ns), Time(worst.known_ns), Time(worst.unknown_ns));
+    Line("\n{}",
+         Wrap(fmt::format("Last waves of blocks (rank {}): at most {} of {} of kernel time are lost; {} of "
+                          "kernels whose waves are not known",
+                          worst.rank, Time(worst.lost_ns), Time(worst.known_ns), Time(worst.unknown_ns)),
+              width_, 2));
     if (worst.kernels.empty()) return;
-    Line("{:>12} {:>12} {:>9}  name", "lost", "total", "count");
+    Table table({Figures("lost"), Figures("total"), Figures("count"), Names("name")});
     for (size_t i = 0; i < std::min(worst.kernels.size(), kLinesShown / 2); ++i) {
       const WavesLine::Kernel& kernel = worst.kernels[i];
-      Line("{:>12} {:>12} {:>9}  {}", Time(kernel.lost_ns), Time(kernel.total_ns), kernel.count,
-           shown_(kernel.name));
+      table.Row(Brief(kernel.lost_ns), Brief(kernel.total_ns), kernel.count, kernel.name);
     }
+    Print(std::move(table));
   }
 
   // Of the rank whose take most time.
@@ -367,65 +466,69 @@ class TextWriter {
       return AddSaturated(line.sequences.front().kernel_ns, line.sequences.front().gap_ns);
     };
     const SequencesLine& line = *std::ranges::max_element(report_.sequences, {}, time);
-    Line("\nSequences of kernels that repeat (rank {})\n{:>12} {:>12} {:>9}  kernels, in their order",
-         line.rank, "kernels", "gaps", "count");
+    Line("\nSequences of kernels that repeat (rank {})", line.rank);
+    Table table({Figures("kernels"), Figures("gaps"), Figures("count"), Names("kernels, in their order")});
     for (size_t i = 0; i < std::min(line.sequences.size(), kLinesShown / 2); ++i) {
       const SequencesLine::Sequence& sequence = line.sequences[i];
-      Line("{:>12} {:>12} {:>9}  {}", Time(sequence.kernel_ns), Time(sequence.gap_ns), sequence.count,
-           shown_(sequence.kernels.front()));
-      for (const std::string& kernel : std::span(sequence.kernels).subspan(1))
-        Line("{:>35}  {}", "", shown_(kernel));
+      table.Row(Brief(sequence.kernel_ns), Brief(sequence.gap_ns), sequence.count, sequence.kernels.front());
+      for (const std::string& kernel : std::span(sequence.kernels).subspan(1)) table.Row("", "", "", kernel);
     }
+    Print(std::move(table));
   }
 
   // Which kernels count as communication.
   void Communication() {
     if (report_.communication.empty()) return;
-    Line("\nCommunication kernels\n{:>12} {:>9}  library, name", "total", "count");
+    Line("\nCommunication kernels");
+    Table table({Figures("total"), Figures("count"), {.title = "library"}, Names("name")});
     const size_t shown = std::min(report_.communication.size(), kLinesShown);
-    for (size_t i = 0; i < shown; ++i) {
-      const CommunicationLine& line = report_.communication[i];
-      Line("{:>12} {:>9}  {}, {}", Time(line.total_ns), line.count, line.library, shown_(line.name));
-    }
+    for (const CommunicationLine& line : std::span(report_.communication).first(shown))
+      table.Row(Brief(line.total_ns), line.count, line.library, line.name);
+    Print(std::move(table));
     if (report_.communication.size() > shown) Line("… and {} more", report_.communication.size() - shown);
   }
 
   // How fast groups of ranks moved messages.
   void Bandwidth() {
     if (report_.bandwidth.empty()) return;
-    Line(
-        "\nBandwidth of collectives, as nccl-tests defines it (*: not all ranks are there, so waits for "
-        "others are in it)\n{:>12} {:>9} {:>12} {:>12} {:>12} {:>12}  operation, group",
-        "message", "count", "total", "skew", "algorithm", "bus");
+    Line("\nBandwidth of collectives (*: not all ranks are there, so waits for others are in it)");
+    Table table({Figures("message"), Figures("count"), Figures("total"), Figures("skew", 1),
+                 Figures("algorithm"), Figures("bus"), Words("operation, group")});
     const size_t shown = std::min(report_.bandwidth.size(), kLinesShown);
     for (const BandwidthLine& line : std::span(report_.bandwidth).first(shown))
-      Line("{:>12} {:>9} {:>12} {:>12} {:>12} {:>12}  {}{}, {}", Bytes(line.max_bytes), line.count,
-           Time(line.total_ns), line.skew_removed ? Time(line.skew_ns) : "–",
-           Rate(line.algorithm_bytes_per_s), Rate(line.bus_bytes_per_s), line.operation,
-           line.skew_removed ? "" : "*", line.group.empty() ? "unknown group" : Printable(line.group));
+      table.Row(Bytes(line.max_bytes), line.count, Brief(line.total_ns),
+                line.skew_removed ? Brief(line.skew_ns) : "–", Rate(line.algorithm_bytes_per_s),
+                Rate(line.bus_bytes_per_s),
+                fmt::format("{}{}, {}", line.operation, line.skew_removed ? "" : "*",
+                            line.group.empty() ? "unknown group" : Printable(line.group)));
+    Print(std::move(table));
     if (report_.bandwidth.size() > shown) Line("… and {} more", report_.bandwidth.size() - shown);
   }
 
   void Transfers(std::string_view title, const std::vector<TransferLine>& lines) {
     if (lines.empty()) return;
-    Line("\n{}\n{:>12} {:>9} {:>14} {:>11} {:>11} {:>11}  kind", title, "total", "count", "bytes", "p50",
-         "max", "GB/s");
+    Line("\n{}", title);
+    Table table({Figures("total"), Figures("count"), Figures("bytes"), Figures("p50"), Figures("max"),
+                 Figures("GB/s"), Words("kind")});
     for (const TransferLine& line : lines) {
       const DurationLine& times = line.durations;
       const double rate =
           times.total_ns > 0 ? static_cast<double>(line.bytes) / static_cast<double>(times.total_ns) : 0;
-      Line("{:>12} {:>9} {:>14} {:>11} {:>11} {:>11.2f}  {} {} -> {}", Time(times.total_ns), times.count,
-           line.bytes, Time(times.p50_ns), Time(times.max_ns), rate, line.kind, line.source, line.target);
+      table.Row(Brief(times.total_ns), times.count, line.bytes, Brief(times.p50_ns), Brief(times.max_ns),
+                fmt::format("{:.2f}", rate), fmt::format("{} {} -> {}", line.kind, line.source, line.target));
     }
+    Print(std::move(table));
   }
 
   const Report& report_;
+  size_t width_;
   model::ShortNames shown_;
+  std::map<size_t, model::ShortNames> shown_in_;  // widths of columns
   std::string out_;
 };
 
 }  // namespace
 
-std::string ToText(const Report& report) { return TextWriter(report).Write(); }
+std::string ToText(const Report& report, size_t width) { return TextWriter(report, width).Write(); }
 
 }  // namespace gpusonde::analyze
