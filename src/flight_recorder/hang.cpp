@@ -39,6 +39,7 @@ using Calls = std::map<int64_t, const Entry*>;
 
 struct Members {
   std::string description;
+  bool described = false;          // a dump says which ranks the group has
   std::map<int64_t, Calls> calls;  // of the ranks that have a dump
 };
 
@@ -124,6 +125,7 @@ class Finder {
       for (const Group& group : dump.groups) {
         Members& members = collectives_[{group.name, group.ranks}];
         members.description = group.description;
+        members.described = !group.ranks.empty();
         if (std::ranges::binary_search(group.ranks, dump.rank)) members.calls[dump.rank];
       }
       for (const Entry& entry : dump.entries) {
@@ -154,7 +156,9 @@ class Finder {
       if (const Entry* pending = FirstPending(calls))
         sequence = std::min(sequence.value_or(pending->sequence), pending->sequence);
     if (!sequence.has_value()) return;
-    Pending pending{.group = {key.name, members.description, key.ranks}, .sequence = *sequence};
+    Pending pending{.group = {key.name, members.description, key.ranks},
+                    .ranks_known = members.described,
+                    .sequence = *sequence};
     std::map<Signature, std::vector<Part>> called;
     for (const int64_t rank : key.ranks) {
       const auto calls = members.calls.find(rank);

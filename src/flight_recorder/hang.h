@@ -23,6 +23,7 @@ struct Part {
 struct Pending {
   Group group;
   bool point_to_point = false;
+  bool ranks_known = true;  // a dump says which ranks the group has; else they are those that used it
   int64_t sequence = 0;
   std::string operation;      // what most ranks called: "all_reduce"
   std::vector<Part> waiting;  // called it, and wait

@@ -236,6 +236,19 @@ TEST_F(FlightRecorderTest, TwoDumpsOfOneRankAreRefused) {
   EXPECT_FALSE(FindHang(dumps).has_value());
 }
 
+// Without the group's ranks, a rank whose dump isn't given may be the one that is late.
+TEST_F(FlightRecorderTest, OfAGroupOfUnknownRanksNotAllAreKnownToBeInIt) {
+  StartJob(2);
+  for (Dump& dump : dumps) dump.groups.clear();
+  for (const int64_t rank : {0, 1}) Call(rank, 5, State::kScheduled);
+  const Hang hang = Find();
+  ASSERT_EQ(hang.pending.size(), 1u);
+  EXPECT_FALSE(hang.pending[0].ranks_known);
+  const std::string text = FormatText(dumps, hang);
+  EXPECT_THAT(text, HasSubstr("The dumps don't say which ranks it has: give those of all ranks"));
+  EXPECT_THAT(text, testing::Not(HasSubstr("no rank is late")));
+}
+
 // A file that was renamed: the collectives are those of another rank.
 TEST_F(FlightRecorderTest, ADumpOfARankOutsideItsGroupIsRefused) {
   StartJob(2);

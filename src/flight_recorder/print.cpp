@@ -228,7 +228,12 @@ std::string FormatText(std::span<const Dump> dumps, const Hang& hang) {
   std::string text = SummaryText(dumps);
   for (const std::string& sentence : SuspectSentences(hang)) text += "\n" + sentence + "\n";
   for (const Pending& pending : hang.pending)
-    if (hang.suspects.empty() && AllAreIn(pending))
+    if (hang.suspects.empty() && AllAreIn(pending) && !pending.ranks_known)
+      text += fmt::format(
+          "\nAll ranks whose dumps are given and that use {} have called {}, and it has not ended. The dumps "
+          "don't say which ranks it has: give those of all ranks, to see whether one is late.\n",
+          GroupText(pending.group), fmt::format("{} #{}", Printable(pending.operation), pending.sequence));
+    else if (hang.suspects.empty() && AllAreIn(pending))
       text += fmt::format(
           "\nAll ranks have called {}, and it has not ended: no rank is late. The network between them, "
           "a GPU or NCCL itself is stuck; NCCL_DEBUG=INFO and the kernel's log (XID) say more.\n",
@@ -266,7 +271,7 @@ std::string FormatJson(std::span<const Dump> dumps, const Hang& hang) {
   for (const Pending& pending : hang.pending) {
     json.BeginObject().Field("group", pending.group.name).Field("description", pending.group.description);
     json.Field("operation", pending.operation).Field("sequence", pending.sequence);
-    json.Field("point_to_point", pending.point_to_point);
+    json.Field("point_to_point", pending.point_to_point).Field("ranks_known", pending.ranks_known);
     WriteRanks(json, "waiting", pending.waiting);
     WriteRanks(json, "completed", pending.completed);
     WriteRanks(json, "missing", pending.missing);
