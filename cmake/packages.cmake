@@ -21,6 +21,7 @@ pkg_check_modules(NGHTTP2 REQUIRED IMPORTED_TARGET libnghttp2)
 pkg_check_modules(SODIUM REQUIRED IMPORTED_TARGET libsodium)
 pkg_check_modules(ZSTD REQUIRED IMPORTED_TARGET libzstd)
 pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
+find_library(LIBIBERTY libiberty.a REQUIRED)
 
 # Takes the static library of a target instead of the shared one, where it is installed. A program loads shared ones at every
 # start and looks up most of their symbols: 9 of them took 3.3 of the 7.5 ms of CPU time of `gpusonde --version`. Shared are those that

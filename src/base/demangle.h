@@ -5,7 +5,7 @@
 
 namespace gpusonde {
 
-// Demangles a C++ name; returns any other name unchanged.
+// Demangles a C++ or Rust name; returns any other name unchanged, and those whose text would be very long.
 std::string Demangle(const std::string& name);
 
 }  // namespace gpusonde
