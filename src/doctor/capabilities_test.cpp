@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
 
+#include "base/fd.h"
+#include "base/testing/temp_folder.h"
 #include "doctor/probes.h"
 
 namespace gpusonde::doctor {
@@ -35,6 +39,27 @@ TEST(StateFolder, ThatCannotBeWrittenFails) {
   const Finding finding = ProbeStateFolder({.state_folder = "/proc/gpusonde"});
   EXPECT_FALSE(finding.works);
   EXPECT_THAT(finding.what_to_do, testing::HasSubstr("--state"));
+}
+
+TEST(GpuProcesses, APipeInThePlaceOfALibraryIsNotOpened) {
+  const TempFolder folder;
+  const auto map = [&](const std::string& name) {
+    const Fd file = *Open(folder / name, O_RDWR | O_CREAT);
+    EXPECT_EQ(::ftruncate(file.get(), 4096), 0);
+    void* memory = ::mmap(nullptr, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, file.get(), 0);
+    EXPECT_NE(memory, MAP_FAILED);
+    return memory;
+  };
+  void* const driver = map("libcuda.so.1");
+  void* const library = map("libgpusonde-inject.so");
+  std::filesystem::remove(folder / "libgpusonde-inject.so");
+  // As /proc/PID/maps calls it now.
+  ASSERT_EQ(::mkfifo((folder / "libgpusonde-inject.so (deleted)").c_str(), 0600), 0);
+  ::alarm(60);  // if the probe waits for a writer
+  EXPECT_FALSE(ProbeGpuProcesses({}).works);
+  ::alarm(0);
+  ::munmap(driver, 4096);
+  ::munmap(library, 4096);
 }
 
 TEST(StateFolder, IsLeftAsItWas) {

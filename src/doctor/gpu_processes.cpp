@@ -10,6 +10,7 @@
 
 #include "base/counted.h"
 #include "base/fd.h"
+#include "base/regular_file.h"
 #include "doctor/probes.h"
 #include "sources/cupti/gpu_events.h"
 #include "sources/cupti/inject_library.h"
@@ -31,6 +32,15 @@ struct Seen {
   std::vector<std::string> older, tools, unprofiled;
 };
 
+// Whether a file that the process has mapped is our library. Its user may have put anything in its place: a
+// pipe, say, whose opening would wait for a writer.
+bool IsOurs(int32_t pid, const std::string& path, const std::string& ours) {
+  // A library that was replaced while loaded is "libgpusonde-inject.so (deleted)".
+  if (!cupti::LooksLikeInjectLibrary(path)) return false;
+  const Result<Fd> file = OpenRegular(fmt::format("/proc/{}/root{}", pid, path));
+  return file.has_value() && ReadRegular(*file, ours.size() + 1).value_or("") == ours;
+}
+
 // `ours` is the content of our library; empty if there is none.
 void Look(int32_t pid, const std::string& ours, Seen& seen) {
   const Result<std::vector<proc::MappedFile>> files = proc::ReadExecutableMappings(pid);
@@ -45,10 +55,7 @@ void Look(int32_t pid, const std::string& ours, Seen& seen) {
   for (const auto& [library, tool] : kTools)
     if (proc::MapsFile(*files, library)) seen.tools.push_back(fmt::format("{} has {} in it", who, tool));
   for (const proc::MappedFile& file : *files) {
-    // A library that was replaced while loaded is "libgpusonde-inject.so (deleted)".
-    if (!file.name().starts_with(cupti::kLibraryName)) continue;
-    const Result<std::string> content = ReadFile(fmt::format("/proc/{}/root{}", pid, file.path));
-    if (cupti::LooksLikeInjectLibrary(file.path) && content.has_value() && *content == ours) continue;
+    if (!file.name().starts_with(cupti::kLibraryName) || IsOurs(pid, file.path, ours)) continue;
     seen.older.push_back(who);
     break;
   }

@@ -46,7 +46,9 @@ Result<std::string> InChild(const std::function<std::string()>& work, int timeou
   while (!ended && answer.size() < kMaxBytes) {
     const int64_t left_ms = (until_ns - MonotonicNow()) / kNanosPerMilli;
     pollfd waiting{.fd = read_end.get(), .events = POLLIN, .revents = 0};
-    if (left_ms <= 0 || ::poll(&waiting, 1, static_cast<int>(left_ms)) == 0) break;
+    const int ready = left_ms <= 0 ? 0 : ::poll(&waiting, 1, static_cast<int>(left_ms));
+    if (ready == 0) break;
+    if (ready < 0) continue;  // a signal: a read would wait without limit
     std::array<char, 4096> part{};
     const ssize_t count = ::read(read_end.get(), part.data(), part.size());
     if (count > 0) answer.append(part.data(), static_cast<size_t>(count));

@@ -3,10 +3,14 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
+
+#include "base/time.h"
 
 namespace gpusonde::doctor {
 namespace {
@@ -39,6 +43,24 @@ TEST(InChild, ACrashOrHangIsAnError) {
                   .error()
                   .message,
               testing::HasSubstr("no response within 1 s"));
+}
+
+TEST(InChild, ASignalDoesNotExtendTheWait) {
+  struct sigaction action{}, before{};
+  action.sa_handler = [](int) {};
+  ASSERT_EQ(::sigaction(SIGALRM, &action, &before), 0);
+  const itimerval soon{.it_interval = {}, .it_value = {.tv_sec = 0, .tv_usec = 200'000}};
+  ASSERT_EQ(::setitimer(ITIMER_REAL, &soon, nullptr), 0);
+  const int64_t begin_ns = MonotonicNow();
+  EXPECT_FALSE(InChild(
+                   []() -> std::string {
+                     ::sleep(10);
+                     return "late";
+                   },
+                   1)
+                   .has_value());
+  EXPECT_LT(MonotonicNow() - begin_ns, 5 * kNanosPerSecond);
+  ::sigaction(SIGALRM, &before, nullptr);
 }
 
 TEST(InChild, AnOversizedAnswerIsAnError) {
