@@ -1,85 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "symbols/file_protocol.h"
 
-#include <fmt/format.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
-#include <cstring>
-#include <string_view>
 #include <utility>
+
+#include "base/fd_passing.h"
 
 namespace gpusonde::symbols {
 namespace {
 
 constexpr size_t kMaxFileMessageBytes = 8192;
 constexpr size_t kMaxFileNameBytes = 4096;
-constexpr size_t kMaxFds = 3;
 constexpr uint8_t kHasDebugFile = 0x80;
 
 }  // namespace
 
 Status SendFileRequest(int socket, const FileRequest& request, bool wait) {
-  std::array<int, kMaxFds> fds = {request.file.get(), request.answer.get(), request.debug_file.get()};
-  const size_t count = request.debug_file.valid() ? 3 : 2;
-  std::string text(1,
-                   static_cast<char>(static_cast<uint8_t>(request.kind) | (count == 3 ? kHasDebugFile : 0)));
+  const bool has_debug_file = request.debug_file.valid();
+  std::string text(
+      1, static_cast<char>(static_cast<uint8_t>(request.kind) | (has_debug_file ? kHasDebugFile : 0)));
   text += request.name.substr(0, kMaxFileNameBytes);
-  iovec part{.iov_base = text.data(), .iov_len = text.size()};
-  alignas(cmsghdr) char control[CMSG_SPACE(kMaxFds * sizeof(int))] = {};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = CMSG_SPACE(count * sizeof(int));
-  cmsghdr* header = CMSG_FIRSTHDR(&message);
-  header->cmsg_level = SOL_SOCKET;
-  header->cmsg_type = SCM_RIGHTS;
-  header->cmsg_len = CMSG_LEN(count * sizeof(int));
-  std::memcpy(CMSG_DATA(header), fds.data(), count * sizeof(int));
-  while (::sendmsg(socket, &message, MSG_NOSIGNAL | (wait ? 0 : MSG_DONTWAIT)) < 0) {
-    if (errno == EINTR) continue;
-    if (errno == EAGAIN) return Fail(ErrorCode::kUnavailable, "the process that reads program files is busy");
-    return Fail(ErrnoError(errno, "send a request to the process that reads program files"));
-  }
-  return {};
+  const int file = request.file.get(), answer = request.answer.get();
+  Status sent = has_debug_file ? SendWithFds(socket, text, {file, answer, request.debug_file.get()}, wait)
+                               : SendWithFds(socket, text, {file, answer}, wait);
+  return sent.has_value() ? sent : Fail(std::move(sent).error().With("the process that reads program files"));
 }
 
 Result<std::optional<FileRequest>> ReceiveFileRequest(int socket) {
-  std::string text(kMaxFileMessageBytes, '\0');
-  iovec part{.iov_base = text.data(), .iov_len = text.size()};
-  alignas(cmsghdr) char control[CMSG_SPACE(kMaxFds * sizeof(int))] = {};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof control;
-  ssize_t count = 0;
-  do count = ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
-  while (count < 0 && errno == EINTR);
-  if (count < 0) return Fail(ErrnoError(errno, "receive a request"));
-  if (count == 0) return std::nullopt;
-  std::array<Fd, kMaxFds> fds;
-  size_t received = 0;
-  for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr; header = CMSG_NXTHDR(&message, header)) {
-    if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
-    for (size_t i = 0; CMSG_LEN((i + 1) * sizeof(int)) <= header->cmsg_len && received < kMaxFds; ++i) {
-      int fd = -1;
-      std::memcpy(&fd, CMSG_DATA(header) + i * sizeof fd, sizeof fd);
-      fds[received++] = Fd(fd);
-    }
-  }
-  const auto head = static_cast<uint8_t>(text[0]);
-  FileRequest request{.kind = static_cast<FileRequestKind>(head & ~kHasDebugFile),
-                      .name = text.substr(1, static_cast<size_t>(count) - 1),
-                      .file = std::move(fds[0]),
-                      .debug_file = std::move(fds[2]),
-                      .answer = std::move(fds[1])};
-  if (received != ((head & kHasDebugFile) != 0 ? 3 : 2) || request.kind > FileRequestKind::kPython)
+  ASSIGN_OR_RETURN(FdMessage message, ReceiveWithFds(socket, kMaxFileMessageBytes, true));
+  if (message.bytes.empty()) return std::nullopt;
+  const auto head = static_cast<uint8_t>(message.bytes[0]);
+  const bool has_debug_file = (head & kHasDebugFile) != 0;
+  const auto kind = static_cast<FileRequestKind>(head & ~kHasDebugFile);
+  if (message.fds.size() != (has_debug_file ? 3 : 2) || kind > FileRequestKind::kPython)
     return Fail(ErrorCode::kCorrupt, "a request about a program file does not parse");
-  return request;
+  return FileRequest{.kind = kind,
+                     .name = message.bytes.substr(1),
+                     .file = std::move(message.fds[0]),
+                     .debug_file = has_debug_file ? std::move(message.fds[2]) : Fd(),
+                     .answer = std::move(message.fds[1])};
 }
 
 Status SendFileAnswer(int socket, const Status& answer) {

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "base/fd_passing.h"
 #include "base/testing/temp_folder.h"
 #include "symbols/line_cache.h"
 #include "symbols/line_server.h"
@@ -181,6 +182,20 @@ TEST_F(LineServerTest, WhatDoesNotParseIsRefused) {
     EXPECT_FALSE(ReceiveRequest(theirs_.get()).has_value()) << text;
     EXPECT_FALSE(ReceiveAnswer(ours_.get(), true).has_value()) << text;
   }
+}
+
+// A reader that a hostile file has taken over may send descriptors with its answers.
+TEST_F(LineServerTest, DescriptorsThatComeWithAnAnswerAreClosed) {
+  const auto open_descriptors = [] {
+    size_t count = 0;
+    for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) ++count;
+    return count;
+  };
+  const size_t before = open_descriptors();
+  const int fd = theirs_.get();
+  ASSERT_TRUE(SendWithFds(theirs_.get(), "1\t0\t9\n", {fd, fd}, true).has_value());
+  EXPECT_TRUE(ReceiveAnswer(ours_.get(), true).has_value());
+  EXPECT_EQ(open_descriptors(), before);
 }
 
 TEST(LineClient, FilesAreForgottenWhenThereAreManyAndNothingIsAsked) {

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/fd.h"
+#include "base/result.h"
+
+// Messages with file descriptors between processes, on a SOCK_SEQPACKET pair (unix(7), SCM_RIGHTS). Either
+// side may be untrusted: all descriptors that arrive are owned, so that none is left open.
+namespace gpusonde {
+
+inline constexpr size_t kMaxPassedFds = 3;
+
+struct FdMessage {
+  std::string bytes;  // empty: the other side has gone
+  std::vector<Fd> fds;
+};
+
+// Sends a message with duplicates of at most kMaxPassedFds descriptors. With `wait`, blocks until the socket
+// has room. Errors: kUnavailable if it has none; kIo.
+Status SendWithFds(int socket, std::string_view bytes, std::initializer_list<int> fds, bool wait);
+
+// Receives a message. With `wait`, blocks until there is one. Errors: kUnavailable if there is none; kCorrupt
+// if it has more than `max_bytes` or kMaxPassedFds, or no descriptor is free here; kIo.
+Result<FdMessage> ReceiveWithFds(int socket, size_t max_bytes, bool wait);
+
+}  // namespace gpusonde
