@@ -26,13 +26,18 @@ constexpr size_t kKeptAtOnce = 256;   // the cache reads all of a file before it
 bool LineClient::Ask(const Id128& file, int32_t pid, const std::string& path, uint64_t offset,
                      const std::function<Result<Fd>()>& open) {
   if (options_.command.empty()) return false;
-  const auto [known, is_new] = numbers_.try_emplace(file, static_cast<uint32_t>(files_.size()));
+  if (files_.size() >= kMaxFiles && !numbers_.contains(file)) ForgetFiles();
+  const auto [number, is_new] = numbers_.try_emplace(file, next_number_);
   if (is_new)
-    files_.push_back(
-        {.id = file, .pid = pid, .path = path, .fd = {}, .known = {}, .found = {}, .offsets = {}});
-  File& asked = files_[known->second];
+    files_[next_number_++] = {
+        .id = file, .pid = pid, .path = path, .fd = {}, .known = {}, .found = {}, .offsets = {}};
+  File& asked = files_.at(number->second);
   asked_ns_ = MonotonicNow();
-  if (!asked.known.has_value()) asked.known = cache_.Load(file);
+  if (!asked.known.has_value()) {
+    if (loaded_files_ >= kMaxLoadedFiles) DropLoaded();
+    asked.known = cache_.Load(file);
+    ++loaded_files_;
+  }
   if (const auto lines = asked.known->find(offset); lines != asked.known->end()) {
     ready_.push_back({.file = file, .offset = offset, .frames = lines->second});
     return true;
@@ -48,7 +53,7 @@ bool LineClient::Ask(const Id128& file, int32_t pid, const std::string& path, ui
     asked.fd = std::move(*fd);
     asked.pid = pid;
     ++open_files_;
-    queue_.push_back(known->second);
+    queue_.push_back(number->second);
   }
   asked.offsets.push_back(offset);
   return true;
@@ -56,7 +61,7 @@ bool LineClient::Ask(const Id128& file, int32_t pid, const std::string& path, ui
 
 size_t LineClient::waiting() const {
   size_t count = ready_.size() + (asked_.has_value() ? asked_->answers_due : 0);
-  for (const uint32_t number : queue_) count += files_[number].offsets.size();
+  for (const uint32_t number : queue_) count += files_.at(number).offsets.size();
   return count;
 }
 
@@ -66,24 +71,24 @@ void LineClient::Exchange(const std::function<void(const Answer&)>& visit) {
     Result<std::optional<LineAnswer>> received = ReceiveAnswer(socket_.get(), false);
     if (!received.has_value() && received.error().code == ErrorCode::kUnavailable) {
       if (MonotonicNow() - received_ns_ < options_.timeout_ns) return;
-      LogWarn("the lines of {} take too long to find", files_[asked_->file].path);
+      LogWarn("the lines of {} take too long to find", files_.at(asked_->file).path);
       return GiveUp(LineAnswer::Kind::kUnreadable, visit);
     }
     if (!received.has_value() || !received->has_value() || (*received)->file != asked_->file) {
-      LogWarn("the debug-info reader died while reading {}", files_[asked_->file].path);
+      LogWarn("the debug-info reader died while reading {}", files_.at(asked_->file).path);
       return GiveUp(LineAnswer::Kind::kUnreadable, visit);
     }
     LineAnswer& answer = **received;
     received_ns_ = MonotonicNow();
     if (answer.kind != LineAnswer::Kind::kFrames) {
-      File& file = files_[asked_->file];
+      File& file = files_.at(asked_->file);
       file.hopeless = true;
       Close(file);
       std::erase(queue_, asked_->file);
       asked_->answers_due = 0;
     }
-    const Id128 id = files_[answer.file].id;
-    LineCache::Found& found = files_[answer.file].found;
+    const Id128 id = files_.at(answer.file).id;
+    LineCache::Found& found = files_.at(answer.file).found;
     if (answer.kind == LineAnswer::Kind::kFrames) found.emplace_back(answer.offset, answer.frames);
     if (found.size() >= kKeptAtOnce) cache_.Add(id, std::exchange(found, {}));
     visit({id, answer.kind, answer.offset, std::move(answer.frames)});
@@ -94,12 +99,11 @@ void LineClient::Exchange(const std::function<void(const Answer&)>& visit) {
     if (!asked_.has_value()) Send();
   }
   Send();
-  if (idle() && files_.size() > kMaxFiles) ForgetFiles();
   if (!idle() || MonotonicNow() - std::max(asked_ns_, received_ns_) < options_.idle_ns) return;
   if (server_pid_ != 0) paused_until_ns_ = MonotonicNow() + options_.pause_ns;
   Stop();
   Keep();
-  for (File& file : files_) file.known.reset();
+  DropLoaded();
 }
 
 void LineClient::Send() {
@@ -110,12 +114,12 @@ void LineClient::Send() {
       LogWarn("source lines are not available: {}", started.error().message);
       options_.command.clear();
       queue_.clear();
-      for (File& file : files_) Close(file);
+      for (auto& [number, file] : files_) Close(file);
       return;
     }
   }
   const uint32_t number = queue_.front();
-  File& file = files_[number];
+  File& file = files_.at(number);
   const size_t count = std::min(file.offsets.size(), kMaxOffsetsPerRequest);
   LineRequest request{.file = number, .pid = file.pid, .path = file.path, .offsets = {}, .fd = {}};
   request.offsets.assign(file.offsets.begin(), file.offsets.begin() + static_cast<ptrdiff_t>(count));
@@ -146,7 +150,7 @@ void LineClient::Close(File& file) {
 }
 
 void LineClient::GiveUp(LineAnswer::Kind kind, const std::function<void(const Answer&)>& visit) {
-  File& file = files_[asked_->file];
+  File& file = files_.at(asked_->file);
   file.hopeless = true;
   Close(file);
   std::erase(queue_, asked_->file);
@@ -156,15 +160,24 @@ void LineClient::GiveUp(LineAnswer::Kind kind, const std::function<void(const An
 }
 
 void LineClient::Keep() {
-  for (File& file : files_) cache_.Add(file.id, std::exchange(file.found, {}));
+  for (auto& [number, file] : files_) cache_.Add(file.id, std::exchange(file.found, {}));
 }
 
-// Nothing may be asked. The server knows files by their numbers: ends it.
+// Those about which a request waits, or is being answered, stay.
 void LineClient::ForgetFiles() {
-  Stop();
-  Keep();
-  files_.clear();
-  numbers_.clear();
+  DropLoaded();
+  std::erase_if(files_, [this](auto& known) {
+    auto& [number, file] = known;
+    if (file.fd.valid() || (asked_.has_value() && asked_->file == number)) return false;
+    cache_.Add(file.id, file.found);
+    numbers_.erase(file.id);
+    return true;
+  });
+}
+
+void LineClient::DropLoaded() {
+  for (auto& [number, file] : files_) file.known.reset();
+  loaded_files_ = 0;
 }
 
 void LineClient::Wait(int timeout_ms) {

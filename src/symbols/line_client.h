@@ -64,10 +64,13 @@ class LineClient {
   void Exchange(const std::function<void(const Answer&)>& visit);
 
   static constexpr size_t kMaxOpenFiles = 128;
-  // When more files are known and nothing is asked, all are forgotten; 200 bytes each. A file without lines
-  // is then asked about once more.
+  // When so many files are known, those are forgotten about which no request waits; 200 bytes each. A file
+  // without lines is then asked about once more.
   static constexpr size_t kMaxFiles = 10'000;
   size_t files() const { return files_.size(); }
+  // When what the cache knows of so many files is in memory, it is dropped; 2 MB each at most, as text.
+  static constexpr size_t kMaxLoadedFiles = 64;
+  size_t loaded_files() const { return loaded_files_; }
 
   // Whether nothing is asked.
   bool idle() const { return queue_.empty() && ready_.empty() && !asked_.has_value(); }
@@ -84,7 +87,7 @@ class LineClient {
     int32_t pid = 0;
     std::string path;
     Fd fd;  // open while `offsets` has any
-    // From the cache; nothing while nobody asks.
+    // From the cache; nothing while nobody asks about it.
     std::optional<LineCache::Lines> known;
     LineCache::Found found;         // what the cache hasn't got yet
     std::vector<uint64_t> offsets;  // not sent yet
@@ -102,6 +105,7 @@ class LineClient {
   // Hands what was found to the cache.
   void Keep();
   void ForgetFiles();
+  void DropLoaded();
   // The file that was asked about last gets no more requests.
   void GiveUp(LineAnswer::Kind kind, const std::function<void(const Answer&)>& visit);
 
@@ -110,8 +114,11 @@ class LineClient {
   std::vector<Answer> ready_;
   int32_t server_pid_ = 0;
   Fd socket_;
-  std::vector<File> files_;  // by number
+  // By number. The server knows files by their numbers, so none is used again.
+  std::unordered_map<uint32_t, File> files_;
+  uint32_t next_number_ = 0;
   size_t open_files_ = 0;
+  size_t loaded_files_ = 0;
   std::unordered_map<Id128, uint32_t> numbers_;
   std::deque<uint32_t> queue_;  // of files with offsets to send
   std::optional<Asked> asked_;

@@ -198,14 +198,53 @@ TEST_F(LineServerTest, DescriptorsThatComeWithAnAnswerAreClosed) {
   EXPECT_EQ(open_descriptors(), before);
 }
 
-TEST(LineClient, FilesAreForgottenWhenThereAreManyAndNothingIsAsked) {
-  LineClient client({.command = {"/bin/false"}});
-  for (uint64_t file = 0; file <= LineClient::kMaxFiles; ++file)
-    EXPECT_FALSE(client.Ask({7, file}, ::getpid(), "/gone", 1,
-                            [] { return Result<Fd>(Fail(ErrorCode::kNotFound, "gone")); }));
-  EXPECT_EQ(client.files(), LineClient::kMaxFiles + 1);
+TEST(LineClient, ManyFilesAreForgottenButForThoseThatAreAskedAbout) {
+  LineClient client({.command = {"/bin/sleep", "100"}});
+  EXPECT_TRUE(client.Ask(kFile, ::getpid(), "/asked", 1, OpenSelf));
   client.Exchange([](const LineClient::Answer&) {});
-  EXPECT_EQ(client.files(), 0u);
+  EXPECT_TRUE(client.Ask(kOtherFile, ::getpid(), "/waits", 1, OpenSelf));
+  const auto gone = [] { return Result<Fd>(Fail(ErrorCode::kNotFound, "gone")); };
+  for (uint64_t file = 0; file < 3 * LineClient::kMaxFiles; ++file) {
+    EXPECT_FALSE(client.Ask({7, file}, ::getpid(), "/gone", 1, gone));
+    ASSERT_LE(client.files(), LineClient::kMaxFiles);
+  }
+  EXPECT_EQ(client.waiting(), 2u);
+  EXPECT_TRUE(client.Ask(kOtherFile, ::getpid(), "/waits", 2, gone)) << "it is still open";
+}
+
+// A server that answers with the number of the file as the name of the function.
+const std::string kNumberingServer = R"(
+import socket
+server = socket.socket(fileno=3)
+while request := server.recv(65536).decode():
+    file, *offsets = request.replace("\n", "\t").split("\t")
+    for offset in filter(None, offsets[2:]):
+        server.send(f"{file}\t0\t{offset}\n1\t1\tx.cpp\tfile{file}\n".encode())
+)";
+
+TEST(LineClient, AForgottenFileIsAskedAboutByAnotherNumber) {
+  LineClient client({.command = {"/usr/bin/env", "python3", "-c", kNumberingServer}});
+  const auto name = [&] {
+    EXPECT_TRUE(client.Ask(kFile, ::getpid(), "/x", 1, OpenSelf));
+    const std::vector<LineClient::Answer> answers = ExchangeUntilIdle(client);
+    EXPECT_EQ(answers.size(), 1u);
+    return answers.empty() || answers[0].frames.empty() ? "" : answers[0].frames[0].function;
+  };
+  EXPECT_EQ(name(), "file0");
+  EXPECT_EQ(name(), "file0");
+  for (uint64_t file = 0; file < LineClient::kMaxFiles; ++file)
+    client.Ask({7, file}, ::getpid(), "/gone", 1,
+               [] { return Result<Fd>(Fail(ErrorCode::kNotFound, "gone")); });
+  EXPECT_EQ(name(), "file" + std::to_string(LineClient::kMaxFiles + 1));
+}
+
+TEST(LineClient, HoldsFewFilesLinesInMemory) {
+  LineClient client({.command = {"/bin/sleep", "100"}});
+  for (uint64_t file = 0; file < 3 * LineClient::kMaxLoadedFiles; ++file) {
+    client.Ask({7, file}, ::getpid(), "/gone", 1,
+               [] { return Result<Fd>(Fail(ErrorCode::kNotFound, "gone")); });
+    ASSERT_LE(client.loaded_files(), LineClient::kMaxLoadedFiles);
+  }
 }
 
 }  // namespace
