@@ -44,6 +44,10 @@ std::optional<double> Probability(uint32_t units) {
   return static_cast<double>(units) / GPUSONDE_GPU_CERTAIN;
 }
 
+// Says as which struct a record is read.
+template <class Wire>
+constexpr std::type_identity<Wire> kWire;
+
 // Copies a record into a struct; nullopt if it is too short.
 template <class Wire>
 std::optional<Wire> As(std::span<const std::byte> bytes) {
@@ -305,6 +309,7 @@ Decoder::Process* Decoder::FindProcess(int32_t pid) {
 void Decoder::BeginInstance(Process& process, uint64_t instance) {
   CountLostOnTheWay(process);
   DropHeld(process);
+  ForgetNames(process);
   const uint32_t sessions = process.session;
   process = {.instance = instance, .earlier_sessions = sessions, .session = sessions, .names = {}};
 }
@@ -337,8 +342,7 @@ void Decoder::Decode(const Origin& origin, std::span<const std::byte> batch, con
 void Decoder::BeginSession(int32_t pid, Process& process, uint32_t session, const Visit& visit) {
   ReleaseHeld(pid, process, visit);
   process.session = session;
-  process.names.clear();
-  process.name_bytes = 0;
+  ForgetNames(process);
   process.state = Process::Names::kMissing;
   process.next_of_snapshot.reset();
 }
@@ -427,7 +431,7 @@ void Decoder::DecodeRecords(const Origin& origin, Process& process, uint32_t ses
 void Decoder::DecodeRecord(const gpusonde_gpu_record& record, std::span<const std::byte> bytes,
                            Process& process, Event& event, const Visit& visit) {
   // Reads a record as `Wire`; if it is valid, `after` completes the event, which is then visited.
-  const auto decode = [&]<class Wire>(const Wire*, auto after) {
+  const auto decode = [&]<class Wire>(std::type_identity<Wire>, auto after) {
     const std::optional<Wire> wire = As<Wire>(bytes);
     auto decoded = wire ? Read(*wire) : decltype(Read(*wire)){};
     if (!decoded) return CountMalformed();
@@ -443,9 +447,9 @@ void Decoder::DecodeRecord(const gpusonde_gpu_record& record, std::span<const st
 
   switch (record.type) {
     case GPUSONDE_GPU_SESSION_BEGIN:
-      return decode(static_cast<gpusonde_gpu_session_begin*>(nullptr), nothing);
+      return decode(kWire<gpusonde_gpu_session_begin>, nothing);
     case GPUSONDE_GPU_SESSION_END:
-      return decode(static_cast<gpusonde_gpu_session_end*>(nullptr), nothing);
+      return decode(kWire<gpusonde_gpu_session_end>, nothing);
     case GPUSONDE_GPU_NAME: {
       const std::optional<gpusonde_gpu_name> name = As<gpusonde_gpu_name>(bytes);
       if (!name || name->length > bytes.size() - sizeof *name) return CountMalformed();
@@ -454,9 +458,9 @@ void Decoder::DecodeRecord(const gpusonde_gpu_record& record, std::span<const st
       return;
     }
     case GPUSONDE_GPU_DEVICE:
-      return decode(static_cast<gpusonde_gpu_device*>(nullptr), nothing);
+      return decode(kWire<gpusonde_gpu_device>, nothing);
     case GPUSONDE_GPU_KERNEL:
-      return decode(static_cast<gpusonde_gpu_kernel*>(nullptr), [&](const auto& wire, Kernel& kernel) {
+      return decode(kWire<gpusonde_gpu_kernel>, [&](const auto& wire, Kernel& kernel) {
         event.tid = 0;
         kernel.name = NameOf(process, event.session, wire.name);
         if (!kernel.name.empty() || wire.name == GPUSONDE_GPU_OTHER_NAME) return;
@@ -466,13 +470,13 @@ void Decoder::DecodeRecord(const gpusonde_gpu_record& record, std::span<const st
           process.state = Process::Names::kMissing;
       });
     case GPUSONDE_GPU_MEMCPY:
-      return decode(static_cast<gpusonde_gpu_memcpy*>(nullptr), nothing);
+      return decode(kWire<gpusonde_gpu_memcpy>, nothing);
     case GPUSONDE_GPU_MEMSET:
-      return decode(static_cast<gpusonde_gpu_memset*>(nullptr), nothing);
+      return decode(kWire<gpusonde_gpu_memset>, nothing);
     case GPUSONDE_GPU_SYNC:
-      return decode(static_cast<gpusonde_gpu_sync*>(nullptr), nothing);
+      return decode(kWire<gpusonde_gpu_sync>, nothing);
     case GPUSONDE_GPU_TOTAL:
-      return decode(static_cast<gpusonde_gpu_total*>(nullptr), [&](const auto& wire, Total& total) {
+      return decode(kWire<gpusonde_gpu_total>, [&](const auto& wire, Total& total) {
         event.tid = 0;
         if (total.of == Total::Of::kKernel) total.name = NameOf(process, event.session, wire.key);
         total.joined = process.next_of_snapshot.has_value();
@@ -486,10 +490,9 @@ void Decoder::DecodeRecord(const gpusonde_gpu_record& record, std::span<const st
       return;
     }
     case GPUSONDE_GPU_CALL:
-      return decode(static_cast<gpusonde_gpu_call*>(nullptr),
-                    [&](const auto& wire, auto&) { set_tid(wire.tid); });
+      return decode(kWire<gpusonde_gpu_call>, [&](const auto& wire, auto&) { set_tid(wire.tid); });
     case GPUSONDE_GPU_GRAPH_NODE:
-      return decode(static_cast<gpusonde_gpu_graph_node*>(nullptr), [&](const auto& wire, GraphNode&) {
+      return decode(kWire<gpusonde_gpu_graph_node>, [&](const auto& wire, GraphNode&) {
         // Without a stack it was sent in a shared batch, possibly by another thread.
         if (!event.stack_taken) event.tid = 0;
         set_tid(wire.tid);
@@ -510,16 +513,16 @@ void Decoder::DecodeRecord(const gpusonde_gpu_record& record, std::span<const st
       return visit(event);
     }
     case GPUSONDE_GPU_COMMUNICATOR:
-      return decode(static_cast<gpusonde_gpu_communicator*>(nullptr), nothing);
+      return decode(kWire<gpusonde_gpu_communicator>, nothing);
     case GPUSONDE_GPU_COLLECTIVE:
-      return decode(static_cast<gpusonde_gpu_collective*>(nullptr),
+      return decode(kWire<gpusonde_gpu_collective>,
                     [&](const auto& wire, auto&) { event.tid = static_cast<int32_t>(wire.tid); });
     case GPUSONDE_GPU_OVERHEAD:
-      return decode(static_cast<gpusonde_gpu_overhead*>(nullptr), nothing);
+      return decode(kWire<gpusonde_gpu_overhead>, nothing);
     case GPUSONDE_GPU_FOREIGN:
-      return decode(static_cast<gpusonde_gpu_foreign*>(nullptr), nothing);
+      return decode(kWire<gpusonde_gpu_foreign>, nothing);
     case GPUSONDE_GPU_SNAPSHOT_BEGIN:
-      return decode(static_cast<gpusonde_gpu_snapshot_begin*>(nullptr), nothing);
+      return decode(kWire<gpusonde_gpu_snapshot_begin>, nothing);
     case GPUSONDE_GPU_SNAPSHOT_END:
       if (!process.next_of_snapshot.has_value()) return CountMalformed();
       process.state = Process::Names::kComplete;
@@ -536,11 +539,19 @@ std::string_view Decoder::NameOf(const Process& process, uint32_t session, uint3
 
 void Decoder::KeepName(Process& process, uint32_t id, std::string_view text) {
   if (id == GPUSONDE_GPU_OTHER_NAME || id > kMaxNameId) return CountMalformed();
-  if (process.name_bytes + text.size() > kMaxNameBytes) return drops_.Add(DropReason::kGpuNameLost);
-  if (id >= process.names.size()) process.names.resize(id + 1);
-  process.name_bytes += text.size();
-  process.name_bytes -= process.names[id].size();
-  process.names[id] = text;
+  const size_t places = std::max<size_t>(id + 1, process.names.size()) - process.names.size();
+  const size_t more = text.size() + places * sizeof(std::string);
+  if (process.name_bytes + more > kMaxNameBytes || name_bytes_ + more > max_name_bytes_in_all_)
+    return drops_.Add(DropReason::kGpuNameLost);
+  process.names.resize(process.names.size() + places);
+  const size_t before = std::exchange(process.names[id], std::string(text)).size();
+  process.name_bytes += more - before;
+  name_bytes_ += more - before;
+}
+
+void Decoder::ForgetNames(Process& process) {
+  name_bytes_ -= std::exchange(process.name_bytes, 0);
+  process.names = {};
 }
 
 void Decoder::AddLibraryDrops(Process& process, const gpusonde_gpu_drops& drops) {
@@ -565,6 +576,7 @@ void Decoder::Forget(int32_t pid) {
   if (found == processes_.end()) return;
   CountLostOnTheWay(found->second);
   DropHeld(found->second);
+  ForgetNames(found->second);
   processes_.erase(found);
 }
 

@@ -24,9 +24,13 @@ namespace gpusonde::cupti {
 // names were lost in transit, it holds the records until a snapshot has delivered the names.
 class Decoder {
  public:
+  // Of names, with what holds them, of all processes together.
+  static constexpr size_t kMaxNameBytesInAll = size_t{256} << 20;
+
   Decoder() = default;
   // `snapshots`: the caller can request snapshots from processes.
-  explicit Decoder(bool snapshots) : snapshots_(snapshots) {}
+  explicit Decoder(bool snapshots, size_t max_name_bytes_in_all = kMaxNameBytesInAll)
+      : snapshots_(snapshots), max_name_bytes_in_all_(max_name_bytes_in_all) {}
 
   // The sender of a batch, according to the kernel.
   struct Origin {
@@ -60,7 +64,7 @@ class Decoder {
  private:
   static constexpr size_t kMaxProcesses = 4096;
   static constexpr uint32_t kMaxNameId = 65535;
-  static constexpr size_t kMaxNameBytes = size_t{32} << 20;  // of one process
+  static constexpr size_t kMaxNameBytes = size_t{32} << 20;  // of one process, likewise
   // Per process: 10,000 kernels a second make 1 MB a second, and a snapshot arrives within 250 ms.
   static constexpr size_t kMaxHeldBytes = size_t{4} << 20;
   static constexpr size_t kMaxHeldBytesInAll = size_t{64} << 20;
@@ -115,11 +119,14 @@ class Decoder {
                     Event& event, const Visit& visit);
   static std::string_view NameOf(const Process& process, uint32_t session, uint32_t id);
   void KeepName(Process& process, uint32_t id, std::string_view text);
+  void ForgetNames(Process& process);
   void AddLibraryDrops(Process& process, const gpusonde_gpu_drops& drops);
   void CountMalformed() { drops_.Add(model::DropReason::kGpuMalformed); }
 
   bool snapshots_ = false;
+  size_t max_name_bytes_in_all_ = kMaxNameBytesInAll;
   size_t held_bytes_ = 0;  // of all processes
+  size_t name_bytes_ = 0;  // likewise
   std::unordered_map<int32_t, Process> processes_;
   model::DropCounts drops_;
 };

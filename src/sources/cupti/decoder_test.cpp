@@ -159,6 +159,47 @@ TEST_F(DecoderTest, ForgetsNamesWithTheSession) {
   EXPECT_EQ(decoder_.DrainDrops().Of(DropReason::kGpuNameLost), 1);
 }
 
+class ManyProcesses : public ::testing::Test {
+ protected:
+  // Whether a kernel of this process has the name that it was given before.
+  bool IsNamed(int32_t pid, uint32_t id, uint32_t session = 1) {
+    const std::string name(1000, 'n');
+    const auto length = static_cast<uint32_t>(name.size());
+    bool named = false;
+    const auto decode = [&](const std::vector<std::byte>& batch) {
+      decoder_.Decode({.pid = pid}, batch,
+                      [&](const Event& event) { named = std::get<Kernel>(event.what).name == name; });
+    };
+    decode(
+        Batch(GPUSONDE_GPU_STATE, sequence_, session).Add(GPUSONDE_GPU_NAME, Name(id, length), name).bytes());
+    decode(Batch(GPUSONDE_GPU_RECORDS, sequence_++, session).Add(GPUSONDE_GPU_KERNEL, KernelOf(id)).bytes());
+    return named;
+  }
+
+  Decoder decoder_{false, 100'000};
+  uint64_t sequence_ = 0;
+};
+
+TEST_F(ManyProcesses, TogetherKeepABoundedAmountOfNames) {
+  int32_t pid = 1;
+  while (pid < 1000 && IsNamed(pid, 1)) ++pid;
+  EXPECT_GT(pid, 80);
+  EXPECT_LE(pid, 100);
+  EXPECT_EQ(decoder_.DrainDrops().Of(DropReason::kGpuNameLost), 2) << "the name, and the kernel's";
+  EXPECT_FALSE(IsNamed(pid, 1));
+  decoder_.Forget(1);
+  EXPECT_TRUE(IsNamed(pid, 2)) << "there is room again";
+}
+
+TEST_F(ManyProcesses, CountWhatHoldsNames) {
+  EXPECT_FALSE(IsNamed(1, 65'535)) << "it takes the place of 65,536 names";
+  EXPECT_TRUE(IsNamed(1, 100));
+}
+
+TEST_F(ManyProcesses, GiveBackTheNamesOfEarlierSessions) {
+  for (uint32_t session = 1; session < 1000; ++session) ASSERT_TRUE(IsNamed(1, 1, session)) << session;
+}
+
 TEST_F(DecoderTest, IgnoresTimesThatRunBackwards) {
   Decode(Batch().Add(GPUSONDE_GPU_KERNEL, KernelOf(0, 300, 200)).bytes(), [](const Event& event) {
     EXPECT_EQ(std::get<Kernel>(event.what).start_ns, 0);
