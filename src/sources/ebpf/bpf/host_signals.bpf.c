@@ -458,15 +458,27 @@ int BPF_PROG(signal_fork, struct task_struct *parent, struct task_struct *child)
   return 0;
 }
 
+/* Adds what is known of a thread that runs now, and forgets it. */
+__noinline int end_thread(__u32 id) {
+  struct thread *thread = bpf_map_lookup_elem(&threads, &id);
+  if (!thread) return 0;
+  if (thread->on_cpu) spend(thread, GPUSONDE_SIGNAL_RUNNING, 0, thread->since_ns, bpf_ktime_get_ns());
+  finish_pieces(thread);
+  bpf_map_delete_elem(&threads, &id);
+  return 0;
+}
+
+/* Any thread may call execve, and is given the id of its process's first thread: nothing else tells that its
+ * own id is free for a thread of another process. */
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(signal_exec, struct task_struct *task, int old_tid) {
+  if (old_tid != task->pid) end_thread(old_tid);
+  return 0;
+}
+
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(signal_exit, struct task_struct *task) {
-  const __u32 tid = task->pid;
-  struct thread *thread = bpf_map_lookup_elem(&threads, &tid);
-  if (thread) {
-    if (thread->on_cpu) spend(thread, GPUSONDE_SIGNAL_RUNNING, 0, thread->since_ns, bpf_ktime_get_ns());
-    finish_pieces(thread);
-    bpf_map_delete_elem(&threads, &tid);
-  }
+  end_thread(task->pid);
   if (task->signal->live.counter == 0) forget_target(pids_of(task).pid);
   return 0;
 }
