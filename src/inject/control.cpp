@@ -48,14 +48,21 @@ constexpr uint64_t kReadyTimeoutNs = kSecondNs / 2;
 constexpr uint64_t kReadyPollNs = 1'000'000;
 // How long a program may make no CUDA call until we unsubscribe without finalizing CUPTI.
 constexpr uint64_t kFinalizeTimeoutNs = kSecondNs;
-// How long the host's exit waits for our thread to finish.
+// How long we wait for the program's thread that finalizes CUPTI. It takes milliseconds, unless the driver
+// hangs.
+constexpr uint64_t kFinalizingTimeoutNs = kSecondNs;
+// How long another tool's subscription waits for us to leave CUPTI.
+constexpr uint64_t kYieldTimeoutNs = 2 * kSecondNs;
+// How long the host's exit waits for our thread to finish what it does, and then to end the session, which
+// includes kSendTimeoutNs.
 constexpr uint64_t kExitTimeoutNs = 2 * kSecondNs;
+constexpr uint64_t kEndTimeoutNs = 5 * kSecondNs;
 
 constexpr uint32_t kKinds[] = {GPUSONDE_CUPTI_KIND_CONCURRENT_KERNEL, GPUSONDE_CUPTI_KIND_MEMCPY,
                                GPUSONDE_CUPTI_KIND_MEMCPY2,           GPUSONDE_CUPTI_KIND_MEMSET,
                                GPUSONDE_CUPTI_KIND_SYNCHRONIZATION,   GPUSONDE_CUPTI_KIND_OVERHEAD};
 
-enum class ThreadPhase : uint32_t { kNone, kWaiting, kWorking, kDone };
+enum class ThreadPhase : uint32_t { kNone, kWaiting, kWorking, kEnding, kDone };
 
 Mutex g_control;         // guards everything below except the atomics
 uint32_t g_started = 0;  // atomic
@@ -63,6 +70,7 @@ uint32_t g_stop = 0;     // atomic: the process ends
 uint32_t g_wakes = 0;    // atomic: number of WakeThread calls
 uint32_t g_forked = 0;   // atomic: this is a forked child
 uint32_t g_phase = 0;    // atomic: ThreadPhase
+uint32_t g_yield = 0;    // atomic: another tool subscribes to CUPTI and could not wait for us
 
 const Cupti* g_cupti = nullptr;
 gpusonde_cupti_subscriber_handle g_subscriber = nullptr;
@@ -73,7 +81,7 @@ uint64_t g_awake_since_ns = 0;
 uint64_t g_retry_at_ns = 0;  // no attempt to subscribe before
 uint32_t g_exit_registrations = 0;
 uint64_t g_expected_until_ns = 0;  // until when a recorder is expected to attach
-bool g_keeps_records = false;      // for that recorder, in CUPTI's buffers unless these are many
+uint32_t g_keeps_records = 0;      // atomic: for that recorder, in CUPTI's buffers unless these are many
 uint64_t g_second_ends_ns = 0;
 uint64_t g_window_ends_ns = 0;
 uint64_t g_window_ns = Governor::kWindowNs;  // length of the next one
@@ -117,13 +125,20 @@ enum class Leaving : uint8_t {
   kBroken,   // it has failed, and finalized itself
 };
 
-// Ends a subscription that is left because CUPTI could not be finalized.
-void WithdrawLeft() {
-  if (WithdrawFinalize()) g_cupti->unsubscribe(g_left_subscriber);
+bool KeepsRecords() { return __atomic_load_n(&g_keeps_records, __ATOMIC_RELAXED) != 0; }
+void KeepRecords(bool keep) { __atomic_store_n(&g_keeps_records, keep ? 1 : 0, __ATOMIC_RELAXED); }
+
+// Ends a subscription that is left because CUPTI could not be finalized. False if that is still being done at
+// the deadline: CUPTI must not be called then.
+bool WithdrawLeft(uint64_t deadline_ns) {
+  const Withdrawal withdrawal = WithdrawFinalize(deadline_ns);
+  if (withdrawal == Withdrawal::kWithdrawn) g_cupti->unsubscribe(g_left_subscriber);
+  return withdrawal != Withdrawal::kRunning;
 }
 
 void FallAsleep(uint32_t reason, Leaving how) {
   g_sleep = {};
+  KeepRecords(false);
   SetCallSession(0);
   if (how == Leaving::kFinalize || how == Leaving::kUnsubscribe) {
     for (const uint32_t kind : kKinds) g_cupti->activity_disable(kind);
@@ -145,17 +160,31 @@ void FallAsleep(uint32_t reason, Leaving how) {
   if (finalize) RequestFinalize(*g_cupti);                     // last: it ends all other use of CUPTI
 }
 
-// Another tool of this process, in the library `holder`, is about to subscribe to CUPTI, on this thread.
+// Another tool of this process, in the library `holder`, is about to subscribe to CUPTI, on this thread,
+// which is the host's. If our thread hangs in CUPTI, or the program's in cuptiFinalize, the other tool does
+// not wait for longer than kYieldTimeoutNs: its subscription fails then, as if CUPTI had served us alone, and
+// our thread leaves CUPTI as soon as it can.
 void YieldTo(const char* holder) {
   if (IsForkedChild()) return;
-  SetNonblocking(true);  // this is the host's thread
-  {
-    const Locked locked(g_control);
-    WithdrawLeft();
+  const uint64_t deadline_ns = NowNs() + kYieldTimeoutNs;
+  SetNonblocking(true);
+  if (const LockedUntil locked(g_control, deadline_ns); locked) {
+    (void)WithdrawLeft(deadline_ns);
     if (Awake()) FallAsleep(GPUSONDE_GPU_END_FOREIGN, Leaving::kUnsubscribe);
     BackOff(holder);
+  } else {
+    __atomic_store_n(&g_yield, 1, __ATOMIC_RELAXED);
   }
   SetNonblocking(false);
+}
+
+// Does what YieldTo could not wait for. The other tool's name is not known any more.
+bool YieldLate() {
+  if (__atomic_exchange_n(&g_yield, 0, __ATOMIC_RELAXED) == 0) return false;
+  (void)TestAndClearRivalSeen();
+  if (Awake()) FallAsleep(GPUSONDE_GPU_END_FOREIGN, Leaving::kUnsubscribe);
+  BackOff("");
+  return true;
 }
 
 void AtExit();
@@ -185,7 +214,10 @@ void WakeUp() {
   // Not later: a library may subscribe while it is loaded, and wait for us with the loader's lock.
   FindDriver();
   const uint64_t begin_ns = NowNs();
-  WithdrawLeft();
+  if (!WithdrawLeft(begin_ns + kFinalizingTimeoutNs)) {
+    g_retry_at_ns = NowNs() + kSecondNs;
+    return;
+  }
   char holder[GPUSONDE_CUPTI_OLD_SUBSCRIBER_NAME_BYTES] = {};
   const gpusonde_cupti_result subscribed = Subscribe(holder);
   if (subscribed != GPUSONDE_CUPTI_SUCCESS) {
@@ -216,7 +248,7 @@ void WakeUp() {
     g_sleep = {};
     return EndSession(GPUSONDE_GPU_END_CUPTI);
   }
-  g_keeps_records = !HasConsumers();
+  KeepRecords(!HasConsumers());
   SetCallSession(g_sessions);
   EnableCallbacks(*g_cupti, g_subscriber);
   RedirectRivals(*g_cupti, YieldTo);
@@ -299,8 +331,8 @@ void Poll() {
   RedirectRivals(*g_cupti, YieldTo);
   RegisterAtExit(2);
   // Its probes are attached one after the other, and that for snapshots last.
-  if (g_keeps_records && RecorderExpected() && !ProbeAttached(GPUSONDE_GPU_SNAPSHOT)) return;
-  g_keeps_records = false;
+  if (KeepsRecords() && RecorderExpected() && !ProbeAttached(GPUSONDE_GPU_SNAPSHOT)) return;
+  KeepRecords(false);
   g_cupti->flush_all(0);
   HostBatch().Flush();
   DrainBuffers(true);
@@ -315,6 +347,7 @@ void Poll() {
     g_retry_at_ns = now + kBackoffNs;
     return FallAsleep(GPUSONDE_GPU_END_CUPTI, Leaving::kBroken);
   }
+  if (YieldLate()) return;
   if (TestAndClearRivalSeen() || RecordsStopped(now)) {
     FallAsleep(GPUSONDE_GPU_END_FOREIGN, Leaving::kForeign);
     return BackOff("");
@@ -323,13 +356,14 @@ void Poll() {
 }
 
 void StayAsleep() {
-  if (FinalizePending() && NowNs() - g_asleep_since_ns > kFinalizeTimeoutNs) WithdrawLeft();
+  if (FinalizePending() && NowNs() - g_asleep_since_ns > kFinalizeTimeoutNs) (void)WithdrawLeft(0);
   if (!FinalizePending()) StopRedirecting();
 }
 
 void Tick() {
   PollCollectives(HasConsumers());
   const Locked locked(g_control);
+  if (YieldLate()) return;
   if (Awake())
     Poll();
   else if (Wanted() && NowNs() >= g_retry_at_ns)
@@ -343,6 +377,15 @@ void SetPhase(ThreadPhase phase) {
 }
 
 bool Stopping() { return __atomic_load_n(&g_stop, __ATOMIC_SEQ_CST) != 0; }
+
+void End() {
+  SetPhase(ThreadPhase::kEnding);
+  Wake(&g_phase);
+  SetSendDeadline(NowNs() + kSendTimeoutNs);
+  const Locked locked(g_control);
+  if (!WithdrawLeft(NowNs() + kFinalizingTimeoutNs)) return;
+  if (Awake()) FallAsleep(GPUSONDE_GPU_END_EXIT, Leaving::kUnsubscribe);
+}
 
 void* ThreadBody(void*) {
   uint64_t next_tick_ns = NowNs() + kTickNs;
@@ -362,14 +405,10 @@ void* ThreadBody(void*) {
       DrainBuffers(true);
     }
   }
+  End();
   SetPhase(ThreadPhase::kDone);
   Wake(&g_phase);
   return nullptr;
-}
-
-bool KeepsRecords() {
-  const Locked locked(g_control);
-  return Awake() && g_keeps_records;
 }
 
 // What is kept for it is lost if a rank ends before it has attached.
@@ -383,25 +422,28 @@ void AwaitRecorder() {
   }
 }
 
-// If our thread hangs in CUPTI, the last records are dropped so that the host can exit.
+// Our thread ends the session, and no lock is taken here: a handler of the program's signals may have called
+// exit() while the thread that it interrupted held one of ours, in a callback of CUPTI or in YieldTo. Then
+// our thread waits for it in vain, as it does when it hangs in CUPTI: its last records are dropped so that
+// the host can exit.
 void AtExit() {
   if (IsForkedChild()) return;
   AwaitRecorder();
-  __atomic_store_n(&g_stop, 1, __ATOMIC_SEQ_CST);
+  if (__atomic_exchange_n(&g_stop, 1, __ATOMIC_SEQ_CST) != 0) return;  // not the first run: don't wait again
   WakeThread();
-  const uint64_t give_up_ns = NowNs() + kExitTimeoutNs;
-  for (;;) {
+  uint64_t give_up_ns = NowNs() + kExitTimeoutNs;
+  for (bool ending = false;;) {
     const uint32_t phase = __atomic_load_n(&g_phase, __ATOMIC_SEQ_CST);
     if (phase == static_cast<uint32_t>(ThreadPhase::kDone) ||
         phase == static_cast<uint32_t>(ThreadPhase::kNone))
-      break;
+      return;
+    if (!ending && phase == static_cast<uint32_t>(ThreadPhase::kEnding)) {
+      ending = true;
+      give_up_ns = NowNs() + kEndTimeoutNs;
+    }
     if (NowNs() > give_up_ns) return;
     WaitWhile(&g_phase, phase, static_cast<int64_t>(kSecondNs) / 100);
   }
-  SetSendDeadline(NowNs() + kSendTimeoutNs);
-  const Locked locked(g_control);
-  WithdrawLeft();
-  if (Awake()) FallAsleep(GPUSONDE_GPU_END_EXIT, Leaving::kUnsubscribe);
 }
 
 // Waits until the consumer can unwind this process's stacks. The nodes of a graph that is captured before

@@ -37,10 +37,13 @@ void RequestFinalize(const Cupti& cupti) {
   __atomic_store_n(&g_state, kRequested, __ATOMIC_SEQ_CST);
 }
 
-bool WithdrawFinalize() {
-  if (Change(kRequested, kNone)) return true;
-  while (__atomic_load_n(&g_state, __ATOMIC_SEQ_CST) == kRunning) WaitWhile(&g_state, kRunning, kPollNs);
-  return false;
+Withdrawal WithdrawFinalize(uint64_t deadline_ns) {
+  if (Change(kRequested, kNone)) return Withdrawal::kWithdrawn;
+  while (__atomic_load_n(&g_state, __ATOMIC_SEQ_CST) == kRunning) {
+    if (NowNs() >= deadline_ns) return Withdrawal::kRunning;
+    WaitWhile(&g_state, kRunning, kPollNs);
+  }
+  return Withdrawal::kNone;
 }
 
 bool FinalizePending() { return __atomic_load_n(&g_state, __ATOMIC_SEQ_CST) != kNone; }

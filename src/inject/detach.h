@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
+
 #include "inject/cupti.h"
 
 // Removes CUPTI from the process when the library falls asleep. Without subscription and enabled kinds CUPTI
@@ -24,9 +26,14 @@ bool CanFinalize(const Cupti& cupti);
 
 void RequestFinalize(const Cupti& cupti);
 
-// Withdraws a request. False: there is none, or it was fulfilled, and the subscription with it; waits for
-// that.
-bool WithdrawFinalize();
+enum class Withdrawal : uint8_t {
+  kNone,       // there is no request; if there was one, it was fulfilled, and the subscription ended with it
+  kWithdrawn,  // the subscription is still there
+  kRunning,    // the program's thread still finalizes CUPTI, which must not be called meanwhile
+};
+// Withdraws a request. Waits until `deadline_ns` (NowNs()) for one that is being fulfilled: a driver that
+// hangs may keep the program's thread in cuptiFinalize for ever.
+Withdrawal WithdrawFinalize(uint64_t deadline_ns);
 
 // Whether a request is not fulfilled yet.
 bool FinalizePending();

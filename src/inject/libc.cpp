@@ -170,6 +170,17 @@ void Mutex::Lock() {
     syscall(SYS_futex, &word_, FUTEX_WAIT_PRIVATE, 2, nullptr, nullptr, 0);
 }
 
+bool Mutex::LockUntil(uint64_t deadline_ns) {
+  uint32_t seen = 0;
+  if (__atomic_compare_exchange_n(&word_, &seen, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) return true;
+  while (__atomic_exchange_n(&word_, 2, __ATOMIC_ACQUIRE) != 0) {
+    const uint64_t now = NowNs();
+    if (now >= deadline_ns) return false;
+    WaitWhile(&word_, 2, static_cast<int64_t>(deadline_ns - now));
+  }
+  return true;
+}
+
 void Mutex::Unlock() {
   if (__atomic_exchange_n(&word_, 0, __ATOMIC_RELEASE) == 2) Wake(&word_);
 }

@@ -53,6 +53,8 @@ uint64_t RandomBits();
 class Mutex {
  public:
   void Lock();
+  // False if it is still taken at the deadline (NowNs()).
+  bool LockUntil(uint64_t deadline_ns);
   void Unlock();
 
  private:
@@ -68,6 +70,23 @@ class Locked {
 
  private:
   Mutex& mutex_;
+};
+
+// Tries until a deadline (NowNs()): for the host's threads, which must never hang because of us.
+class LockedUntil {
+ public:
+  LockedUntil(Mutex& mutex, uint64_t deadline_ns) : mutex_(mutex), locked_(mutex.LockUntil(deadline_ns)) {}
+  ~LockedUntil() {
+    if (locked_) mutex_.Unlock();
+  }
+  LockedUntil(const LockedUntil&) = delete;
+  LockedUntil& operator=(const LockedUntil&) = delete;
+
+  explicit operator bool() const { return locked_; }
+
+ private:
+  Mutex& mutex_;
+  bool locked_;
 };
 
 }  // namespace gpusonde::inject

@@ -15,6 +15,8 @@
 //   load=K            loads the K-th kind of tests/inject/rival.cpp
 //   rival=K           subscribes it to CUPTI, and prints the result
 //   target=K          prints the library that its cuptiSubscribe is in
+//   aside=R,S         R kernels alpha a second for S seconds, by a thread of their own
+//   alarm=MS,CODE     a signal's handler calls exit(CODE) MS later
 //   replace           loads a large one, and 0.6 s later a small library in its place
 //   holder            prints whether somebody is subscribed to CUPTI
 //   cupti             prints whether CUPTI was finalized
@@ -28,7 +30,9 @@
 #include <dlfcn.h>
 #include <link.h>
 #include <pthread.h>
+#include <signal.h>
 #include <sys/mman.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -319,6 +323,32 @@ void SubscribeRival(long kind) {
   std::fflush(stdout);
 }
 
+// In the background.
+void RateAside(long per_second, long seconds) {
+  std::thread([per_second, seconds] {
+    Call("cuCtxSetCurrent", g.context);
+    Rate(per_second, seconds);
+  }).detach();
+}
+
+int g_exit_code = 0;
+
+void ExitByAlarm(long in_ms, long code) {
+  g_exit_code = static_cast<int>(code);
+  signal(SIGALRM, [](int) {
+    signal(SIGALRM, SIG_DFL);
+    sigset_t alarms;
+    sigemptyset(&alarms);
+    sigaddset(&alarms, SIGALRM);
+    pthread_sigmask(SIG_UNBLOCK, &alarms, nullptr);
+    alarm(30);  // if the exit hangs
+    std::exit(g_exit_code);
+  });
+  const itimerval timer{.it_interval = {},
+                        .it_value = {.tv_sec = in_ms / 1000, .tv_usec = in_ms % 1000 * 1000}};
+  setitimer(ITIMER_REAL, &timer, nullptr);
+}
+
 void PrintTargetOfRival(long kind) {
   Dl_info info{};
   dladdr(FindInRival<const void*()>(kind, "TargetOfRival")(), &info);
@@ -512,6 +542,7 @@ void Do(std::string_view word, long first, long second) {
   if (word == "brief") RangesOfThreads(first);
   if (word == "kernels") Kernels(first);
   if (word == "rate") Rate(first, second);
+  if (word == "aside") RateAside(first, second);
   if (word == "mix") Mix(first, second);
   if (word == "steps") Steps(first, second);
   if (word == "threads") Threads(first, second);
@@ -535,6 +566,7 @@ void Do(std::string_view word, long first, long second) {
   if (word == "load") FindInRival<int()>(first, "SubscribeAsRival");
   if (word == "target") PrintTargetOfRival(first);
   if (word == "rival") SubscribeRival(first);
+  if (word == "alarm") ExitByAlarm(first, second);
   if (word == "replace") ReplaceRival();
   if (word == "fork") Fork();
   if (word == "dlclose") CloseLibraries();

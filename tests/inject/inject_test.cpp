@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The inject library in a child process (client.cpp) that reports through a socket.
+#include <fmt/format.h>
+
 #include "harness.h"
 
 namespace gpusonde::cupti {
@@ -222,6 +224,53 @@ TEST(Inject, LeavesCuptiToALibraryThatIsBeingLoaded) {
   EXPECT_EQ(outcome.status, 4);
   EXPECT_EQ(outcome.printed, "39\n") << "its own first subscription";
   EXPECT_THAT(outcome.received.holders, ElementsAre("librival_early.so"));
+}
+
+// Calls of CUPTI that take so long hang, as far as the tests below are concerned.
+constexpr std::chrono::seconds kHanging(40);
+std::string Hangs(const char* function, const char* of = "") {
+  return fmt::format("SIMGPU_CUPTI_DELAY={}:{}{}", function, std::chrono::milliseconds(kHanging).count(), of);
+}
+
+class InjectHanging : public ::testing::Test {
+ protected:
+  void TearDown() override { EXPECT_LT(std::chrono::steady_clock::now() - begin_, kHanging / 2); }
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+};
+
+TEST_F(InjectHanging, OurThreadHoldsUpNoRival) {
+  const Outcome outcome = RunWithSocket({"kernels=10", "load=0", "wait=1500", "rival=0", "exit=4"},
+                                        {Hangs("cuptiActivityFlushAll", "@4")});
+  EXPECT_EQ(outcome.status, 4);
+  EXPECT_EQ(outcome.printed, "39\n") << "CUPTI still serves us";
+}
+
+TEST_F(InjectHanging, FinalizingCuptiHoldsUpNoRival) {
+  EXPECT_EQ(PrintedWithoutConsumer({"load=0", "kernels=10", "sync", "wait=600", "aside=500,60", "wait=2000",
+                                    "rival=0", "exit=4"},
+                                   {Hangs("cuptiFinalize")}),
+            "39\n")
+      << "CUPTI still serves us";
+}
+
+// The thread that it interrupts holds our lock: it is leaving CUPTI to the rival.
+TEST_F(InjectHanging, AHandlerMayExitWhileCuptiIsLeft) {
+  const Outcome outcome =
+      RunWithSocket({"kernels=10", "load=0", "wait=1500", "alarm=1000,5", "rival=0", "exit=4"},
+                    {Hangs("cuptiUnsubscribe")});
+  EXPECT_EQ(outcome.status, 5);
+}
+
+TEST(Inject, LeavesCuptiAsSoonAsItCanToARivalThatDidNotWait) {
+  const Outcome outcome =
+      RunWithSocket({"kernels=10", "load=0", "wait=1500", "rival=0", "wait=4000", "rival=0"},
+                    {"SIMGPU_CUPTI_DELAY=cuptiActivityFlushAll:5000@4"});
+  EXPECT_EQ(outcome.status, 0);
+  EXPECT_EQ(outcome.printed, "39\n0\n");
+  ASSERT_THAT(outcome.received.ends, SizeIs(1));
+  EXPECT_EQ(outcome.received.ends[0].reason, EndReason::kForeign);
+  EXPECT_THAT(outcome.received.holders, ElementsAre(""));
+  EXPECT_EQ(KernelCount(outcome.received), 10U);
 }
 
 TEST(Inject, DetachesWhenAnotherToolTakesTheBuffers) {
