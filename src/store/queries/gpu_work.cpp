@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <memory>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -95,10 +96,8 @@ Result<std::map<Id128, DeviceTimes>> ReadProcessTimes(Store& store, const model:
   }));
   SqlPart work{"SELECT process, device, start_ns, end_ns FROM ", {}};
   work += GpuWork(selection, slice, WorkIn::kRunsIn, Packs::kNone);
-  TRY(ForEachRow(store, work, [&](const Rows& row) {
-    const TimeRange time{std::max(row.Int64(2), slice.from_ns), std::min(row.Int64(3), slice.to_ns)};
-    if (time.from_ns < time.to_ns) by_process[row.Id(0)][row.Id(1)].push_back(time);
-  }));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, store.Query(work.text, work.parameters));
+  TRY(AddTimes(*rows, slice, 2, [&](const Rows& row) { return &by_process[row.Id(0)][row.Id(1)]; }));
   for (auto& [process, times] : by_process) MergeTimes(times);
   return by_process;
 }

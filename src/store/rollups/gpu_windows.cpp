@@ -243,16 +243,23 @@ class WorkRollupTables final : public RollupTables {
 
 }  // namespace
 
+Status AddTimes(Rows& rows, const TimeRange& range, size_t start,
+                const std::function<std::vector<TimeRange>*(const Rows& row)>& times_of) {
+  return ForEachRow(rows, [&](const Rows& row) {
+    const TimeRange time{std::max(row.Int64(start), range.from_ns),
+                         std::min(row.Int64(start + 1), range.to_ns)};
+    if (time.from_ns < time.to_ns) times_of(row)->push_back(time);
+  });
+}
+
 Status AddTimes(Rows& rows, const TimeRange& range, DeviceTimes& work) {
   Id128 last_device;
   std::vector<TimeRange>* of_device = nullptr;
-  return ForEachRow(rows, [&](const Rows& row) {
-    const TimeRange time{std::max(row.Int64(1), range.from_ns), std::min(row.Int64(2), range.to_ns)};
-    if (time.from_ns >= time.to_ns) return;
+  return AddTimes(rows, range, 1, [&](const Rows& row) {
     const Id128 device = row.Id(0);  // mostly that of the row before
     if (of_device == nullptr || device != last_device) of_device = &work[device];
     last_device = device;
-    of_device->push_back(time);
+    return of_device;
   });
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -28,7 +29,12 @@ inline constexpr WindowLevel kTenthOfBusy{kNanosPerSecond / 10};
 // Time intervals by device.
 using DeviceTimes = std::map<Id128, std::vector<TimeRange>>;
 
-// Adds rows of device, start_ns and end_ns, in any order, clipped to the range.
+// Adds the intervals of rows in any order, clipped to the range, to where `times_of` says. Their start_ns is
+// in column `start`, their end_ns in the next one.
+Status AddTimes(Rows& rows, const TimeRange& range, size_t start,
+                const std::function<std::vector<TimeRange>*(const Rows& row)>& times_of);
+
+// The same of rows of device, start_ns and end_ns.
 Status AddTimes(Rows& rows, const TimeRange& range, DeviceTimes& work);
 
 // Sorts and merges the intervals of each device.
