@@ -64,57 +64,83 @@ constexpr uint32_t kKinds[] = {GPUSONDE_CUPTI_KIND_CONCURRENT_KERNEL, GPUSONDE_C
 
 enum class ThreadPhase : uint32_t { kNone, kWaiting, kWorking, kEnding, kDone };
 
-Mutex g_control;         // guards everything below except the atomics
-uint32_t g_started = 0;  // atomic
-uint32_t g_stop = 0;     // atomic: the process ends
-uint32_t g_wakes = 0;    // atomic: number of WakeThread calls
-uint32_t g_forked = 0;   // atomic: this is a forked child
-uint32_t g_phase = 0;    // atomic: ThreadPhase
-uint32_t g_yield = 0;    // atomic: another tool subscribes to CUPTI and could not wait for us
+// From the library's start to the end of the process. All are atomic, and read and written without a lock.
+struct Process {
+  uint32_t started;
+  uint32_t stops;          // the process ends
+  uint32_t wakes;          // number of WakeThread calls
+  uint32_t forked;         // this is a forked child
+  uint32_t phase;          // ThreadPhase
+  uint32_t yields;         // another tool subscribes to CUPTI and could not wait for us
+  uint32_t keeps_records;  // for the recorder of a lost socket, in CUPTI's buffers unless these are many
+};
 
-const Cupti* g_cupti = nullptr;
-gpusonde_cupti_subscriber_handle g_subscriber = nullptr;
-// The subscription that is left until CUPTI is finalized, or kFinalizeTimeoutNs have passed.
-gpusonde_cupti_subscriber_handle g_left_subscriber = nullptr;
-uint32_t g_sessions = 0;
-uint64_t g_awake_since_ns = 0;
-uint64_t g_retry_at_ns = 0;  // no attempt to subscribe before
-uint32_t g_exit_registrations = 0;
-uint64_t g_expected_until_ns = 0;  // until when a recorder is expected to attach
-uint32_t g_keeps_records = 0;      // atomic: for that recorder, in CUPTI's buffers unless these are many
-uint64_t g_second_ends_ns = 0;
-uint64_t g_window_ends_ns = 0;
-uint64_t g_window_ns = Governor::kWindowNs;  // length of the next one
-uint64_t g_cost_before_ns = 0;
-uint64_t g_records_before = 0;
-uint64_t g_woke_ns = 0;          // since when it is awake
-uint64_t g_asleep_since_ns = 0;  // when it last unsubscribed
-uint64_t g_transition_ns = 0;    // what CUPTI took to begin and to end the last sleep of the governor
-Governor g_governor;
-CostEstimate g_estimate;
-CostEstimate::Sleep g_sleep;  // the governor's last, until its window after has ended; else all 0
-// When records last arrived, and the numbers of records and sampled calls at that time.
-uint64_t g_last_record_ns = 0;
-uint64_t g_records_then = 0;
-uint64_t g_calls_then = 0;
+// What is known of CUPTI over all sessions.
+struct Subscription {
+  const Cupti* cupti;
+  gpusonde_cupti_subscriber_handle subscriber;  // null while asleep
+  // The subscription that is left until CUPTI is finalized, or kFinalizeTimeoutNs have passed.
+  gpusonde_cupti_subscriber_handle left;
+  uint32_t sessions;
+  uint32_t exit_registrations;
+  uint64_t retry_at_ns;       // no attempt to subscribe before
+  uint64_t asleep_since_ns;   // when it was last ended
+  uint64_t expects_until_ns;  // until when a recorder is expected to attach
+};
+
+// From waking up to falling asleep.
+struct Session {
+  uint64_t woke_ns;
+  uint64_t second_ends_ns;
+  // When records last arrived, and the numbers of records and sampled calls at that time.
+  uint64_t last_record_ns;
+  uint64_t records_then;
+  uint64_t calls_then;
+};
+
+// A window of the governor's, while awake.
+struct Window {
+  uint64_t begin_ns;
+  uint64_t end_ns;
+  uint64_t records_before;
+  uint64_t cost_before_ns;
+};
+
+// What the governor makes of windows and of the sleeps between them.
+struct Pace {
+  Governor governor;
+  CostEstimate estimate;
+  CostEstimate::Sleep sleep;                 // the last one, until its window after has ended; else all 0
+  uint64_t window_ns = Governor::kWindowNs;  // length of the next one
+  uint64_t transition_ns = 0;                // what CUPTI took to begin and to end the last sleep
+};
+
+constinit Process g_process{};
+
+Mutex g_control;  // guards the rest
+constinit Subscription g_subscription{};
+constinit Session g_session{};
+constinit Window g_window{};
+constinit Pace g_pace{};
 
 uint64_t CostNs() { return ActivityProgress().cost_ns + GetCallProgress().cost_ns; }
 
-bool Awake() { return g_subscriber != nullptr; }
+bool Awake() { return g_subscription.subscriber != nullptr; }
 
 void BackOff(const char* holder) {
-  g_retry_at_ns = NowNs() + kBackoffNs;
-  SendForeignUser(holder, g_retry_at_ns);
+  g_subscription.retry_at_ns = NowNs() + kBackoffNs;
+  SendForeignUser(holder, g_subscription.retry_at_ns);
 }
 
 gpusonde_cupti_result Subscribe(char (&holder)[GPUSONDE_CUPTI_OLD_SUBSCRIBER_NAME_BYTES]) {
-  void* user = const_cast<Cupti*>(g_cupti);
-  if (g_cupti->subscribe_v2 == nullptr) return g_cupti->subscribe(&g_subscriber, OnCallback, user);
+  void* user = const_cast<Cupti*>(g_subscription.cupti);
+  if (g_subscription.cupti->subscribe_v2 == nullptr)
+    return g_subscription.cupti->subscribe(&g_subscription.subscriber, OnCallback, user);
   gpusonde_cupti_subscriber_params params{.struct_size = sizeof params,
                                           .subscriber_name = "gpusonde",
                                           .old_subscriber_name = holder,
                                           .old_subscriber_size = sizeof holder};
-  return g_cupti->subscribe_v2(&g_subscriber, OnCallback, user, &params);
+  return g_subscription.cupti->subscribe_v2(&g_subscription.subscriber, OnCallback, user, &params);
 }
 
 // What becomes of CUPTI when the library falls asleep.
@@ -125,39 +151,39 @@ enum class Leaving : uint8_t {
   kBroken,   // it has failed, and finalized itself
 };
 
-bool KeepsRecords() { return __atomic_load_n(&g_keeps_records, __ATOMIC_RELAXED) != 0; }
-void KeepRecords(bool keep) { __atomic_store_n(&g_keeps_records, keep ? 1 : 0, __ATOMIC_RELAXED); }
+bool KeepsRecords() { return __atomic_load_n(&g_process.keeps_records, __ATOMIC_RELAXED) != 0; }
+void KeepRecords(bool keep) { __atomic_store_n(&g_process.keeps_records, keep ? 1 : 0, __ATOMIC_RELAXED); }
 
 // Ends a subscription that is left because CUPTI could not be finalized. False if that is still being done at
 // the deadline: CUPTI must not be called then.
 bool WithdrawLeft(uint64_t deadline_ns) {
   const Withdrawal withdrawal = WithdrawFinalize(deadline_ns);
-  if (withdrawal == Withdrawal::kWithdrawn) g_cupti->unsubscribe(g_left_subscriber);
+  if (withdrawal == Withdrawal::kWithdrawn) g_subscription.cupti->unsubscribe(g_subscription.left);
   return withdrawal != Withdrawal::kRunning;
 }
 
 void FallAsleep(uint32_t reason, Leaving how) {
-  g_sleep = {};
+  g_pace.sleep = {};
   KeepRecords(false);
   SetCallSession(0);
   if (how == Leaving::kFinalize || how == Leaving::kUnsubscribe) {
-    for (const uint32_t kind : kKinds) g_cupti->activity_disable(kind);
-    g_cupti->flush_all(GPUSONDE_CUPTI_FLAG_FLUSH_FORCED);
-    g_cupti->register_timestamp(RealTimeNs);
+    for (const uint32_t kind : kKinds) g_subscription.cupti->activity_disable(kind);
+    g_subscription.cupti->flush_all(GPUSONDE_CUPTI_FLAG_FLUSH_FORCED);
+    g_subscription.cupti->register_timestamp(RealTimeNs);
   }
-  const bool finalize = how == Leaving::kFinalize && CanFinalize(*g_cupti);
+  const bool finalize = how == Leaving::kFinalize && CanFinalize(*g_subscription.cupti);
   if (!finalize) {
     StopRedirecting();
-    if (how != Leaving::kBroken) g_cupti->unsubscribe(g_subscriber);
+    if (how != Leaving::kBroken) g_subscription.cupti->unsubscribe(g_subscription.subscriber);
   }
-  g_left_subscriber = g_subscriber;
-  g_subscriber = nullptr;
-  g_asleep_since_ns = NowNs();
+  g_subscription.left = g_subscription.subscriber;
+  g_subscription.subscriber = nullptr;
+  g_subscription.asleep_since_ns = NowNs();
   HostBatch().Flush();
   DrainBuffers(true);
   EndSession(reason);
   if (reason == GPUSONDE_GPU_END_NO_CONSUMER) ForgetSocket();  // a later consumer is a different one
-  if (finalize) RequestFinalize(*g_cupti);                     // last: it ends all other use of CUPTI
+  if (finalize) RequestFinalize(*g_subscription.cupti);        // last: it ends all other use of CUPTI
 }
 
 // Another tool of this process, in the library `holder`, is about to subscribe to CUPTI, on this thread,
@@ -173,14 +199,14 @@ void YieldTo(const char* holder) {
     if (Awake()) FallAsleep(GPUSONDE_GPU_END_FOREIGN, Leaving::kUnsubscribe);
     BackOff(holder);
   } else {
-    __atomic_store_n(&g_yield, 1, __ATOMIC_RELAXED);
+    __atomic_store_n(&g_process.yields, 1, __ATOMIC_RELAXED);
   }
   SetNonblocking(false);
 }
 
 // Does what YieldTo could not wait for. The other tool's name is not known any more.
 bool YieldLate() {
-  if (__atomic_exchange_n(&g_yield, 0, __ATOMIC_RELAXED) == 0) return false;
+  if (__atomic_exchange_n(&g_process.yields, 0, __ATOMIC_RELAXED) == 0) return false;
   (void)TestAndClearRivalSeen();
   if (Awake()) FallAsleep(GPUSONDE_GPU_END_FOREIGN, Leaving::kUnsubscribe);
   BackOff("");
@@ -193,158 +219,160 @@ void AtExit();
 // when a function is first called. Our handler has to run before their destructors: it is registered again
 // once CUPTI is enabled, and once more when it has delivered. So it may run several times.
 void RegisterAtExit(uint32_t registrations) {
-  if (g_exit_registrations >= registrations) return;
-  g_exit_registrations = registrations;
+  if (g_subscription.exit_registrations >= registrations) return;
+  g_subscription.exit_registrations = registrations;
   atexit(AtExit);
 }
 
 void BeginWindow(uint64_t now) {
-  g_awake_since_ns = now;
-  g_window_ends_ns = now + g_window_ns;
-  g_records_before = ActivityProgress().records;
-  BeginMarks(now, g_window_ns);
+  g_window.begin_ns = now;
+  g_window.end_ns = now + g_pace.window_ns;
+  g_window.records_before = ActivityProgress().records;
+  BeginMarks(now, g_pace.window_ns);
 }
 
 void WakeUp() {
-  g_cupti = FindCupti();
-  if (g_cupti == nullptr) {
-    g_retry_at_ns = NowNs() + kSecondNs;  // the program may load it yet
+  g_subscription.cupti = FindCupti();
+  if (g_subscription.cupti == nullptr) {
+    g_subscription.retry_at_ns = NowNs() + kSecondNs;  // the program may load it yet
     return;
   }
   // Not later: a library may subscribe while it is loaded, and wait for us with the loader's lock.
   FindDriver();
   const uint64_t begin_ns = NowNs();
   if (!WithdrawLeft(begin_ns + kFinalizingTimeoutNs)) {
-    g_retry_at_ns = NowNs() + kSecondNs;
+    g_subscription.retry_at_ns = NowNs() + kSecondNs;
     return;
   }
   char holder[GPUSONDE_CUPTI_OLD_SUBSCRIBER_NAME_BYTES] = {};
   const gpusonde_cupti_result subscribed = Subscribe(holder);
   if (subscribed != GPUSONDE_CUPTI_SUCCESS) {
-    g_sleep = {};
-    g_subscriber = nullptr;
+    g_pace.sleep = {};
+    g_subscription.subscriber = nullptr;
     holder[sizeof holder - 1] = '\0';
     if (subscribed == GPUSONDE_CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED) return BackOff(holder);
-    g_retry_at_ns = NowNs() + kBackoffNs;
+    g_subscription.retry_at_ns = NowNs() + kBackoffNs;
     return;
   }
   const uint64_t finalize_ns = TakeFinalizeNs();
   // The same CUPTI as before, and nobody saw which modules were unloaded meanwhile.
-  if (g_sessions != 0 && finalize_ns == 0) NoteUnload();
-  EnableGraphLaunches(*g_cupti, g_subscriber);  // none may be missed while kernels are recorded
-  BeginSession(*g_cupti, ++g_sessions);
+  if (g_subscription.sessions != 0 && finalize_ns == 0) NoteUnload();
+  EnableGraphLaunches(*g_subscription.cupti,
+                      g_subscription.subscriber);  // none may be missed while kernels are recorded
+  BeginSession(*g_subscription.cupti, ++g_subscription.sessions);
   // The clock comes first: a kind keeps the timestamp callback that was registered when it was enabled.
-  g_cupti->register_timestamp(NowNs);
-  bool active = g_cupti->register_callbacks(RequestBuffer, CompleteBuffer) == GPUSONDE_CUPTI_SUCCESS;
+  g_subscription.cupti->register_timestamp(NowNs);
+  bool active =
+      g_subscription.cupti->register_callbacks(RequestBuffer, CompleteBuffer) == GPUSONDE_CUPTI_SUCCESS;
   for (const uint32_t kind : kKinds) {
-    const bool enabled = g_cupti->activity_enable(kind) == GPUSONDE_CUPTI_SUCCESS;
+    const bool enabled = g_subscription.cupti->activity_enable(kind) == GPUSONDE_CUPTI_SUCCESS;
     if (kind == GPUSONDE_CUPTI_KIND_CONCURRENT_KERNEL) active = active && enabled;
   }
   if (!active) {
-    g_retry_at_ns = NowNs() + kBackoffNs;
-    for (const uint32_t kind : kKinds) g_cupti->activity_disable(kind);
-    g_cupti->unsubscribe(g_subscriber);
-    g_subscriber = nullptr;
-    g_sleep = {};
+    g_subscription.retry_at_ns = NowNs() + kBackoffNs;
+    for (const uint32_t kind : kKinds) g_subscription.cupti->activity_disable(kind);
+    g_subscription.cupti->unsubscribe(g_subscription.subscriber);
+    g_subscription.subscriber = nullptr;
+    g_pace.sleep = {};
     return EndSession(GPUSONDE_GPU_END_CUPTI);
   }
   KeepRecords(!HasConsumers());
-  SetCallSession(g_sessions);
-  EnableCallbacks(*g_cupti, g_subscriber);
-  RedirectRivals(*g_cupti, YieldTo);
+  SetCallSession(g_subscription.sessions);
+  EnableCallbacks(*g_subscription.cupti, g_subscription.subscriber);
+  RedirectRivals(*g_subscription.cupti, YieldTo);
   const uint64_t now = NowNs();
-  g_woke_ns = now;
-  if (g_sleep.from_ns != 0) {
-    g_sleep.until_ns = now;
-    g_transition_ns += now - begin_ns + finalize_ns;
+  g_session.woke_ns = now;
+  if (g_pace.sleep.from_ns != 0) {
+    g_pace.sleep.until_ns = now;
+    g_pace.transition_ns += now - begin_ns + finalize_ns;
   } else {
-    g_transition_ns = 0;
-    g_cost_before_ns = CostNs();
+    g_pace.transition_ns = 0;
+    g_window.cost_before_ns = CostNs();
   }
   BeginWindow(now);
-  g_second_ends_ns = now + kSecondNs;
-  g_last_record_ns = now;
+  g_session.second_ends_ns = now + kSecondNs;
+  g_session.last_record_ns = now;
   RegisterAtExit(1);
 }
 
 bool RecordsStopped(uint64_t now) {
   const uint64_t records = ActivityProgress().records;
   const uint64_t calls = GetCallProgress().calls;
-  if (records != g_records_then || calls < g_calls_then + kMinCallsInSilence) {
-    if (records != g_records_then) {
-      g_last_record_ns = now;
-      g_calls_then = calls;
+  if (records != g_session.records_then || calls < g_session.calls_then + kMinCallsInSilence) {
+    if (records != g_session.records_then) {
+      g_session.last_record_ns = now;
+      g_session.calls_then = calls;
     }
-    g_records_then = records;
+    g_session.records_then = records;
     return false;
   }
-  return now - g_last_record_ns > kSilenceNs;
+  return now - g_session.last_record_ns > kSilenceNs;
 }
 
 // The governor limits continuous profiling only; a program that was started under `gpusonde record` is
 // recorded completely.
 bool Governed() { return !SocketOpen() && !SocketLost(); }
 
-bool RecorderExpected() { return SocketLost() && NowNs() < g_expected_until_ns; }
+bool RecorderExpected() { return SocketLost() && NowNs() < g_subscription.expects_until_ns; }
 bool Wanted() { return HasConsumers() || RecorderExpected(); }
 
 // What the window that ends now and the budget make of the next.
 uint64_t SleepAfterWindow(uint64_t now, uint64_t measured_ns, const StepMarks::Window& marks) {
-  if (g_sleep.until_ns != 0) {
-    g_sleep.after[0] = marks.first;
-    g_sleep.after[1] = marks.middle;
-    g_estimate.Add(g_sleep);
+  if (g_pace.sleep.until_ns != 0) {
+    g_pace.sleep.after[0] = marks.first;
+    g_pace.sleep.after[1] = marks.middle;
+    g_pace.estimate.Add(g_pace.sleep);
   }
   const double budget =
       BudgetPpm(static_cast<uint32_t>(Governor::kDefaultBudget * GPUSONDE_GPU_PPM)) / GPUSONDE_GPU_PPM;
-  const CostEstimate::Interval estimate = g_estimate.Estimate();
+  const CostEstimate::Interval estimate = g_pace.estimate.Estimate();
   const Governor::Decision decision =
-      g_governor.Decide({.awake_ns = now - g_awake_since_ns,
-                         .measured_ns = measured_ns,
-                         .transition_ns = g_transition_ns,
-                         .records = ActivityProgress().records - g_records_before,
-                         .since_wake_ns = now - g_woke_ns},
-                        estimate, budget);
-  g_window_ns = decision.next_window_ns;
-  SendOverhead(budget, g_governor.use(), estimate);
+      g_pace.governor.Decide({.awake_ns = now - g_window.begin_ns,
+                              .measured_ns = measured_ns,
+                              .transition_ns = g_pace.transition_ns,
+                              .records = ActivityProgress().records - g_window.records_before,
+                              .since_wake_ns = now - g_session.woke_ns},
+                             estimate, budget);
+  g_pace.window_ns = decision.next_window_ns;
+  SendOverhead(budget, g_pace.governor.use(), estimate);
   return decision.sleep_ns;
 }
 
 void Govern(uint64_t now) {
-  if (now < g_window_ends_ns) return;
+  if (now < g_window.end_ns) return;
   const StepMarks::Window marks = EndMarks();
   const uint64_t cost_ns = CostNs();
-  const uint64_t measured_ns = cost_ns - g_cost_before_ns;
-  g_cost_before_ns = cost_ns;
+  const uint64_t measured_ns = cost_ns - g_window.cost_before_ns;
+  g_window.cost_before_ns = cost_ns;
   const uint64_t sleep_ns = Governed() ? SleepAfterWindow(now, measured_ns, marks) : 0;
-  g_sleep = {};
+  g_pace.sleep = {};
   if (sleep_ns == 0) return BeginWindow(now);
-  g_retry_at_ns = now + sleep_ns;
+  g_subscription.retry_at_ns = now + sleep_ns;
   FallAsleep(GPUSONDE_GPU_END_GOVERNOR, Leaving::kFinalize);
-  g_sleep.before[0] = marks.middle;
-  g_sleep.before[1] = marks.last;
-  g_sleep.from_ns = g_asleep_since_ns;
-  g_transition_ns = g_asleep_since_ns - now;
+  g_pace.sleep.before[0] = marks.middle;
+  g_pace.sleep.before[1] = marks.last;
+  g_pace.sleep.from_ns = g_subscription.asleep_since_ns;
+  g_pace.transition_ns = g_subscription.asleep_since_ns - now;
 }
 
 void Poll() {
-  RedirectRivals(*g_cupti, YieldTo);
+  RedirectRivals(*g_subscription.cupti, YieldTo);
   RegisterAtExit(2);
   // Its probes are attached one after the other, and that for snapshots last.
   if (KeepsRecords() && RecorderExpected() && !ProbeAttached(GPUSONDE_GPU_SNAPSHOT)) return;
   KeepRecords(false);
-  g_cupti->flush_all(0);
+  g_subscription.cupti->flush_all(0);
   HostBatch().Flush();
   DrainBuffers(true);
   const uint64_t now = NowNs();
-  if (now >= g_second_ends_ns) {
-    g_second_ends_ns = now + kSecondNs;
+  if (now >= g_session.second_ends_ns) {
+    g_session.second_ends_ns = now + kSecondNs;
     SendTotals();
     NextSecond();
   }
   if (!Wanted()) return FallAsleep(GPUSONDE_GPU_END_NO_CONSUMER, Leaving::kFinalize);
   if (TestAndClearFatalError()) {
-    g_retry_at_ns = now + kBackoffNs;
+    g_subscription.retry_at_ns = now + kBackoffNs;
     return FallAsleep(GPUSONDE_GPU_END_CUPTI, Leaving::kBroken);
   }
   if (YieldLate()) return;
@@ -356,7 +384,8 @@ void Poll() {
 }
 
 void StayAsleep() {
-  if (FinalizePending() && NowNs() - g_asleep_since_ns > kFinalizeTimeoutNs) (void)WithdrawLeft(0);
+  if (FinalizePending() && NowNs() - g_subscription.asleep_since_ns > kFinalizeTimeoutNs)
+    (void)WithdrawLeft(0);
   if (!FinalizePending()) StopRedirecting();
 }
 
@@ -366,21 +395,21 @@ void Tick() {
   if (YieldLate()) return;
   if (Awake())
     Poll();
-  else if (Wanted() && NowNs() >= g_retry_at_ns)
+  else if (Wanted() && NowNs() >= g_subscription.retry_at_ns)
     WakeUp();
   else
     StayAsleep();
 }
 
 void SetPhase(ThreadPhase phase) {
-  __atomic_store_n(&g_phase, static_cast<uint32_t>(phase), __ATOMIC_SEQ_CST);
+  __atomic_store_n(&g_process.phase, static_cast<uint32_t>(phase), __ATOMIC_SEQ_CST);
 }
 
-bool Stopping() { return __atomic_load_n(&g_stop, __ATOMIC_SEQ_CST) != 0; }
+bool Stopping() { return __atomic_load_n(&g_process.stops, __ATOMIC_SEQ_CST) != 0; }
 
 void End() {
   SetPhase(ThreadPhase::kEnding);
-  Wake(&g_phase);
+  Wake(&g_process.phase);
   SetSendDeadline(NowNs() + kSendTimeoutNs);
   const Locked locked(g_control);
   if (!WithdrawLeft(NowNs() + kFinalizingTimeoutNs)) return;
@@ -391,10 +420,10 @@ void* ThreadBody(void*) {
   uint64_t next_tick_ns = NowNs() + kTickNs;
   while (!Stopping()) {
     SetPhase(ThreadPhase::kWaiting);
-    const uint32_t wakes = __atomic_load_n(&g_wakes, __ATOMIC_SEQ_CST);
+    const uint32_t wakes = __atomic_load_n(&g_process.wakes, __ATOMIC_SEQ_CST);
     const uint64_t now = NowNs();
     if (!Stopping() && now < next_tick_ns)
-      WaitWhile(&g_wakes, wakes, static_cast<int64_t>(next_tick_ns - now));
+      WaitWhile(&g_process.wakes, wakes, static_cast<int64_t>(next_tick_ns - now));
     SetPhase(ThreadPhase::kWorking);
     if (Stopping()) break;
     SetSendDeadline(NowNs() + kSendTimeoutNs);
@@ -407,7 +436,7 @@ void* ThreadBody(void*) {
   }
   End();
   SetPhase(ThreadPhase::kDone);
-  Wake(&g_phase);
+  Wake(&g_process.phase);
   return nullptr;
 }
 
@@ -418,7 +447,7 @@ void AwaitRecorder() {
     const uint64_t now = NowNs();
     if (attached_ns == 0 && ProbeAttached(GPUSONDE_GPU_SNAPSHOT)) attached_ns = now;
     if (attached_ns != 0 && now - attached_ns > kAttachingNs) return;
-    WaitWhile(&g_stop, 0, kReadyPollNs);
+    WaitWhile(&g_process.stops, 0, kReadyPollNs);
   }
 }
 
@@ -429,11 +458,12 @@ void AwaitRecorder() {
 void AtExit() {
   if (IsForkedChild()) return;
   AwaitRecorder();
-  if (__atomic_exchange_n(&g_stop, 1, __ATOMIC_SEQ_CST) != 0) return;  // not the first run: don't wait again
+  if (__atomic_exchange_n(&g_process.stops, 1, __ATOMIC_SEQ_CST) != 0)
+    return;  // not the first run: don't wait again
   WakeThread();
   uint64_t give_up_ns = NowNs() + kExitTimeoutNs;
   for (bool ending = false;;) {
-    const uint32_t phase = __atomic_load_n(&g_phase, __ATOMIC_SEQ_CST);
+    const uint32_t phase = __atomic_load_n(&g_process.phase, __ATOMIC_SEQ_CST);
     if (phase == static_cast<uint32_t>(ThreadPhase::kDone) ||
         phase == static_cast<uint32_t>(ThreadPhase::kNone))
       return;
@@ -442,7 +472,7 @@ void AtExit() {
       give_up_ns = NowNs() + kEndTimeoutNs;
     }
     if (NowNs() > give_up_ns) return;
-    WaitWhile(&g_phase, phase, static_cast<int64_t>(kSecondNs) / 100);
+    WaitWhile(&g_process.phase, phase, static_cast<int64_t>(kSecondNs) / 100);
   }
 }
 
@@ -451,29 +481,29 @@ void AtExit() {
 void AwaitReadiness() {
   const uint64_t give_up_ns = NowNs() + kReadyTimeoutNs;
   while (ProbeAttached(GPUSONDE_GPU_STATE) && !ConsumerReady() && NowNs() < give_up_ns)
-    WaitWhile(&g_stop, 0, kReadyPollNs);
+    WaitWhile(&g_process.stops, 0, kReadyPollNs);
 }
 
 void OnForkInChild() {
-  __atomic_store_n(&g_forked, 1, __ATOMIC_RELAXED);
+  __atomic_store_n(&g_process.forked, 1, __ATOMIC_RELAXED);
   SetCallSession(0);
 }
 
 }  // namespace
 
-bool IsForkedChild() { return __atomic_load_n(&g_forked, __ATOMIC_RELAXED) != 0; }
+bool IsForkedChild() { return __atomic_load_n(&g_process.forked, __ATOMIC_RELAXED) != 0; }
 
 void WakeThread() {
-  __atomic_fetch_add(&g_wakes, 1, __ATOMIC_SEQ_CST);
-  Wake(&g_wakes);
+  __atomic_fetch_add(&g_process.wakes, 1, __ATOMIC_SEQ_CST);
+  Wake(&g_process.wakes);
 }
 
 void Start() {
-  if (IsForkedChild() || __atomic_exchange_n(&g_started, 1, __ATOMIC_SEQ_CST) != 0) return;
+  if (IsForkedChild() || __atomic_exchange_n(&g_process.started, 1, __ATOMIC_SEQ_CST) != 0) return;
   {
     const Locked locked(g_control);
     OpenSocket(getenv(kSocketVariable));
-    g_expected_until_ns = NowNs() + kExpectedNs;
+    g_subscription.expects_until_ns = NowNs() + kExpectedNs;
     pthread_atfork(nullptr, nullptr, OnForkInChild);
     SetPhase(ThreadPhase::kWaiting);
     if (!StartThread(ThreadBody, "gpusonde")) return SetPhase(ThreadPhase::kNone);
