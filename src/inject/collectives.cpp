@@ -24,7 +24,7 @@ constexpr uint64_t kAgainNs = 5'000'000'000;
 // With kernels of all channels seen to begin and end, a collective has ended if none begins for this long.
 // NCCL 2.24 announces more channels than it uses.
 constexpr uint64_t kSettledNs = 250'000'000;
-// How long the host's exit waits for our thread, which may send for a second.
+// How long the host's exit waits for our thread.
 constexpr uint64_t kExitTimeoutNs = 2'000'000'000;
 // What we want of NCCL. Kernels on channels are the only events that tell when a collective begins and ends.
 constexpr int kWanted = GPUSONDE_NCCL_COLL | GPUSONDE_NCCL_KERNEL_CH;
@@ -240,6 +240,7 @@ void AtExit() {
   if (getpid() != g_pid) return;  // a forked child
   // A handler of the program's signals may have called exit() while its thread held the lock, in
   // LeaveCommunicator.
+  const HostWaits waits;
   const LockedUntil drain(g_drain, NowNs() + kExitTimeoutNs);
   if (!drain) return;
   if (Load(g_awake) != 0) Drain(nullptr);
@@ -274,6 +275,7 @@ Communicator* JoinCommunicator(const Communicator& described) {
 
 void LeaveCommunicator(Communicator* communicator) {
   if (getpid() != g_pid) return;  // a forked child
+  const HostWaits waits;
   const Locked drain(g_drain);
   communicator->left_ns = NowNs();
   if (Load(g_awake) != 0) {

@@ -193,7 +193,7 @@ void FallAsleep(uint32_t reason, Leaving how) {
 void YieldTo(const char* holder) {
   if (IsForkedChild()) return;
   const uint64_t deadline_ns = NowNs() + kYieldTimeoutNs;
-  SetNonblocking(true);
+  const HostWaits waits;
   if (const LockedUntil locked(g_control, deadline_ns); locked) {
     (void)WithdrawLeft(deadline_ns);
     if (Awake()) FallAsleep(GPUSONDE_GPU_END_FOREIGN, Leaving::kUnsubscribe);
@@ -201,7 +201,6 @@ void YieldTo(const char* holder) {
   } else {
     __atomic_store_n(&g_process.yields, 1, __ATOMIC_RELAXED);
   }
-  SetNonblocking(false);
 }
 
 // Does what YieldTo could not wait for. The other tool's name is not known any more.

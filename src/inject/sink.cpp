@@ -23,7 +23,9 @@ pid_t g_recorder = 0;  // 0: not known
 uint64_t g_sequences[GPUSONDE_GPU_CHANNELS];
 uint64_t g_instance = 0;
 uint32_t g_nonblocking = 0;
+uint32_t g_host_waits = 0;  // how many HostWaits there are
 uint64_t g_send_deadline_ns = 0;
+uint32_t g_own_thread = 0;  // which may wait
 uint64_t g_drops[GPUSONDE_GPU_DROP_REASONS];
 
 // The system call directly, as glibc 2.33 gave fstat a new symbol.
@@ -41,7 +43,9 @@ void LoseSocket() {
 }
 
 bool MayWait() {
-  return __atomic_load_n(&g_nonblocking, __ATOMIC_RELAXED) == 0 &&
+  return ThreadId() == __atomic_load_n(&g_own_thread, __ATOMIC_RELAXED) &&
+         __atomic_load_n(&g_nonblocking, __ATOMIC_RELAXED) == 0 &&
+         __atomic_load_n(&g_host_waits, __ATOMIC_RELAXED) == 0 &&
          NowNs() < __atomic_load_n(&g_send_deadline_ns, __ATOMIC_RELAXED);
 }
 
@@ -134,11 +138,17 @@ void Deliver(uint32_t channel, uint32_t session, void* batch, size_t bytes, bool
   if (SocketOpen() && channel != GPUSONDE_GPU_SNAPSHOT) Send(batch, bytes, may_block);
 }
 
-void SetSendDeadline(uint64_t until_ns) { __atomic_store_n(&g_send_deadline_ns, until_ns, __ATOMIC_RELAXED); }
+void SetSendDeadline(uint64_t until_ns) {
+  __atomic_store_n(&g_own_thread, ThreadId(), __ATOMIC_RELAXED);
+  __atomic_store_n(&g_send_deadline_ns, until_ns, __ATOMIC_RELAXED);
+}
 
 void SetNonblocking(bool nonblocking) {
   __atomic_store_n(&g_nonblocking, nonblocking ? 1 : 0, __ATOMIC_RELAXED);
 }
+
+HostWaits::HostWaits() { __atomic_fetch_add(&g_host_waits, 1, __ATOMIC_RELAXED); }
+HostWaits::~HostWaits() { __atomic_fetch_sub(&g_host_waits, 1, __ATOMIC_RELAXED); }
 
 void CountDrop(uint32_t reason, uint64_t count) {
   __atomic_fetch_add(&g_drops[reason], count, __ATOMIC_RELAXED);

@@ -32,16 +32,25 @@ bool RecorderRuns();
 void ForgetSocket();
 
 // Sends a batch to all consumers. `batch` begins with room for the header, which is filled in here.
-// Thread-safe. `may_block`: when the socket is full, wait for its reader until the deadline of
-// SetSendDeadline; for the library's thread only.
+// Thread-safe. `may_block`: when the socket is full, the library's thread waits for its reader until the
+// deadline of SetSendDeadline. The host's threads never wait.
 void Deliver(uint32_t channel, uint32_t session, void* batch, size_t bytes, bool may_block);
 
-// Until when (NowNs()) Deliver may wait for a slow reader, over all its batches; the library's thread sets it
-// before each round of work.
+// Until when (NowNs()) Deliver may wait for a slow reader, over all its batches; the library's thread calls
+// it before each round of work.
 void SetSendDeadline(uint64_t deadline_ns);
 // While set, Deliver doesn't wait for a slow reader and drops batches instead: keeping up with CUPTI matters
 // more, as totals need every record.
 void SetNonblocking(bool nonblocking);
+// The same as long as it exists: a thread of the host waits for a lock that the library's thread may hold
+// while it sends.
+class HostWaits {
+ public:
+  HostWaits();
+  ~HostWaits();
+  HostWaits(const HostWaits&) = delete;
+  HostWaits& operator=(const HostWaits&) = delete;
+};
 
 // Counts drops by gpusonde_gpu_drop. Thread-safe.
 void CountDrop(uint32_t reason, uint64_t count = 1);

@@ -4,12 +4,17 @@
 //   collectives=N     N collectives, one after the other
 //   call begin        a collective is called; its kernel begins
 //   leave             the communicator is destroyed
+//   leaves=N          N communicators are initialised and destroyed, one after the other; prints how long the
+//                     latter takes, ms
 //   nccl=N            forks N times while two threads join and leave; prints how many children can't do the
 //   same
 #include <dlfcn.h>
 
+#include <chrono>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
+#include <thread>
 
 #include "client.h"
 #include "wire/nvidia/nccl_profiler.h"
@@ -70,6 +75,21 @@ void Collectives(long count) {
   }
 }
 
+void Leaves(long count) {
+  using Clock = std::chrono::steady_clock;
+  Clock::duration taken{};
+  for (long i = 0; i < count; ++i) {
+    void* const communicator = Join(static_cast<uint64_t>(i + 1));
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));  // a tick of the library's thread
+    const Clock::time_point begin = Clock::now();
+    Plugin().finalize(communicator);
+    taken += Clock::now() - begin;
+  }
+  std::printf("%ld\n",
+              static_cast<long>(std::chrono::duration_cast<std::chrono::milliseconds>(taken).count()));
+  std::fflush(stdout);
+}
+
 }  // namespace
 
 bool DoNccl(std::string_view word, long value) {
@@ -83,6 +103,8 @@ bool DoNccl(std::string_view word, long value) {
     BeginKernel(g_call);
   } else if (word == "leave") {
     Plugin().finalize(g_communicator);
+  } else if (word == "leaves") {
+    Leaves(value);
   } else if (word == "nccl") {
     ForkWithin(value, [] { Plugin().finalize(Join(1)); });
   } else {

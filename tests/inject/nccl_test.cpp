@@ -181,6 +181,20 @@ TEST(NcclPlugin, GivesACommunicatorThatTheOtherPluginRefusesNoHandlesOfAnother) 
   EXPECT_THAT(ReadFile(folder / "log").value_or(""), HasSubstr("stop 1\n"));
 }
 
+TEST(NcclPlugin, TheProgramWaitsForNoSlowConsumerWhenItLeavesACommunicator) {
+  GPUSONDE_NOT_UNDER_TSAN("the program is too slow to fill the socket");
+  Result<GpuEvents> events = GpuEvents::Create(SocketsOnly(), nullptr);
+  ASSERT_TRUE(events.has_value());
+  Result<GpuEvents::Inheritance> inheritance = events->MakeSocket();
+  ASSERT_TRUE(inheritance.has_value());
+  Client client({"kernels=200000", "leaves=8"}, {inheritance->environment});
+  inheritance->fd.Close();
+  std::this_thread::sleep_for(std::chrono::seconds(8));  // it reads nothing
+  Received received;
+  EXPECT_EQ(client.Finish(*events, received), 0);
+  EXPECT_LT(std::atoi(client.printed().c_str()), 1000) << "our thread waits for up to a second at a time";
+}
+
 TEST(NcclPlugin, RunsWithoutAPluginThatCantBeOpened) {
   const Job job =
       RunJob({"--ranks", "1", "--steps", "2"}, {Plugin(), "GPUSONDE_NCCL_CHAIN=/nonexistent.so"}, true);
