@@ -70,9 +70,16 @@ MaskDecryptor::MaskDecryptor(Rules rules, KeyBytes secret)
 }
 
 Status MaskDecryptor::Enrol(uint64_t device, MaskKey key) {
+  if (removed_.contains(device))
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("enrolment: device {} was removed; give it another id", device));
   if (!devices_.try_emplace(device, Device{std::move(key), fresh_budget_, {}}).second)
     return Fail(ErrorCode::kInvalidArgument, fmt::format("enrolment: device {} is enrolled", device));
   return {};
+}
+
+void MaskDecryptor::Remove(uint64_t device) {
+  if (devices_.erase(device) > 0) removed_.insert(device);
 }
 
 Status MaskDecryptor::Check(const ReportList& list) const {

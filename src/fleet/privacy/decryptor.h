@@ -6,6 +6,7 @@
 #include <map>
 #include <span>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -92,7 +93,8 @@ class MaskDecryptor {
   // `secret`: the noise is derived from it; never revealed.
   MaskDecryptor(Rules rules, KeyBytes secret);
 
-  // kInvalidArgument if the device is enrolled already.
+  // kInvalidArgument if the device is enrolled already, or was: with a fresh budget and no record of what was
+  // answered, its reports could be answered for once more.
   Status Enrol(uint64_t device, MaskKey key);
 
   // The sum of the list's masks less this decryptor's noise: the sum of the reports, less the answers of all,
@@ -102,8 +104,8 @@ class MaskDecryptor {
   // epoch before the newest one that any answer was for.
   Result<MaskAnswer> Answer(const ReportList& list);
 
-  // Removes a device and erases its key.
-  void Remove(uint64_t device) { devices_.erase(device); }
+  // Removes a device and erases its key. It can't be enrolled again under this id.
+  void Remove(uint64_t device);
 
   // Advances all keys to this epoch; older epochs can't be answered any more.
   Status Forget(uint32_t before_epoch);
@@ -121,6 +123,7 @@ class MaskDecryptor {
   Budget fresh_budget_;
   Wiped<uint8_t> secret_;
   std::unordered_map<uint64_t, Device> devices_;
+  std::unordered_set<uint64_t> removed_;
 };
 
 }  // namespace gpusonde::privacy

@@ -195,6 +195,17 @@ TEST_F(Release, ForgottenEpochsStayForgotten) {
   EXPECT_EQ(Refusal(List(1, 20, kEpoch + 1)), "answered");
 }
 
+TEST_F(Release, ARemovedDeviceGetsNoSecondAnswerByEnrollingAgain) {
+  ASSERT_TRUE(decryptors_[0].Answer(List(1, 20)).has_value());
+  for (uint64_t device = 1; device <= 19; ++device) {
+    decryptors_[0].Remove(device);
+    const Status again = decryptors_[0].Enrol(device, KeyOf(device, kDecryptors[0], false));
+    ASSERT_FALSE(again.has_value());
+    EXPECT_THAT(again.error().message, HasSubstr("was removed; give it another id"));
+  }
+  EXPECT_THAT(Refusal(List(1, 19)), HasSubstr("device 1 isn't enrolled"));
+}
+
 TEST_F(Release, ASpentBudgetIsRefused) {
   MaskDecryptor::Rules rules;
   rules.min_reports = 10;
