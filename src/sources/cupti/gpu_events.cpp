@@ -42,6 +42,22 @@ struct FileId {
   auto operator<=>(const FileId&) const = default;
 };
 
+// What was found of a file.
+struct Considered {
+  bool ours = false;  // our library, and attached to
+  int64_t bytes = 0;
+  int64_t changed_ns = 0;
+
+  // Whether it may be our library meanwhile: written in place, or another file with the inode of a deleted
+  // one.
+  bool MayBeOurs(const struct stat& status) const {
+    return !ours && (status.st_size != bytes || ChangedNs(status) != changed_ns);
+  }
+  static int64_t ChangedNs(const struct stat& status) {
+    return status.st_ctim.tv_sec * kNanosPerSecond + status.st_ctim.tv_nsec;
+  }
+};
+
 // Whether the file is byte for byte our library.
 bool HasContent(int fd, std::string_view content) {
   struct stat status{};
@@ -80,7 +96,7 @@ struct GpuEvents::State {
   int socket_number = -1;
   std::string socket_name;
   std::optional<ProbeReader> probes;
-  std::map<FileId, bool> considered_files;           // with every_process: whether it is our library
+  std::map<FileId, Considered> considered_files;     // with every_process
   std::map<FileId, Fd> files;                        // those that are our library
   std::set<std::pair<int32_t, FileId>> with_stacks;  // processes whose launches are reported
   std::optional<int64_t> requested_ns;               // since when snapshots are requested
@@ -156,7 +172,9 @@ Result<bool> GpuEvents::State::ConsiderFile(int32_t pid, Fd file, bool has_begun
   struct stat status{};
   if (::fstat(file.get(), &status) != 0) return Fail(ErrnoError(errno, "fstat"));
   const FileId id{status.st_dev, status.st_ino};
-  if (const auto known = considered_files.find(id); known != considered_files.end()) return known->second;
+  if (const auto known = considered_files.find(id);
+      known != considered_files.end() && !known->second.MayBeOurs(status))
+    return known->second.ours;
   bool ours = HasContent(file.get(), content);
   if (ours && !files.contains(id) && !MakeRoomForFile()) {
     drops.Add(model::DropReason::kGpuProgramUnrecorded);
@@ -166,8 +184,10 @@ Result<bool> GpuEvents::State::ConsiderFile(int32_t pid, Fd file, bool has_begun
     ours = false;
   }
   if (considered_files.size() >= kMaxOthers + options.max_files)
-    std::erase_if(considered_files, [](const auto& known) { return !known.second; });
-  if (options.every_process) considered_files.emplace(id, ours);
+    std::erase_if(considered_files, [](const auto& known) { return !known.second.ours; });
+  if (options.every_process)
+    considered_files[id] = {
+        .ours = ours, .bytes = status.st_size, .changed_ns = Considered::ChangedNs(status)};
   if (!ours) return false;
   const auto [kept, is_new] = files.try_emplace(id, std::move(file));
   const int32_t whose = options.every_process ? ProbeReader::kEveryProcess : pid;

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 
 #include "base/testing/refused.h"
 #include "base/testing/temp_folder.h"
@@ -38,6 +39,29 @@ TEST(GpuEvents, CopiesOfTheLibraryAreAttachedToUpToALimit) {
   std::filesystem::remove(first);
   EXPECT_TRUE(events->Consider(::getpid(), third).value()) << "in the place of the deleted one";
   EXPECT_EQ(events->DrainDrops().Of(model::DropReason::kGpuProgramUnrecorded), 0);
+}
+
+TEST(GpuEvents, AFileThatIsWrittenInPlaceIsReadAgain) {
+  const std::optional<std::string> library = FindInjectLibrary();
+  if (!library.has_value()) GTEST_SKIP() << "libgpusonde-inject.so is not built";
+  const Result<ebpf::StackTables> tables = ebpf::StackTables::Create();
+  SKIP_WHERE_REFUSED(tables);
+  Result<GpuEvents> events = GpuEvents::Create({.library_path = *library, .every_process = true}, &*tables);
+  SKIP_WHERE_REFUSED(events);
+  const TempFolder folder;
+  const std::string copy = folder / "libgpusonde-inject.so";
+  const std::string content = ReadFile(*library).value();
+  const auto write = [&](const std::string& bytes) {
+    ::usleep(20'000);  // the clock of files ticks every 10 ms at most
+    std::ofstream(copy, std::ios::binary | std::ios::trunc) << bytes;
+  };
+  std::string older = content;
+  older.back() ^= 1;
+  write(older);
+  EXPECT_FALSE(events->Consider(::getpid(), copy).value());
+  EXPECT_FALSE(events->Consider(::getpid(), copy).value());
+  write(content);
+  EXPECT_TRUE(events->Consider(::getpid(), copy).value());
 }
 
 }  // namespace
