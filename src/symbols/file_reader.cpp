@@ -98,10 +98,34 @@ FileReader::Answer FileReader::Return(std::map<Key, Job>::iterator job) {
 
 void FileReader::Exchange() {
   for (Server& server : servers_) Exchange(server);
-  const int64_t now_ns = MonotonicNow();
+  DropKept(MonotonicNow());
+}
+
+void FileReader::DropKept(int64_t now_ns) {
   std::erase_if(jobs_, [now_ns](const auto& job) {
-    return job.second.done_ns > 0 && now_ns - job.second.done_ns > kKeptNs;
+    return job.second.done() && now_ns - job.second.done_ns > kKeptNs;
   });
+  std::map<int32_t, int64_t> by_user;
+  int64_t bytes = 0;
+  size_t done = 0;
+  for (const auto& [key, job] : jobs_) {
+    if (!job.done()) continue;
+    by_user[job.request.user_id] += job.kept_bytes;
+    bytes += job.kept_bytes;
+    ++done;
+  }
+  for (; bytes > options_.max_kept_bytes && done > 1; --done) {
+    auto& [user, most] =
+        *std::ranges::max_element(by_user, {}, [](const auto& of_user) { return of_user.second; });
+    auto oldest = jobs_.end();
+    for (auto job = jobs_.begin(); job != jobs_.end(); ++job)
+      if (job->second.done() && job->second.kept_bytes > 0 && job->second.request.user_id == user &&
+          (oldest == jobs_.end() || job->second.done_ns < oldest->second.done_ns))
+        oldest = job;
+    most -= oldest->second.kept_bytes;
+    bytes -= oldest->second.kept_bytes;
+    jobs_.erase(oldest);
+  }
 }
 
 void FileReader::Exchange(Server& server) {
@@ -132,6 +156,8 @@ void FileReader::Exchange(Server& server) {
 void FileReader::Finish(Server& server, Status result) {
   Job& job = jobs_.at(*std::exchange(server.reading, std::nullopt));
   job.done_ns = MonotonicNow();
+  if (struct stat status{}; ::fstat(job.answer.get(), &status) == 0)
+    job.kept_bytes = int64_t{status.st_blocks} * 512;  // its unit, by stat(2)
   job.result = std::move(result);
   server.since_ns = MonotonicNow();
   ++answered_;

@@ -38,6 +38,10 @@ class FileReader {
     // How long Ask waits for an answer, if the user has time left: libc takes 2 ms, libLLVM 90 ms, and rows
     // whose names are known at once need not be written again.
     int64_t timeout_ns = 100 * kNanosPerMilli;
+    // Memory of the answers that nobody has asked for yet, but for the newest one, which alone may be half as
+    // large. When they need more, the oldest of the user whose need most are dropped, and made again when
+    // asked for.
+    int64_t max_kept_bytes = int64_t{384} << 20;
   };
   explicit FileReader(Options options) : options_(std::move(options)) {}
   ~FileReader();
@@ -86,6 +90,7 @@ class FileReader {
     Files files;
     Fd answer;
     int64_t done_ns = 0;  // CLOCK_MONOTONIC
+    int64_t kept_bytes = 0;
     Status result;
     bool done() const { return done_ns > 0; }
   };
@@ -102,6 +107,7 @@ class FileReader {
   void Exchange(Server& server);
   void Send(Server& server);
   void Finish(Server& server, Status result);
+  void DropKept(int64_t now_ns);
   Status Start(Server& server);
   static void Stop(Server& server);
   Answer ParseHere(const Request& request, Files files) const;

@@ -110,6 +110,40 @@ TEST(FileReader, FilesOfTheSystemDoNotWaitForThoseOfStrangers) {
   EXPECT_FALSE(reader.Ask(About(2), OpenSomething).has_value());
 }
 
+// Answers each request with 8 MiB.
+const std::string kLargeAnswers = R"(
+import os, socket
+server = socket.socket(fileno=3)
+while True:
+    try:
+        request, fds, _, _ = socket.recv_fds(server, 8192, 3)
+    except ConnectionResetError:
+        break
+    if not request: break
+    os.posix_fallocate(fds[1], 0, 8 << 20)
+    for fd in fds: os.close(fd)
+    server.send(bytes(1))
+)";
+
+TEST(FileReader, OfAnswersThatNobodyAsksForEachUserHasAFew) {
+  FileReader reader(
+      {.command = {"/usr/bin/env", "python3", "-c", kLargeAnswers}, .max_kept_bytes = int64_t{20} << 20});
+  const auto ask = [&](uint64_t file, int32_t user_id) {
+    FileReader::Request request = About(file, user_id);
+    request.wait = false;
+    return reader.Ask(request, OpenSomething).has_value();
+  };
+  EXPECT_FALSE(ask(1, kUser + 1));
+  for (uint64_t file = 2; file <= 7; ++file) EXPECT_FALSE(ask(file, kUser));
+  while (reader.answered() < 7) {
+    reader.Wait(20);
+    reader.Exchange();
+  }
+  EXPECT_TRUE(ask(1, kUser + 1)) << "the oldest";
+  EXPECT_FALSE(ask(6, kUser));
+  EXPECT_TRUE(ask(7, kUser));
+}
+
 class FileProtocolTest : public testing::Test {
  protected:
   void SetUp() override {
