@@ -22,7 +22,6 @@ import program
 
 ALONE = "its victim has a CPU to itself, with real-time priority"
 
-SIMGPU = program.BUILD / "bin/simgpu"
 HPC = program.BUILD / "bin/hpc"
 GREEDY = program.ROOT / "tests/programs/greedy.py"
 CPU = min(os.sched_getaffinity(0))
@@ -41,9 +40,7 @@ class Diagnose(program.TestCase):
         super().setUp()
         if not real_time_allowed():
             self.skipTest("this machine grants no real-time priority, and without it every other program is a disturber")
-        done = subprocess.run([SIMGPU, "env"], capture_output=True, text=True, check=True)
-        self.environment = dict(os.environ, LD_LIBRARY_PATH=done.stdout.strip(), SIMGPU_MACHINE=self.folder.name)
-        self.addCleanup(subprocess.run, [SIMGPU, "reset"], env=self.environment, capture_output=True, check=False)
+        self.environment = self.simulated_machine()
 
     def start_victim(self, seconds):
         """Starts a recorder with the victim, and waits until the victim runs."""

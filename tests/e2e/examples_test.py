@@ -11,9 +11,8 @@ import tempfile
 import time
 import unittest
 
-from program import BUILD, ROOT
+from program import BUILD, ROOT, SIMGPU
 
-SIMGPU = BUILD / "bin/simgpu"
 HPC = BUILD / "bin/hpc"
 TRAIN = ROOT / "examples/train/train.py"
 

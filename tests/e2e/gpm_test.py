@@ -14,21 +14,17 @@ import urllib.request
 import program
 
 CPUS = 0.25  # it waits for readings, once a second
-SIMGPU = program.BUILD / "bin/simgpu"
 LABELS = re.compile(r'(\w+)="([^"]*)"')
 
 
 class Gpm(program.TestCase):
     def setUp(self):
         super().setUp()
-        done = subprocess.run([SIMGPU, "env"], capture_output=True, text=True, check=True)
-        self.environment = dict(program.os.environ, LD_LIBRARY_PATH=done.stdout.strip(),
-                                SIMGPU_MACHINE=self.folder.name)
-        self.addCleanup(subprocess.run, [SIMGPU, "reset"], env=self.environment, check=False)
+        self.environment = self.simulated_machine()
 
     def record_script(self, script, **settings):
         self.environment.update(settings)
-        done = self.record("sh", "-ec", script.replace("simgpu", str(SIMGPU)), env=self.environment)
+        done = self.record("sh", "-ec", script.replace("simgpu", str(program.SIMGPU)), env=self.environment)
         self.assertEqual(done.returncode, 0, done.stderr)
         return done
 
@@ -96,7 +92,7 @@ class Gpm(program.TestCase):
         self.addCleanup(up.kill)
         while not (found := re.search(r"http://\S+/", up.stdout.readline())):
             self.assertIsNone(up.poll())
-        neighbour = subprocess.Popen([SIMGPU, "neighbour", "60", "0.9"], env=self.environment)
+        neighbour = subprocess.Popen([program.SIMGPU, "neighbour", "60", "0.9"], env=self.environment)
         self.addCleanup(neighbour.wait)
         self.addCleanup(neighbour.kill)
 

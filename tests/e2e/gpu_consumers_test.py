@@ -14,7 +14,6 @@ OWN_MACHINE = "up profiles every GPU program of the machine"
 CPUS = 0.5  # it waits for programs with GPU work
 TAKES_S = 90
 LAUNCHES = program.ROOT / "tests/programs/gpu_launches.py"
-SIMGPU = program.BUILD / "bin/simgpu"
 LIBRARY = program.BUILD / "lib/libgpusonde-inject.so"
 KERNELS_A_ROUND = 153
 # A rate at which the governor does not suspend profiling.
@@ -33,8 +32,7 @@ class Consumers(program.TestCase):
     def setUp(self):
         super().setUp()
         self.state = self.folder / "state"
-        done = subprocess.run([SIMGPU, "env"], capture_output=True, text=True, check=True)
-        self.environment = dict(program.os.environ, LD_LIBRARY_PATH=done.stdout.strip())
+        self.environment = self.simulated_machine()
         # Like a rank of a recorded program, so that no governor ends its sessions and all of its work is counted.
         self.injected = dict(self.environment, CUDA_INJECTION64_PATH=str(LIBRARY), GPUSONDE_INJECT_SOCKET="99:1")
 
@@ -63,7 +61,7 @@ class Consumers(program.TestCase):
         """Waits until the device has executed this many kernels of a process."""
         deadline = time.monotonic() + PATIENCE_S
         while True:
-            done = subprocess.run([SIMGPU, "status"], capture_output=True, text=True, check=True)
+            done = subprocess.run([program.SIMGPU, "status"], env=self.environment, capture_output=True, text=True, check=True)
             (device,) = json.loads(done.stdout)["devices"]
             if any(one["pid"] == process.pid and one["kernels"] >= count for one in device["processes"]):
                 return

@@ -14,14 +14,12 @@ ROUNDS = 10
 # tables, and must read names before the program has ended; how long both take depends on the machine.
 LOADING_S = ("2", "8", "30")
 LAUNCHES = program.ROOT / "tests/programs/gpu_launches.py"
-SIMGPU = program.BUILD / "bin/simgpu"
 
 
 class Gpu(program.TestCase):
     def setUp(self):
         super().setUp()
-        done = program.subprocess.run([SIMGPU, "env"], capture_output=True, text=True, check=True)
-        self.environment = dict(program.os.environ, LD_LIBRARY_PATH=done.stdout.strip())
+        self.environment = self.simulated_machine()
 
     def record_gpu(self, *command, options=(), **more):
         return self.record(*command, options=options, env=self.environment, **more)
@@ -173,7 +171,7 @@ class WithoutPrivileges(program.TestCase):
         if program.os.geteuid() != 0:
             self.skipTest("needs root, to become a user without privileges")
         self.install = self.folder / "install"
-        files = {"bin": [program.GPUSONDE, SIMGPU],
+        files = {"bin": [program.GPUSONDE, program.SIMGPU],
                  "lib": [program.BUILD / "lib/libgpusonde-inject.so", program.ROOT / "build/deps/duckdb/libduckdb.so"],
                  "lib/simgpu": (program.BUILD / "lib/simgpu").iterdir(),
                  "examples/train": (program.ROOT / "examples/train").glob("*.py"), "tests/programs": [LAUNCHES]}

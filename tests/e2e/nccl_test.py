@@ -19,7 +19,6 @@ CPUS = 0.5  # it waits for ranks that hang, and their incidents
 TAKES_S = 90
 
 RANKS = program.PROGRAMS / "nccl_ranks"
-SIMGPU = program.BUILD / "bin/simgpu"
 LIBRARY = program.BUILD / "lib/libgpusonde-inject.so"
 NAMED_WITHIN_S = 10
 PATIENCE_S = 180
@@ -28,8 +27,7 @@ PATIENCE_S = 180
 class Nccl(program.TestCase):
     def setUp(self):
         super().setUp()
-        done = subprocess.run([SIMGPU, "env"], capture_output=True, text=True, check=True)
-        self.environment = dict(os.environ, LD_LIBRARY_PATH=done.stdout.strip(), SIMGPU_MACHINE=self.folder.name)
+        self.environment = self.simulated_machine()
         self.pids_file = self.folder / "pids"
 
     def start(self, command, **environment):

@@ -12,23 +12,18 @@ import unittest
 import program
 
 CPUS = 0.5  # it waits for readings
-SIMGPU = program.BUILD / "bin/simgpu"
 
 
 class Nvml(program.TestCase):
     def setUp(self):
         super().setUp()
-        done = subprocess.run([SIMGPU, "env"], capture_output=True, text=True, check=True)
-        # A simulated machine of its own, so that its faults affect no other test.
-        self.environment = dict(program.os.environ, LD_LIBRARY_PATH=done.stdout.strip(),
-                                SIMGPU_MACHINE=self.folder.name)
-        self.addCleanup(self.simgpu, "reset")
+        self.environment = self.simulated_machine()
 
     def simgpu(self, *arguments):
-        subprocess.run([SIMGPU, *arguments], env=self.environment, check=True)
+        subprocess.run([program.SIMGPU, *arguments], env=self.environment, check=True)
 
     def record_script(self, script, options=()):
-        done = self.record("sh", "-ec", script.replace("simgpu", str(SIMGPU)), options=options, env=self.environment)
+        done = self.record("sh", "-ec", script.replace("simgpu", str(program.SIMGPU)), options=options, env=self.environment)
         self.assertEqual(done.returncode, 0, done.stderr)
         return done
 

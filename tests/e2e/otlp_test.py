@@ -4,7 +4,6 @@
 import collections
 import gzip
 import http.server
-import os
 import re
 import signal
 import socket
@@ -19,7 +18,6 @@ import program
 
 OWN_MACHINE = "up profiles every GPU program of the machine"
 TAKES_S = 60
-SIMGPU = program.BUILD / "bin/simgpu"
 PATIENCE = 120  # s; the first round compiles the unwind tables of all running programs
 METRICS, PROFILES = "/v1/metrics", "/v1development/profiles"
 
@@ -155,9 +153,7 @@ class Receiver:
 class Otlp(program.TestCase):
     def setUp(self):
         super().setUp()
-        done = subprocess.run([SIMGPU, "env"], capture_output=True, text=True, check=True)
-        self.environment = dict(os.environ, LD_LIBRARY_PATH=done.stdout.strip(), SIMGPU_MACHINE=self.folder.name)
-        self.addCleanup(subprocess.run, [SIMGPU, "reset"], env=self.environment, check=False)
+        self.environment = self.simulated_machine()
         self.state = self.folder / "state"
 
     def start(self, receiver, *options, command=("up",)):

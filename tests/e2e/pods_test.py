@@ -18,7 +18,6 @@ OWN_MACHINE = "other tests' GPU programs would hold the simulated device, too"
 CPUS = 0.25  # it waits for what kubelet is asked every few seconds
 TAKES_S = 90
 DOUBLE = pathlib.Path(__file__).resolve().parent / "kubelet"
-SIMGPU = program.BUILD / "bin/simgpu"
 HPC = program.BUILD / "bin/hpc"
 CGROUPS = pathlib.Path("/sys/fs/cgroup/cpu/gpusonde-pods-test")  # as with kubelet's --cgroup-root
 POD = "kubepods/burstable/pod0f8ac1f2-5d3b-4c1e-9f5a-1b2c3d4e5f60"
@@ -158,11 +157,8 @@ class UpTest(PodsTestCase):
 
     def setUp(self):
         super().setUp()
-        done = subprocess.run([SIMGPU, "env"], capture_output=True, text=True, check=True)
         self.log = self.folder / "log"
-        # A simulated machine of its own.
-        self.environment = dict(program.os.environ, LD_LIBRARY_PATH=done.stdout.strip(), SIMGPU_MACHINE=self.folder.name)
-        self.addCleanup(subprocess.run, [SIMGPU, "reset"], env=self.environment, check=True)
+        self.environment = self.simulated_machine()
         self.assertEqual(self.record("sleep", "1.5", env=self.environment).returncode, 0)
         self.uuid = self.value("SELECT uuid FROM devices WHERE ordinal = 0")
         self.tell("kubelet", List={"reply": {"pod_resources": [pod("notebook-0", self.uuid)]}})

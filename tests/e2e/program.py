@@ -24,6 +24,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 BUILD = pathlib.Path(os.environ.get("GPUSONDE_BUILD", ROOT / "build/release")).resolve()
 GPUSONDE = os.environ.get("GPUSONDE", str(BUILD / "bin/gpusonde"))
 HOTPATHS = str(BUILD / "bin/hotpaths")
+SIMGPU = BUILD / "bin/simgpu"
 PROGRAMS = BUILD / "tests/programs"
 
 
@@ -139,6 +140,13 @@ class TestCase(unittest.TestCase):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="gpusonde-e2e-"))
         self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
         self.recording = self.folder / "run.sonde"
+
+    def simulated_machine(self, **variables):
+        """The environment of programs on a simulated machine that no other test uses, with these variables."""
+        done = subprocess.run([SIMGPU, "env"], capture_output=True, text=True, check=True)
+        environment = dict(os.environ, LD_LIBRARY_PATH=done.stdout.strip(), SIMGPU_MACHINE=self.folder.name, **variables)
+        self.addCleanup(subprocess.run, [SIMGPU, "reset"], env=environment, check=True)
+        return environment
 
     def record(self, *command, options=(), **more):
         return run("record", "-o", self.recording, *options, "--", *command, **more)

@@ -19,7 +19,6 @@ import program
 OWN_MACHINE = "up profiles every GPU program of the machine"
 CPUS = 0.25  # it waits for programs with GPU work, and scrapes
 TAKES_S = 50
-SIMGPU = program.BUILD / "bin/simgpu"
 LIBRARY = program.BUILD / "lib/libgpusonde-inject.so"
 DASHBOARD = program.ROOT / "deploy/grafana/gpusonde.json"
 LABEL = re.compile(r'(\w+)="((?:\\.|[^"\\])*)"')
@@ -52,9 +51,7 @@ class Prometheus(program.TestCase):
         super().setUp()
         if shutil.which("prometheus") is None or shutil.which("promtool") is None:
             self.skipTest("no prometheus; install Debian's package prometheus")
-        done = subprocess.run([SIMGPU, "env"], capture_output=True, text=True, check=True)
-        self.environment = dict(os.environ, LD_LIBRARY_PATH=done.stdout.strip(), SIMGPU_MACHINE=self.folder.name)
-        self.addCleanup(subprocess.run, [SIMGPU, "reset"], env=self.environment, check=False)
+        self.environment = self.simulated_machine()
         # Like a rank of a recorded program, so that no governor ends its sessions and all of its work is counted.
         self.injected = dict(self.environment, CUDA_INJECTION64_PATH=str(LIBRARY), GPUSONDE_INJECT_SOCKET="99:1")
         self.token_file = self.folder / "token"
@@ -177,7 +174,7 @@ class Prometheus(program.TestCase):
         ask = self.prometheus()
         self.start(program.BUILD / "bin/hpc", "--seconds", "60", environment=self.injected)
         # An error of the device that does not end the program, as Prometheus shows errors only once there is one.
-        subprocess.run([SIMGPU, "fault", "0", "xid", "63"], env=self.environment, check=True)
+        subprocess.run([program.SIMGPU, "fault", "0", "xid", "63"], env=self.environment, check=True)
         deadline, empty = time.monotonic() + 40, queries
         while empty and time.monotonic() < deadline:
             time.sleep(1)

@@ -25,7 +25,6 @@ import networks  # noqa: E402
 
 ALONE = "its ranks have the CPUs to themselves, with real-time priority"
 
-SIMGPU = program.BUILD / "bin/simgpu"
 RANKS = BENCH / "victims/ranks.py"
 BEFORE_STEPS = 400
 DURING_S = 5
@@ -42,10 +41,7 @@ class Ranks(program.TestCase):
         super().setUp()
         if not real_time_allowed():
             self.skipTest("this machine grants no real-time priority, and without it every other program is a disturber")
-        done = subprocess.run([SIMGPU, "env"], capture_output=True, text=True, check=True)
-        self.environment = dict(os.environ, LD_LIBRARY_PATH=done.stdout.strip(), SIMGPU_MACHINE=self.folder.name,
-                                PYTHONDONTWRITEBYTECODE="1")
-        self.addCleanup(subprocess.run, [SIMGPU, "reset"], env=self.environment, capture_output=True, check=False)
+        self.environment = self.simulated_machine(PYTHONDONTWRITEBYTECODE="1")
         self.log = self.folder / "steps"
 
     def link(self):

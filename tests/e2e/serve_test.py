@@ -20,7 +20,6 @@ import program
 OWN_MACHINE = "agents profile every GPU program of the machine"
 CPUS = 0.25  # it waits for frames of agents
 TAKES_S = 90
-SIMGPU = program.BUILD / "bin/simgpu"
 LIBRARY = program.BUILD / "lib/libgpusonde-inject.so"
 LAUNCHES = program.ROOT / "tests/programs/gpu_launches.py"
 ROUNDS = 10
@@ -47,9 +46,7 @@ def bomb(content_bytes):
 class Serve(program.TestCase):
     def setUp(self):
         super().setUp()
-        done = subprocess.run([SIMGPU, "env"], capture_output=True, text=True, check=True)
-        self.environment = dict(os.environ, LD_LIBRARY_PATH=done.stdout.strip(), SIMGPU_MACHINE=self.folder.name)
-        self.addCleanup(subprocess.run, [SIMGPU, "reset"], env=self.environment, check=False)
+        self.environment = self.simulated_machine()
         # Like a rank of a recorded program, so that no governor ends its sessions and all of its work is counted.
         self.injected = dict(self.environment, CUDA_INJECTION64_PATH=str(LIBRARY), GPUSONDE_INJECT_SOCKET="99:1")
         self.tokens = self.folder / "tokens"

@@ -27,10 +27,7 @@ def idle_ticks():
 class SimulatedKernels(program.TestCase):
     def setUp(self):
         super().setUp()
-        done = subprocess.run([program.BUILD / "bin/simgpu", "env"], capture_output=True, text=True, check=True)
-        self.environment = dict(os.environ, LD_LIBRARY_PATH=done.stdout.strip(), SIMGPU_MACHINE=self.folder.name)
-        self.addCleanup(subprocess.run, [program.BUILD / "bin/simgpu", "reset"], env=self.environment, capture_output=True,
-                        check=False)
+        self.environment = self.simulated_machine()
 
     def durations(self, busy=0):
         """{kernel: (count, shortest, longest)}, and the idle share of the CPUs, beside this many busy processes."""

@@ -14,7 +14,6 @@ import view_test
 ALONE = "a machine at its limit delays the records that end a step"
 
 STEPS = program.ROOT / "tests/programs/gpu_steps.py"
-SIMGPU = program.BUILD / "bin/simgpu"
 # Kinds of programs (gpu_steps.py), numbers of steps, and anchors.
 KINDS = (("training", 200, "sync context"), ("named", 150, "range train_step"), ("numbered", 200, "range ProfilerStep"),
          ("evaluating", 200, "sync context"), ("accumulating", 150, "sync context"), ("warming", 200, "sync context"),
@@ -39,7 +38,7 @@ class Steps(program.TestCase):
     def record_steps(self, kind, steps):
         """The recording of a program of this kind, which says that it made this many."""
         recording = self.folder / f"{kind}.sonde"
-        done = subprocess.run([SIMGPU, "run", "--", program.GPUSONDE, "record", "-o", recording, "--", sys.executable,
+        done = subprocess.run([program.SIMGPU, "run", "--", program.GPUSONDE, "record", "-o", recording, "--", sys.executable,
                                STEPS, kind, str(steps)], capture_output=True, text=True, timeout=60, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(int(done.stdout.splitlines()[0]), steps)

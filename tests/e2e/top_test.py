@@ -18,7 +18,6 @@ import program
 
 OWN_MACHINE = "up profiles every GPU program of the machine"
 CPUS = 0.5
-SIMGPU = program.BUILD / "bin/simgpu"
 LIBRARY = program.BUILD / "lib/libgpusonde-inject.so"
 ENTER, LEAVE = b"\x1b[?1049h\x1b[?25l", b"\x1b[?25h\x1b[?1049l"
 GPU_LINE = re.compile(r"^0 simulated +(\d+) % .* \d+\.\d/\d+\.\d GiB", re.MULTILINE)
@@ -89,9 +88,7 @@ class Beside(program.TestCase):
 
     def setUp(self):
         super().setUp()
-        done = subprocess.run([SIMGPU, "env"], capture_output=True, text=True, check=True)
-        environment = dict(os.environ, LD_LIBRARY_PATH=done.stdout.strip(), SIMGPU_MACHINE=self.folder.name)
-        self.addCleanup(subprocess.run, [SIMGPU, "reset"], env=environment, check=False)
+        environment = self.simulated_machine()
         self.up = self.start(program.GPUSONDE, "up", "--state", self.folder / "state", "--listen", "127.0.0.1:0",
                              "--no-open", *self.up_options, environment=environment)
         self.url = next(found.group(1) for line in self.up.stdout if (found := re.search(r"UI is at (http://\S+[0-9])/", line)))

@@ -14,7 +14,6 @@ CPUS = 0.5
 CGROUPS = pathlib.Path("/sys/fs/cgroup/cpu/gpusonde-usage-test")  # as with kubelet's --cgroup-root
 POD = "kubepods/burstable/pod0f8ac1f2-5d3b-4c1e-9f5a-1b2c3d4e5f60"
 WORKER, OTHER = "a" * 64, "b" * 64
-SIMGPU = program.BUILD / "bin/simgpu"
 HPC = program.BUILD / "bin/hpc"
 
 # Both start in the pod; the second moves to the other container.
@@ -49,7 +48,7 @@ set -e
 mount -t tmpfs tmpfs /var/log && mkdir -p /var/log/containers
 ln -s /var/log/pods/gone /var/log/containers/trainer-0_ml_worker-{WORKER}.log
 echo $$ >{CGROUPS}/{POD}/{WORKER}/cgroup.procs
-exec {SIMGPU} run -- {program.GPUSONDE} record -o run.sonde -- sh -c "$PROGRAMS" """
+exec {program.SIMGPU} run -- {program.GPUSONDE} record -o run.sonde -- sh -c "$PROGRAMS" """
         done = subprocess.run(["unshare", "-m", "bash", "-c", script], cwd=self.folder, capture_output=True, text=True, timeout=120,
                               env={**program.os.environ, "PROGRAMS": PROGRAMS}, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)

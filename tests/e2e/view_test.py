@@ -2,7 +2,6 @@
 """What `gpusonde view` returns for a recording: waits, and source files by line."""
 
 import json
-import subprocess
 import sys
 import unittest
 import urllib.error
@@ -77,10 +76,9 @@ class View(program.SharedRecordings):
 
 class GpuTime(program.TestCase):
     def test_strip_devices_summary_and_sql_agree_on_how_busy_the_device_was(self):
-        simgpu = subprocess.run([program.BUILD / "bin/simgpu", "env"], capture_output=True, text=True, check=True)
         # It loads for a second, in which the device is idle and the library isn't loaded.
         done = self.record(sys.executable, program.ROOT / "tests/programs/gpu_launches.py", 20, 1,
-                           env=dict(program.os.environ, LD_LIBRARY_PATH=simgpu.stdout.strip()))
+                           env=self.simulated_machine())
         self.assertEqual(done.returncode, 0, done.stderr)
         by_sql = self.value("""
             WITH work AS (SELECT start_ns, end_ns FROM kernels UNION ALL SELECT start_ns, end_ns FROM memcpys
