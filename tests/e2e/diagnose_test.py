@@ -48,6 +48,7 @@ class Diagnose(program.TestCase):
             [program.GPUSONDE, "record", "-o", self.recording, "--", "chrt", "-f", "20", "taskset", "-c", str(CPU),
              HPC, *QUICK_HOST, "--seconds", str(seconds), "--step-log", self.folder / "steps"], env=self.environment, stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        self.enterContext(recorder)
         self.addCleanup(recorder.kill)
         return recorder
 
@@ -80,6 +81,7 @@ class Diagnose(program.TestCase):
     def greedy(self, name="greedy"):
         process = subprocess.Popen([sys.executable, GREEDY, str(CPU), name], stdin=subprocess.PIPE,
                                    stdout=subprocess.PIPE, text=True)
+        self.enterContext(process)
         self.addCleanup(process.kill)
         self.assertEqual(process.stdout.readline(), "ready\n")
         return process
@@ -89,6 +91,7 @@ class Diagnose(program.TestCase):
         up = subprocess.Popen([program.GPUSONDE, "up", "--state", self.folder / "state", "--listen", "127.0.0.1:0",
                                "--no-open", *arguments],
                               env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.enterContext(up)
         self.addCleanup(up.kill)
         for line in up.stdout:
             if found := re.search(r"http://\S+/", line):
@@ -216,9 +219,7 @@ class Diagnose(program.TestCase):
         before = self.await_incident(url, deadline, lambda one: "taken by greedy" in one["sentence"])
         self.assertIsNone(before["to_us"])
         up.kill()
-        up.wait()
-        up.stderr.close()
-        up.stdout.close()
+        up.communicate()
         time.sleep(3)
 
         _, url = self.start_up()
@@ -258,6 +259,7 @@ class Diagnose(program.TestCase):
         state = self.folder / "state"
         up = subprocess.Popen([program.GPUSONDE, "up", "--no-diagnose", "--state", state, "--listen", "127.0.0.1:0", "--no-open"],
                               env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        self.enterContext(up)
         self.addCleanup(up.kill)
         self.assertTrue(any("http://" in line for line in up.stdout))
         environment = dict(self.environment, CUDA_INJECTION64_PATH=str(program.BUILD / "lib/libgpusonde-inject.so"))
