@@ -47,8 +47,8 @@ class BusyHours(program.TestCase):
         for question in QUESTIONS:
             with self.subTest(question):
                 endpoint, _, parameters = question.partition("?")
-                get(url, endpoint, **dict(pair.split("=") for pair in parameters.split("&") if pair))
-        self.assertEqual(sum(device["kernels"] for device in get(url, "devices")["devices"]), KERNELS)
+                get(url, endpoint, TIMEOUT_S, **dict(pair.split("=") for pair in parameters.split("&") if pair))
+        self.assertEqual(sum(device["kernels"] for device in get(url, "devices", TIMEOUT_S)["devices"]), KERNELS)
 
     def test_the_page_is_answered(self):
         with view(*self.days, *LIMIT) as url:

@@ -19,8 +19,8 @@ def view(recording, *options):
     return program.serving([program.GPUSONDE, "view", recording, "--listen", "127.0.0.1:0", "--no-open", *options])
 
 
-def get(url, endpoint, **parameters):
-    with urllib.request.urlopen(f"{url}api/v1/{endpoint}?{urllib.parse.urlencode(parameters)}", timeout=30) as answer:
+def get(url, endpoint, timeout_s=30, **parameters):
+    with urllib.request.urlopen(f"{url}api/v1/{endpoint}?{urllib.parse.urlencode(parameters)}", timeout=timeout_s) as answer:
         return json.load(answer)
 
 
