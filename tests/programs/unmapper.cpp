@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// unmapper SECONDS LIBRARY: unmaps memory that a profiler is about to read. Three threads run code, or on
-// stacks, that are unmapped a moment later and often replaced by the next mapping. By thread name:
+// unmapper SECONDS LIBRARY: unmaps memory that a profiler is about to read, for so long, and until it has
+// used as much CPU time. Three threads run code, or on stacks, that are unmapped a moment later and often
+// replaced by the next mapping. By thread name:
 //   library  loads libfive_fifth.so, calls it, closes it
 //   jit      generates code, describes it in /tmp/perf-PID.map (rewritten each time), calls it, unmaps it
 //   stack    starts threads on stacks that it unmaps
@@ -10,6 +11,7 @@
 #include <pthread.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <array>
@@ -38,7 +40,17 @@ constexpr std::array<uint8_t, 10> kSpin = {0x55, 0x48, 0x89, 0xE5, 0xFF, 0xCF, 0
 std::chrono::steady_clock::time_point end_of_work;
 std::atomic<bool> failed = false;
 
-bool GoesOn() { return !failed && std::chrono::steady_clock::now() < end_of_work; }
+std::chrono::nanoseconds cpu_time_of_work{};
+
+std::chrono::nanoseconds UsedCpuTime() {
+  timespec used{};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+  return std::chrono::seconds(used.tv_sec) + std::chrono::nanoseconds(used.tv_nsec);
+}
+
+bool GoesOn() {
+  return !failed && (std::chrono::steady_clock::now() < end_of_work || UsedCpuTime() < cpu_time_of_work);
+}
 
 void Fail(const char* what) {
   std::perror(what);
@@ -114,8 +126,9 @@ long Stacks() {
 
 int main(int count, char** arguments) {
   if (count != 3) return 2;
-  end_of_work = std::chrono::steady_clock::now() +
-                std::chrono::milliseconds(std::lround(1000 * std::atof(arguments[1])));
+  const std::chrono::milliseconds time(std::lround(1000 * std::atof(arguments[1])));
+  end_of_work = std::chrono::steady_clock::now() + time;
+  cpu_time_of_work = time;
   long libraries = 0, code = 0, stacks = 0;
   std::thread of_libraries([&] { libraries = Libraries(arguments[2]); });
   std::thread of_code([&] { code = Code(); });
