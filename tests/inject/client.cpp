@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A CUDA program (driver API) for tests with the simulated GPU. It executes its arguments in order:
 //   kernels=N         N kernels, alternately alpha (2 us) and beta (5 us)
-//   rate=R,S          R kernels alpha a second for S seconds
+//   rate=R,S          R kernels alpha a second for S seconds, or until SIGUSR1
 //   mix=R,S           the same, and 10 kernels delta (8 ms) a second
 //   steps=US,S        for S seconds steps of a kernel beta and 19 kernels alpha, each after US us of work;
 //                     prints the median and the mean time of a step in ns
@@ -39,6 +39,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -139,9 +140,12 @@ void Kernels(long count) {
   for (long i = 0; i < count; ++i) Launch(i % 2 == 0 ? g.alpha : g.beta, g.stream);
 }
 
+volatile std::sig_atomic_t ends_rate = 0;
+
 void Rate(long per_second, long seconds) {
+  std::signal(SIGUSR1, [](int) { ends_rate = 1; });
   const auto start = std::chrono::steady_clock::now();
-  for (long i = 0; i < per_second * seconds; ++i) {
+  for (long i = 0; i < per_second * seconds && ends_rate == 0; ++i) {
     Launch(g.alpha, g.stream);
     if (i % 16 == 15)
       std::this_thread::sleep_until(start + std::chrono::nanoseconds(1'000'000'000L / per_second * (i + 1)));

@@ -80,6 +80,16 @@ class Consumers : public ::testing::Test {
         client.Drain(consumer->events, consumer->received, std::chrono::milliseconds(10));
   }
 
+  // All consumers drain the client's events until `consumer` has received kernels: under load, joining takes
+  // seconds.
+  static void AwaitKernels(Client& client, const std::vector<Consumer*>& consumers,
+                           const Consumer& consumer) {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (consumer.received.kernels.empty() && std::chrono::steady_clock::now() < deadline)
+      Drain(client, consumers, 100);
+    ASSERT_THAT(consumer.received.kernels, Not(IsEmpty()));
+  }
+
   static void Finish(Client& client, const std::vector<Consumer*>& consumers, int milliseconds) {
     Drain(client, consumers, milliseconds);
     EXPECT_EQ(client.Finish(consumers[0]->events, consumers[0]->received), 0);
@@ -134,14 +144,17 @@ TEST_F(Consumers, ThatReturnJoinAgain) {
   const auto first = Create();
   auto second = Create(true);
   EXPECT_TRUE(second->events.Consider(::getpid(), OwnLibrary::Path()).value_or(false));
-  Client client({"rate=2000,5", "sync", "wait=300"}, kUngoverned, [&](int32_t pid) { Attach(*first, pid); });
-  Drain(client, {first.get(), second.get()}, 1000);
+  Client client({"rate=2000,90", "sync", "wait=300"}, kUngoverned, [&](int32_t pid) { Attach(*first, pid); });
+  AwaitKernels(client, {first.get(), second.get()}, *second);
   EXPECT_THAT(second->received.begins, SizeIs(1));
   second.reset();
   Drain(client, {first.get()}, 500);
   second = Create(true);
   Join(*second, client.pid());
-  Finish(client, {first.get(), second.get()}, 4000);
+  AwaitKernels(client, {first.get(), second.get()}, *second);
+  Drain(client, {first.get(), second.get()}, 1000);
+  client.EndRate();
+  Finish(client, {first.get(), second.get()}, 200);
   first->ExpectWhole("the first");
   second->ExpectWhole("the one that came back");
 }

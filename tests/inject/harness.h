@@ -209,6 +209,9 @@ class Client {
 
   int32_t pid() const { return pid_; }
 
+  // Ends its step `rate`, which it must be at.
+  void EndRate() const { ::kill(pid_, SIGUSR1); }
+
   // Waits until it exits, draining its events meanwhile and after. Returns its exit status, or 128 + its
   // signal.
   int Finish(GpuEvents& events, Received& received) {
