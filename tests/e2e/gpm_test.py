@@ -67,7 +67,16 @@ class Gpm(program.TestCase):
                       nvml["why"])
 
     def test_mig_instances_are_devices_with_their_parent(self):
-        self.record_script("sleep 1.2; simgpu neighbour 3 0.9; sleep 1", SIMGPU_MIG="1")
+        environment = dict(self.environment, SIMGPU_MIG="1")
+        recorder = self.start_recording(environment)
+        self.start_neighbour(environment)
+        self.await_spooled("""
+            SELECT count(*) FROM (
+              SELECT gpu_instance, count(*) FILTER (metric = 'gpu.memory.used') AS readings,
+                     max(value) FILTER (metric = 'gpu.sm.active') AS active
+              FROM metrics JOIN devices USING (device) WHERE uuid LIKE 'MIG-%' GROUP BY ALL)
+            WHERE readings >= 5 AND active >= if(gpu_instance = 1, 51, 0)""", lambda instances: instances == 2)
+        self.end_recording(recorder)
         rows = self.query("""
             SELECT one.uuid, one.name, one.gpu_instance, one.compute_instance, one.sm_count, parent.uuid AS parent
             FROM devices AS one JOIN devices AS parent ON one.parent = parent.device ORDER BY one.gpu_instance""")
@@ -92,9 +101,7 @@ class Gpm(program.TestCase):
         self.addCleanup(up.kill)
         while not (found := re.search(r"http://\S+/", up.stdout.readline())):
             self.assertIsNone(up.poll())
-        neighbour = subprocess.Popen([program.SIMGPU, "neighbour", "60", "0.9"], env=self.environment)
-        self.addCleanup(neighbour.wait)
-        self.addCleanup(neighbour.kill)
+        self.start_neighbour(self.environment)
 
         def get(path):
             with urllib.request.urlopen(found.group() + path, timeout=60) as answer:

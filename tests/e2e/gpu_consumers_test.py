@@ -2,6 +2,7 @@
 """Several consumers of one program's GPU work, in any order, and awkward programs."""
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -46,7 +47,7 @@ class Consumers(program.TestCase):
     def start_up(self, state=None):
         """Starts `gpusonde up` and waits until it profiles."""
         up = self.start(program.GPUSONDE, "up", "--state", state or self.state, "--listen", "127.0.0.1:0", "--no-open")
-        self.assertTrue(any("the UI is at" in line for line in up.stdout))
+        up.url = next(found.group(1) for line in up.stdout if (found := re.search(r"the UI is at (http://\S+/)", line)))
         return up
 
     def start_record(self, name, *options):
@@ -113,8 +114,8 @@ class Consumers(program.TestCase):
 
     def test_a_program_that_was_started_without_the_library_is_named(self):
         """Its GPU work can't be seen any more: who attaches to it would only see that it has none."""
-        unseen = self.start(sys.executable, LAUNCHES, 60, 0, PAUSE_S, environment=self.environment)
-        seen = self.launches(60)
+        unseen = self.start(sys.executable, LAUNCHES, 6000, 0, PAUSE_S, environment=self.environment)
+        seen = self.launches(6000)  # until the test ends
         for process in (unseen, seen):
             self.await_kernels(process, KERNELS_A_ROUND)
         errors = self.end(self.start_record("unseen.sonde", "-p", unseen.pid, "--duration", "1"))
@@ -187,12 +188,15 @@ class Consumers(program.TestCase):
         self.assertTrue(any("launch_graph" in line for line in graphs), graphs)
         self.assertNotIn("[captured in graph]", done.stdout)
 
-    def test_the_first_capture_of_a_recorded_program_is_whole(self):
-        # It ends once the names of its functions, which are in its memory, have been read.
-        go = self.folder / "go"
+    def lingering_launches(self, go):
+        """A program that ends once there is the file `go`: when the names of its functions, which are in its memory, have been read."""
         code = (f"import os, sys, time; sys.path.insert(0, '{LAUNCHES.parent}'); import gpu_launches; sys.argv = ['', '10']\n"
                 f"gpu_launches.main()\nwhile not os.path.exists('{go}') and os.path.exists('{self.folder}'): time.sleep(0.1)")
-        record = self.start_record(self.recording.name, "--", sys.executable, "-c", code)
+        return sys.executable, "-c", code
+
+    def test_the_first_capture_of_a_recorded_program_is_whole(self):
+        go = self.folder / "go"
+        record = self.start_record(self.recording.name, "--", *self.lingering_launches(go))
         self.await_spooled(f"SELECT count(*) FILTER (functions.name = 'make_graph') {program.GRAPH_CAPTURERS}",
                            lambda kernels: kernels == 3 * 10)
         go.touch()
@@ -202,8 +206,15 @@ class Consumers(program.TestCase):
 
     def test_the_first_capture_of_a_program_is_whole_under_up(self):
         up = self.start_up()
-        time.sleep(3)  # its first rounds compile the unwind tables of all running programs
-        self.end(self.launches(10))
+        # Its first rounds compile the unwind tables of all running programs, the interpreter's too.
+        spinner = self.start(sys.executable, "-c", "def spin():\n    while True: pass\nspin()")
+        self.await_frame(up.url, spinner.pid, "spin")
+        spinner.kill()
+        go = self.folder / "go"
+        launches = self.start(*self.lingering_launches(go))
+        self.await_frame(up.url, launches.pid, "make_graph", "gpu")
+        go.touch()
+        self.end(launches)
         time.sleep(1.5)
         self.stop(up)
         capturers = {row["name"]: row["kernels"] for row in self.query(CAPTURERS, self.day())}

@@ -70,14 +70,22 @@ class Nvml(program.TestCase):
         self.assertGreaterEqual(row["after"], 1_000_000_000)
 
     def test_what_is_broken_shows(self):
-        self.record_script("""
-            sleep 1.5
-            simgpu fault 0 pcie-width 4; simgpu fault 0 pcie-generation 1; simgpu fault 0 pcie-replays 5
-            simgpu fault 0 ecc-corrected 7; simgpu fault 0 ecc-uncorrected 2; simgpu fault 0 power-cap 300
-            simgpu neighbour 3 0.9""")
-        for metric, before, after in (("pcie.width", 16, 4), ("pcie.generation", 5, 1), ("pcie.replays", 0, 5),
-                                      ("ecc.corrected", 0, 7), ("ecc.uncorrected", 0, 2), ("power.limit", 700, 300)):
-            values = self.values(f"gpu.{metric}")
+        changes = {"gpu.pcie.width": (16, 4), "gpu.pcie.generation": (5, 1), "gpu.pcie.replays": (0, 5),
+                   "gpu.ecc.corrected": (0, 7), "gpu.ecc.uncorrected": (0, 2), "gpu.power.limit": (700, 300)}
+        recorder = self.start_recording(self.environment)
+        self.await_spooled(f"SELECT count(DISTINCT metric) FROM metrics WHERE metric IN {tuple(changes)}",
+                           lambda read: read == len(changes))
+        for fault in ("pcie-width 4", "pcie-generation 1", "pcie-replays 5", "ecc-corrected 7", "ecc-uncorrected 2", "power-cap 300"):
+            self.simgpu("fault", "0", *fault.split())
+        self.start_neighbour(self.environment)
+        self.await_spooled(f"""
+            SELECT count(DISTINCT metric) FROM metrics
+            WHERE (metric, value) IN {tuple((metric, after) for metric, (_, after) in changes.items())}
+            OR metric = 'gpu.throttle.reasons' AND (value::BIGINT & 4) != 0 OR metric = 'gpu.utilization' AND value > 50
+            OR metric = 'gpu.process.utilization'""", lambda seen: seen == len(changes) + 3)
+        self.end_recording(recorder)
+        for metric, (before, after) in changes.items():
+            values = self.values(metric)
             self.assertEqual((values[0], values[-1]), (before, after), metric)
         self.assertGreater(self.value("""
             SELECT count(*) FROM metrics WHERE metric = 'gpu.throttle.reasons' AND (value::BIGINT & 4) != 0"""), 0,

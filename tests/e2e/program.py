@@ -151,6 +151,25 @@ class TestCase(unittest.TestCase):
     def record(self, *command, options=(), **more):
         return run("record", "-o", self.recording, *options, "--", *command, **more)
 
+    def start_recording(self, environment):
+        """Starts a recorder of a program that runs until end_recording() is called."""
+        recorder = subprocess.Popen(
+            [GPUSONDE, "record", "-o", self.recording, "--", "sh", "-c", f"until [ -e {self.folder}/end ]; do sleep 0.1; done"],
+            env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        self.enterContext(recorder)
+        self.addCleanup(recorder.kill)
+        return recorder
+
+    def end_recording(self, recorder):
+        (self.folder / "end").touch()
+        _, errors = recorder.communicate(timeout=120)
+        self.assertEqual(recorder.returncode, 0, errors)
+
+    def start_neighbour(self, environment):
+        """Starts a program that keeps the simulated GPU busy for 90 % of the time until the test ends."""
+        neighbour = self.enterContext(subprocess.Popen([SIMGPU, "neighbour", "600", "0.9"], env=environment))
+        self.addCleanup(neighbour.kill)
+
     def query(self, sql, recording=None):
         """The rows of a query as a list of dicts."""
         done = run("query", recording or self.recording, sql, "--format", "json")
@@ -181,6 +200,21 @@ class TestCase(unittest.TestCase):
             shutil.rmtree(f"{copy}.spool", ignore_errors=True)
             copy.unlink(missing_ok=True)
             time.sleep(0.2)
+
+    def await_frame(self, url, pid, function, sample_type="cpu"):
+        """The process of this pid, once its flame graph in this `gpusonde up` has a function whose name contains this."""
+        def get(path):
+            with urllib.request.urlopen(f"{url}api/v1/{path}", timeout=30) as answer:
+                return json.load(answer)
+
+        deadline = time.monotonic() + 120  # the first round compiles the unwind tables of all running programs
+        while time.monotonic() < deadline:
+            for process in get("processes")["processes"]:
+                if process["pid"] == pid and any(function in text for text in get(
+                        f"flamegraph?type={sample_type}&process={process['id']}")["strings"]):
+                    return process
+            time.sleep(0.2)
+        return self.fail(f"no {function} in the flame graph of process {pid} after 120 s")
 
     def folded(self):
         """The recording as (frames root first, samples)."""
@@ -301,7 +335,7 @@ class UpTestCase(TestCase):
 
     def stop(self, up):
         up.send_signal(signal.SIGINT)
-        _, errors = up.communicate(timeout=30)
+        _, errors = up.communicate(timeout=120)
         self.assertEqual(up.returncode, 0, errors)
 
     def get(self, up, path):
@@ -318,8 +352,9 @@ class UpTestCase(TestCase):
             time.sleep(0.2)
         self.fail(f"no more than {more_than} samples, or not of {agents} agents, after 120 s: {overview}")
 
-    def burn(self, seconds=30):
-        burner = subprocess.Popen([HOTPATHS, "--threads", "1", "--seconds", str(seconds)], stdout=subprocess.DEVNULL)
+    def burn(self):
+        """Starts a program that uses a CPU until the test ends."""
+        burner = subprocess.Popen([HOTPATHS, "--threads", "1", "--seconds", "600"], stdout=subprocess.DEVNULL)
         self.addCleanup(burner.wait)
         self.addCleanup(burner.kill)
         return burner

@@ -36,7 +36,7 @@ class FullDisk(program.UpTestCase):
                              f"every sample has its {table}")
 
     def test_storing_stops_at_the_reserve_while_the_page_is_answered(self):
-        self.burn(300)
+        self.burn()
         up = self.start("--disk-reserve-mb", "40")
         seen = self.wait_for_samples(up)["samples"]
         for _ in range(2):
@@ -54,7 +54,7 @@ class FullDisk(program.UpTestCase):
         self.assertEqual(self.query("SELECT reason FROM drops WHERE reason = 'spool_failed'", day), [])
 
     def test_it_recovers_from_a_full_disk(self):
-        self.burn(300)
+        self.burn()
         up = self.start("--disk-reserve-mb", "0")
         seen = self.wait_for_samples(up)["samples"]
         for leave_bytes in (0, 64 << 10, 256 << 10, 1 << 20):
