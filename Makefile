@@ -27,8 +27,7 @@ demo: build ## profile a training program and show it in the browser (DURATION=2
 test: ## every test that this machine can run; PRESET=asan|tsan|dev for another build
 	@tools/setup build test
 	@$(MAKE) --no-print-directory configure FLAGS="-DGPUSONDE_TESTS=ON -DGPUSONDE_BENCH=OFF"
-	@cmake --build build/$(PRESET) -j$(JOBS)
-	@$(MAKE) --no-print-directory web
+	@$(MAKE) --no-print-directory web & cmake --build build/$(PRESET) -j$(JOBS) && wait $$!
 	@tools/test --build build/$(PRESET)
 
 check: ## format, static analysis, layering, documentation
