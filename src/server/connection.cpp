@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <boost/asio/bind_executor.hpp>
 #include <boost/beast/core/detect_ssl.hpp>
 #include <tuple>
 
@@ -39,6 +40,20 @@ std::string CertificateError(Channel& stream, error_code error) {
 }
 
 }  // namespace
+
+void Channel::Read(const Gathered<asio::mutable_buffer>& buffers, Handler handler) {
+  if (tls_.has_value())
+    tls_->async_read_some(buffers, asio::bind_executor(get_executor(), std::move(handler)));
+  else
+    tcp_.async_read_some(buffers, asio::bind_executor(get_executor(), std::move(handler)));
+}
+
+void Channel::Write(const Gathered<asio::const_buffer>& buffers, Handler handler) {
+  if (tls_.has_value())
+    tls_->async_write_some(buffers, asio::bind_executor(get_executor(), std::move(handler)));
+  else
+    tcp_.async_write_some(buffers, asio::bind_executor(get_executor(), std::move(handler)));
+}
 
 Connection::Connection(asio::ip::tcp::socket socket)
     : stream_(std::move(socket)), buffer_(kMaxBufferedBytes) {}

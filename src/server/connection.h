@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
+#include <boost/asio/any_completion_handler.hpp>
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/awaitable.hpp>
+#include <boost/asio/buffer.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/ssl/context.hpp>
 #include <boost/asio/ssl/stream.hpp>
@@ -35,19 +38,55 @@ class Channel {
   executor_type get_executor() { return tcp_.get_executor(); }
   template <class Buffers, class Token>
   auto async_read_some(const Buffers& buffers, Token&& token) {
-    if (tls_.has_value()) return tls_->async_read_some(buffers, std::forward<Token>(token));
-    return tcp_.async_read_some(buffers, std::forward<Token>(token));
+    return boost::asio::async_initiate<Token, Signature>(
+        [this](auto handler, const Gathered<boost::asio::mutable_buffer>& gathered) {
+          Read(gathered, Handler(std::move(handler)));
+        },
+        token, Gathered<boost::asio::mutable_buffer>(buffers));
   }
   template <class Buffers, class Token>
   auto async_write_some(const Buffers& buffers, Token&& token) {
-    if (tls_.has_value()) return tls_->async_write_some(buffers, std::forward<Token>(token));
-    return tcp_.async_write_some(buffers, std::forward<Token>(token));
+    return boost::asio::async_initiate<Token, Signature>(
+        [this](auto handler, const Gathered<boost::asio::const_buffer>& gathered) {
+          Write(gathered, Handler(std::move(handler)));
+        },
+        token, Gathered<boost::asio::const_buffer>(buffers));
   }
 
   boost::beast::tcp_stream& bare() { return tcp_; }
   std::optional<Tls>& tls() { return tls_; }
 
  private:
+  using Signature = void(boost::system::error_code, size_t);
+  using Handler = boost::asio::any_completion_handler<Signature>;
+
+  // As many buffers of a sequence as Asio sends at once. One type for all sequences, and Handler for all
+  // handlers, let the code below TLS and timeouts be compiled once: half of the compile time of
+  // connection.cpp.
+  template <class Buffer>
+  class Gathered {
+   public:
+    using value_type = Buffer;
+    using const_iterator = const Buffer*;
+
+    template <class Buffers>
+    explicit Gathered(const Buffers& buffers) {
+      auto next = boost::asio::buffer_sequence_begin(buffers);
+      const auto end = boost::asio::buffer_sequence_end(buffers);
+      for (; next != end && count_ < buffers_.size(); ++next)
+        if (const Buffer buffer = *next; buffer.size() > 0) buffers_[count_++] = buffer;
+    }
+    const_iterator begin() const { return buffers_.data(); }
+    const_iterator end() const { return buffers_.data() + count_; }
+
+   private:
+    std::array<Buffer, 64> buffers_;
+    size_t count_ = 0;
+  };
+
+  void Read(const Gathered<boost::asio::mutable_buffer>& buffers, Handler handler);
+  void Write(const Gathered<boost::asio::const_buffer>& buffers, Handler handler);
+
   boost::beast::tcp_stream tcp_;
   std::optional<Tls> tls_;
 };
