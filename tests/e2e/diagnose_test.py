@@ -173,11 +173,6 @@ class Diagnose(program.TestCase):
         self.assertGreater(answer["programs"][0]["steps"], 100)
         self.assertEqual(answer["incidents"], [])
 
-    def test_a_program_without_a_gpu_has_no_steps(self):
-        done = self.record(sys.executable, "-c", "pass")
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertEqual(self.diagnose(), {"version": 1, "programs": [], "incidents": [], "warnings": []})
-
     @program.measures
     def test_up_reports_incidents_while_they_happen(self):
         hook, posted = self.webhook()
@@ -254,23 +249,6 @@ class Diagnose(program.TestCase):
         self.assertEqual([one["sentence"] for one in answer["incidents"]], [])
         done = program.run("diagnose", *(self.folder / "state/days").glob("*.sonde"), "--format", "json")
         self.assertEqual([one["sentence"] for one in json.loads(done.stdout)["incidents"]], [])
-
-    def test_up_runs_without_diagnosis_on_request(self):
-        state = self.folder / "state"
-        up = subprocess.Popen([program.GPUSONDE, "up", "--no-diagnose", "--state", state, "--listen", "127.0.0.1:0", "--no-open"],
-                              env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-        self.enterContext(up)
-        self.addCleanup(up.kill)
-        self.assertTrue(any("http://" in line for line in up.stdout))
-        environment = dict(self.environment, CUDA_INJECTION64_PATH=str(program.BUILD / "lib/libgpusonde-inject.so"))
-        subprocess.run([HPC, *QUICK_HOST, "--seconds", "5"], env=environment, stdout=subprocess.DEVNULL, check=True)
-        up.send_signal(signal.SIGINT)
-        self.assertEqual(up.wait(timeout=60), 0)
-        (day,) = (state / "days").glob("*.sonde")
-        (rows,) = self.query("SELECT (SELECT count(*) FROM kernel_packs) AS packs, (SELECT count(*) FROM signals) AS signals, "
-                             "(SELECT count(*) FROM steps) AS steps", day)
-        self.assertGreater(rows["packs"], 0)
-        self.assertEqual((rows["signals"], rows["steps"]), (0, 0))
 
 
 if __name__ == "__main__":
