@@ -4,7 +4,7 @@
 //   rate=R,S          R kernels alpha a second for S seconds, or until SIGUSR1
 //   mix=R,S           the same, and 10 kernels delta (8 ms) a second
 //   steps=US,S        for S seconds steps of a kernel beta and 19 kernels alpha, each after US us of work;
-//                     prints the median and the mean time of a step in ns
+//                     prints the median and the mean time of a step in ns; or until SIGUSR1
 //   threads=T,N       T threads with a stream and N kernels each
 //   copies=N sets=N   of 64 KiB
 //   graph=NODES,N     a graph of kernels, captured, launched N times
@@ -140,12 +140,16 @@ void Kernels(long count) {
   for (long i = 0; i < count; ++i) Launch(i % 2 == 0 ? g.alpha : g.beta, g.stream);
 }
 
-volatile std::sig_atomic_t ends_rate = 0;
+volatile std::sig_atomic_t ends_step = 0;
+
+void EndStepOnSignal() {
+  std::signal(SIGUSR1, [](int) { ends_step = 1; });
+}
 
 void Rate(long per_second, long seconds) {
-  std::signal(SIGUSR1, [](int) { ends_rate = 1; });
+  EndStepOnSignal();
   const auto start = std::chrono::steady_clock::now();
-  for (long i = 0; i < per_second * seconds && ends_rate == 0; ++i) {
+  for (long i = 0; i < per_second * seconds && ends_step == 0; ++i) {
     Launch(g.alpha, g.stream);
     if (i % 16 == 15)
       std::this_thread::sleep_until(start + std::chrono::nanoseconds(1'000'000'000L / per_second * (i + 1)));
@@ -165,9 +169,10 @@ void Mix(long per_second, long seconds) {
 
 void Steps(long work_us, long seconds) {
   using Clock = std::chrono::steady_clock;
+  EndStepOnSignal();
   std::vector<int64_t> durations;
   const auto end = Clock::now() + std::chrono::seconds(seconds);
-  for (auto begin = Clock::now(); begin < end;) {
+  for (auto begin = Clock::now(); begin < end && ends_step == 0;) {
     for (int kernel = 0; kernel < 20; ++kernel) {
       for (const auto work = Clock::now() + std::chrono::microseconds(work_us); Clock::now() < work;) {
       }

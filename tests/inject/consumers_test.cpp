@@ -153,7 +153,7 @@ TEST_F(Consumers, ThatReturnJoinAgain) {
   Join(*second, client.pid());
   AwaitKernels(client, {first.get(), second.get()}, *second);
   Drain(client, {first.get(), second.get()}, 1000);
-  client.EndRate();
+  client.EndStep();
   Finish(client, {first.get(), second.get()}, 200);
   first->ExpectWhole("the first");
   second->ExpectWhole("the one that came back");

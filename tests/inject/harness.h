@@ -15,15 +15,13 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
-#include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <thread>
-#include <tuple>
 #include <vector>
 
 #include "base/testing/temp_folder.h"
+#include "received.h"
 #include "sources/cupti/gpu_events.h"
 
 // The client (client.cpp), and the agent's end of its channel.
@@ -35,98 +33,6 @@ namespace gpusonde::cupti {
 #else
 #define GPUSONDE_NOT_UNDER_TSAN(reason) static_cast<void>(reason)
 #endif
-
-// The received events, with copies of their texts.
-struct Received {
-  struct KernelOf : Kernel {
-    std::string kernel_name;
-    uint32_t session = 0;
-  };
-  struct CallOf : Call {
-    std::string call_name;
-    int32_t tid = 0;
-    uint32_t session = 0;
-    std::vector<uint64_t> stack;
-    bool stack_taken = false;
-  };
-  struct Sum {
-    uint64_t count = 0, untimed = 0, total_ns = 0, bytes = 0;
-    bool operator==(const Sum&) const = default;
-  };
-
-  std::set<int32_t> pids;
-  struct DeviceOf : Device {
-    std::string name;
-  };
-  std::vector<DeviceOf> devices;
-  std::vector<SessionBegin> begins;
-  std::vector<SessionEnd> ends;
-  std::vector<KernelOf> kernels;
-  std::vector<Memcpy> copies;
-  std::vector<Memset> sets;
-  std::vector<Sync> syncs;
-  std::vector<CallOf> calls;
-  std::vector<GraphNode> nodes;
-  std::vector<std::string> ranges;
-  std::vector<std::string> holders;
-  std::vector<Overhead> overheads;
-  std::vector<Communicator> communicators;
-  std::vector<Collective> collectives;
-  // The newest totals by session, kind and name.
-  std::map<std::tuple<uint32_t, Total::Of, std::string>, Sum> totals;
-  // The same for what ran before the session was joined and was not received as a record.
-  std::map<std::tuple<uint32_t, Total::Of, std::string>, Sum> earlier_totals;
-
-  void operator()(const Event& event);
-  Sum TotalOf(Total::Of of, const std::string& name) const;
-};
-
-inline void Received::operator()(const Event& event) {
-  pids.insert(event.pid);
-  if (const auto* begin = std::get_if<SessionBegin>(&event.what)) begins.push_back(*begin);
-  if (const auto* end = std::get_if<SessionEnd>(&event.what)) ends.push_back(*end);
-  if (const auto* device = std::get_if<Device>(&event.what))
-    devices.push_back({*device, std::string(device->name)});
-  if (const auto* kernel = std::get_if<Kernel>(&event.what))
-    kernels.push_back({*kernel, std::string(kernel->name), event.session});
-  if (const auto* copy = std::get_if<Memcpy>(&event.what)) copies.push_back(*copy);
-  if (const auto* set = std::get_if<Memset>(&event.what)) sets.push_back(*set);
-  if (const auto* sync = std::get_if<Sync>(&event.what)) syncs.push_back(*sync);
-  if (const auto* call = std::get_if<Call>(&event.what))
-    calls.push_back({*call,
-                     std::string(call->name),
-                     event.tid,
-                     event.session,
-                     {event.stack.user().begin(), event.stack.user().end()},
-                     event.stack_taken});
-  if (const auto* node = std::get_if<GraphNode>(&event.what)) nodes.push_back(*node);
-  if (const auto* range = std::get_if<Range>(&event.what)) ranges.emplace_back(range->text);
-  if (const auto* foreign = std::get_if<Foreign>(&event.what)) holders.emplace_back(foreign->holder);
-  if (const auto* joined = std::get_if<Communicator>(&event.what)) communicators.push_back(*joined);
-  if (const auto* collective = std::get_if<Collective>(&event.what)) collectives.push_back(*collective);
-  if (const auto* overhead = std::get_if<Overhead>(&event.what)) overheads.push_back(*overhead);
-  if (const auto* total = std::get_if<Total>(&event.what)) {
-    Sum sum{total->count, total->untimed, total->total_ns, total->bytes};
-    // A snapshot's totals include the records that were held for it.
-    if (total->joined && total->of == Total::Of::kKernel)
-      sum.count -= static_cast<uint64_t>(std::ranges::count_if(kernels, [&](const KernelOf& kernel) {
-        return kernel.session == event.session && kernel.kernel_name == total->name;
-      }));
-    (total->joined ? earlier_totals : totals)[{event.session, total->of, std::string(total->name)}] = sum;
-  }
-}
-
-inline Received::Sum Received::TotalOf(Total::Of of, const std::string& name) const {
-  Sum sum;
-  for (const auto& [key, total] : totals) {
-    if (std::get<1>(key) != of || std::get<2>(key) != name) continue;
-    sum.count += total.count;
-    sum.untimed += total.untimed;
-    sum.total_ns += total.total_ns;
-    sum.bytes += total.bytes;
-  }
-  return sum;
-}
 
 // The simulated GPU of this test program's clients.
 class Machine {
@@ -209,20 +115,20 @@ class Client {
 
   int32_t pid() const { return pid_; }
 
-  // Ends its step `rate`, which it must be at.
-  void EndRate() const { ::kill(pid_, SIGUSR1); }
+  // Ends its step `rate` or `steps`, which it must be at.
+  void EndStep() const { ::kill(pid_, SIGUSR1); }
 
   // Waits until it exits, draining its events meanwhile and after. Returns its exit status, or 128 + its
   // signal.
   int Finish(GpuEvents& events, Received& received) {
     int status = 0;
     for (;;) {
-      EXPECT_TRUE(events.Drain(sources::VisitOnly([&](const Event& event) { received(event); })).has_value());
+      EXPECT_TRUE(received.Drain(events).has_value());
       if (::waitpid(pid_, &status, WNOHANG) == pid_) break;
       pollfd wait{.fd = events.wake_fds().front(), .events = POLLIN, .revents = 0};
       ::poll(&wait, 1, 10);
     }
-    EXPECT_TRUE(events.Drain(sources::VisitOnly([&](const Event& event) { received(event); })).has_value());
+    EXPECT_TRUE(received.Drain(events).has_value());
     char text[4096];
     for (ssize_t got = 0; (got = ::read(output_.get(), text, sizeof text)) > 0;)
       printed_.append(text, static_cast<size_t>(got));
@@ -233,7 +139,7 @@ class Client {
   void Drain(GpuEvents& events, Received& received, std::chrono::milliseconds duration) {
     const auto end = std::chrono::steady_clock::now() + duration;
     while (std::chrono::steady_clock::now() < end) {
-      EXPECT_TRUE(events.Drain(sources::VisitOnly([&](const Event& event) { received(event); })).has_value());
+      EXPECT_TRUE(received.Drain(events).has_value());
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
   }
