@@ -26,6 +26,10 @@ import time
 import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "bench/diagnose"))
+
+import measures  # noqa: E402
+
 BUILD = pathlib.Path(os.environ.get("GPUSONDE_BUILD", ROOT / "build/release"))
 GPUSONDE = os.environ.get("GPUSONDE", str(BUILD / "bin/gpusonde"))
 SAMPLE_EVERY_S = 2
@@ -33,11 +37,6 @@ ASK_EVERY_S = 1
 HOUR_US = 3600 * 1_000_000
 FACTS = ("samples", "kernel_packs", "memcpys", "api_calls", "metrics", "steps", "incidents")
 TICKS = os.sysconf("SC_CLK_TCK")
-
-
-def quantile(values, share):
-    ordered = sorted(values)
-    return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else None
 
 
 class Server:
@@ -180,10 +179,10 @@ def rows_of(run, arguments, cores):
     for phase, name in ((False, "catching up"), (True, "in real time")):
         times = run.ingest[phase]
         if times:
-            rows.append({"name": f"{name}: p99 of a request of rows", "value": quantile(times, 0.99), "unit": "ms",
+            rows.append({"name": f"{name}: p99 of a request of rows", "value": measures.quantile(times, 0.99), "unit": "ms",
                          "spread": f"median {statistics.median(times):.0f}, most {max(times):.0f}"})
     for (name, phase), times in sorted(run.questions.items()):
-        rows.append({"name": f"{'in real time' if phase else 'catching up'}: {name}, p95", "value": quantile(times, 0.95),
+        rows.append({"name": f"{'in real time' if phase else 'catching up'}: {name}, p95", "value": measures.quantile(times, 0.95),
                      "unit": "ms", "spread": f"median {statistics.median(times):.0f}, {len(times)} times"})
     return rows
 

@@ -10,6 +10,7 @@ step log in place of a detector. They don't know the onset, and none reads label
 import statistics
 
 import label
+import measures
 
 WINDOW_NS = 10_000_000_000
 SIGNALS = {
@@ -30,17 +31,12 @@ def series(samples, value):
     return made
 
 
-def quantile(values, share):
-    ordered = sorted(values)
-    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
-
-
 def rule(steps, samples):
     causes = set()
     for end_ns in range(steps[0][0] + WINDOW_NS, steps[-1][1], 1_000_000_000):
         lengths = [step[1] - step[0] for step in steps if end_ns - WINDOW_NS <= step[0] < end_ns]
         inside = [sample for sample in samples if end_ns - WINDOW_NS <= sample["time_ns"] < end_ns]
-        if len(lengths) < 10 or len(inside) < 2 or quantile(lengths, 0.99) < 3 * quantile(lengths, 0.5):
+        if len(lengths) < 10 or len(inside) < 2 or measures.quantile(lengths, 0.99) < 3 * measures.quantile(lengths, 0.5):
             continue
         passed_ns = inside[-1]["time_ns"] - inside[0]["time_ns"]
         busy = (inside[-1]["busy_ns"] - inside[0]["busy_ns"]) / passed_ns
