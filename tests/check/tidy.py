@@ -127,9 +127,9 @@ class Batch:
 
     def __init__(self, settings, command, sources):
         self.settings, self.command, self.sources = settings, command, sources
-        name = hashlib.sha256("\n".join([*command, *map(str, sources)]).encode()).hexdigest()[:24]
-        self.folder = BUILD / "batches" / name
-        self.record = CLEAN / name
+        self.name = hashlib.sha256("\n".join([*command, *map(str, sources)]).encode()).hexdigest()[:24]
+        self.folder = BUILD / "batches" / self.name
+        self.record = CLEAN / self.name
 
     def parts(self, errors):
         """Splits a batch that doesn't compile into the sources without and with errors."""
@@ -185,13 +185,16 @@ class Batch:
 
 
 class Run:
-    """Checks batches with a thread per core, and prints findings as they come."""
+    """Checks batches with a thread per core, the largest first, and prints findings as they come."""
 
     def __init__(self, rules, batches):
-        self.rules, self.work, self.lock = rules, queue.Queue(), threading.Lock()
+        self.rules, self.work, self.lock = rules, queue.PriorityQueue(), threading.Lock()
         self.looked_at = self.with_findings = 0
         for batch in batches:
-            self.work.put(batch)
+            self.put(batch)
+
+    def put(self, batch):
+        self.work.put((-sum(source.stat().st_size for source in batch.sources), batch.name, batch))
 
     def look_at(self, batch):
         if batch.is_clean(self.rules):
@@ -201,7 +204,7 @@ class Run:
         errors = set(COMPILE_ERROR.findall(findings))
         if errors and len(batch.sources) > 1:
             for part in batch.parts(errors):
-                self.work.put(part)
+                self.put(part)
             return
         with self.lock:
             self.looked_at += len(batch.sources)
@@ -211,7 +214,7 @@ class Run:
 
     def drain(self):
         while True:
-            batch = self.work.get()
+            *_, batch = self.work.get()
             try:
                 self.look_at(batch)
             except (OSError, subprocess.SubprocessError) as error:  # a full disk, no compiler

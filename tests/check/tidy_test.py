@@ -33,6 +33,19 @@ class Batches(unittest.TestCase):
         self.assertEqual(batch.included(1), f'#define main Main1\n#include "{first}"\n#undef main\n')
         self.assertEqual(alone.included(0), f'#include "{first}"\n')
 
+    def test_the_largest_batch_is_looked_at_first(self):
+        small, large = (self.source(f"{bytes}.cpp", "/" * bytes) for bytes in (10, 1000))
+        looked_at = []
+
+        class Recorded(tidy.Batch):
+            def is_clean(self, _rules):
+                looked_at.append(self.sources)
+                return True
+        run = tidy.Run("", [Recorded(tidy.ROOT / ".clang-tidy", (), sources) for sources in ([small], [small, large])])
+        for _ in range(2):
+            run.look_at(run.work.get()[-1])
+        self.assertEqual(looked_at, [[small, large], [small]])
+
     def test_options_that_change_the_meaning_of_sources_are_kept(self):
         kept, folders, output = tidy.options("c++ -DA=1 -Dx_EXPORTS -O2 -fPIC -fno-exceptions -Isrc -isystem lib -MD -MF x.d -o x.o -c x.cpp")
         self.assertEqual((kept[:3], folders, output), (("c++", "-DA=1", "-fno-exceptions"), [("-Isrc",), ("-isystem", "lib")], "x.o"))
