@@ -21,10 +21,7 @@
 //   holder            prints whether somebody is subscribed to CUPTI
 //   cupti             prints whether CUPTI was finalized
 //   sync wait=MS      waits for the device, or so long
-//   nvtx=N            forks N times while two threads use NVTX; prints how many children can't do the same
-//   brief=N           N threads, one after the other, with a range; prints by how many MiB the program grows
-//   cancel=N          cancels N threads that use NVTX, and uses it after each
-//   and those of client_nccl.cpp
+//   and those of client_nccl.cpp and client_nvtx.cpp
 //   exit=CODE exec    ends, or executes this program again with the remaining arguments
 //   dlclose           closes CUPTI's and our libraries more often than it opened them
 #include <dlfcn.h>
@@ -44,7 +41,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <numeric>
 #include <span>
 #include <string>
@@ -54,7 +50,6 @@
 
 #include "client.h"
 #include "wire/nvidia/cupti.h"
-#include "wire/nvidia/nvtx.h"
 
 namespace {
 
@@ -69,18 +64,6 @@ constexpr const char* kModule = R"(
 // simgpu: duration_ns=8000000
 .visible .entry delta() { ret; }
 )";
-
-// A function of a library; exits if it is missing.
-template <class Function>
-Function* Find(const char* path, const char* name, int binding = RTLD_NOW) {
-  void* library = dlopen(path, binding);
-  void* function = library == nullptr ? nullptr : dlsym(library, name);
-  if (function == nullptr) {
-    std::printf("no %s in %s\n", name, path);
-    std::exit(100);
-  }
-  return reinterpret_cast<Function*>(function);
-}
 
 // Calls a function of the driver or the runtime; exits if it fails.
 template <class... Arguments>
@@ -261,44 +244,6 @@ void RuntimeCopies(long count) {
            g.host.size(), kHostToDevice, g.stream);
 }
 
-// The functions that a tool installs into an NVTX instance.
-gpusonde_nvtx_function g_push;
-gpusonde_nvtx_function g_pop;
-gpusonde_nvtx_function g_start;
-gpusonde_nvtx_function g_end;
-gpusonde_nvtx_function g_register;
-gpusonde_nvtx_function* g_core[GPUSONDE_NVTX_CORE_RANGE_POP + 1];
-gpusonde_nvtx_function* g_core2[GPUSONDE_NVTX_CORE2_DOMAIN_CREATE_A + 1];
-
-int GetTable(uint32_t module, gpusonde_nvtx_function*** table, unsigned* entries) {
-  g_core[GPUSONDE_NVTX_CORE_RANGE_PUSH_A] = &g_push;
-  g_core[GPUSONDE_NVTX_CORE_RANGE_POP] = &g_pop;
-  g_core[GPUSONDE_NVTX_CORE_RANGE_START_A] = &g_start;
-  g_core[GPUSONDE_NVTX_CORE_RANGE_END] = &g_end;
-  g_core2[GPUSONDE_NVTX_CORE2_DOMAIN_REGISTER_STRING_A] = &g_register;
-  *table = module == GPUSONDE_NVTX_MODULE_CORE ? g_core : g_core2;
-  *entries = module == GPUSONDE_NVTX_MODULE_CORE ? std::size(g_core) : std::size(g_core2);
-  return module == GPUSONDE_NVTX_MODULE_CORE || module == GPUSONDE_NVTX_MODULE_CORE2 ? 1 : 0;
-}
-
-const void* GetExportTable(uint32_t id) {
-  static const gpusonde_nvtx_callbacks callbacks = {sizeof callbacks, GetTable};
-  return id == GPUSONDE_NVTX_TABLE_CALLBACKS ? &callbacks : nullptr;
-}
-
-void AttachNvtx() {
-  Find<int(gpusonde_nvtx_get_export_table*)>(std::getenv("CUDA_INJECTION64_PATH"),
-                                             "InitializeInjectionNvtx2")(GetExportTable);
-}
-
-void Ranges(long count) {
-  AttachNvtx();
-  for (long i = 0; i < count; ++i) {
-    reinterpret_cast<int (*)(const char*)>(g_push)(("step " + std::to_string(i)).c_str());
-    reinterpret_cast<int (*)()>(g_pop)();
-  }
-}
-
 // The one that was loaded with the program, if any.
 const char* const kCupti =
     dlopen("libcupti.so.12", RTLD_NOW | RTLD_NOLOAD) != nullptr ? "libcupti.so.12" : "libcupti.so.13";
@@ -449,52 +394,6 @@ void Fork() {
   std::printf("child %d\n", WEXITSTATUS(status));
 }
 
-void UseNvtx() {
-  const uint64_t range = reinterpret_cast<uint64_t (*)(const char*)>(g_start)("range");
-  reinterpret_cast<void (*)(uint64_t)>(g_end)(range);
-  reinterpret_cast<const void* (*)(const void*, const char*)>(g_register)(nullptr, "string");
-}
-
-// In so many threads, one after the other, a range. Prints by how many MiB the program grows.
-void RangesOfThreads(long count) {
-  AttachNvtx();
-  const auto resident = [] {
-    std::ifstream file("/proc/self/statm");
-    long pages = 0;
-    file >> pages >> pages;
-    return pages;
-  };
-  const long before = resident();
-  for (long i = 0; i < count; ++i)
-    std::thread([] {
-      reinterpret_cast<int (*)(const char*)>(g_push)("range");
-      reinterpret_cast<int (*)()>(g_pop)();
-    }).join();
-  std::printf("%ld\n", (resident() - before) / 256);
-  std::fflush(stdout);
-}
-
-// Cancels threads one after the other, each of which is using NVTX.
-void Cancel(long count) {
-  AttachNvtx();
-  alarm(30);
-  for (long i = 0; i < count; ++i) {
-    pthread_t thread{};
-    const auto use = [](void*) -> void* {
-      for (;;) {
-        UseNvtx();
-        pthread_testcancel();
-      }
-    };
-    pthread_create(&thread, nullptr, use, nullptr);
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    pthread_cancel(thread);
-    pthread_join(thread, nullptr);
-    for (int ranges = 0; ranges < 1000; ++ranges) UseNvtx();
-  }
-  alarm(0);
-}
-
 }  // namespace
 
 void ForkWithin(long count, void (*use)()) {
@@ -541,14 +440,9 @@ void Do(std::string_view word, long first, long second) {
     Subscribe(subscriber);
     return;
   }
-  if (word == "nvtx") {
-    AttachNvtx();
-    return ForkWithin(first, UseNvtx);
-  }
   if (DoNccl(word, first)) return;
-  Begin();
-  if (word == "cancel") Cancel(first);
-  if (word == "brief") RangesOfThreads(first);
+  if (word != "nvtx") Begin();  // whose children can't use the driver
+  if (DoNvtx(word, first)) return;
   if (word == "kernels") Kernels(first);
   if (word == "rate") Rate(first, second);
   if (word == "aside") RateAside(first, second);
@@ -568,7 +462,6 @@ void Do(std::string_view word, long first, long second) {
   if (word == "modules") Modules(first);
   if (word == "swap") Swap(first);
   if (word == "sync") Call("cuCtxSynchronize");
-  if (word == "ranges") Ranges(first);
   if (word == "buffers") TakeBuffers();
   if (word == "holder") PrintHolder();
   if (word == "cupti") PrintFinalized();
