@@ -11,6 +11,7 @@ import unittest
 import program
 from program import GPUSONDE, HOTPATHS, PROGRAMS
 
+CPUS = 0.5
 FAULTS = PROGRAMS / "disk_faults.so"
 
 

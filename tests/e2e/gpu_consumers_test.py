@@ -12,7 +12,7 @@ import unittest
 import program
 
 OWN_MACHINE = "up profiles every GPU program of the machine"
-CPUS = 0.5  # it waits for programs with GPU work
+CPUS = 0.25  # it waits for programs with GPU work
 TAKES_S = 90
 LAUNCHES = program.ROOT / "tests/programs/gpu_launches.py"
 LIBRARY = program.BUILD / "lib/libgpusonde-inject.so"

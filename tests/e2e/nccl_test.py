@@ -15,7 +15,7 @@ import urllib.request
 import program
 
 OWN_MACHINE = "up profiles every program with the library"
-CPUS = 0.5  # it waits for ranks that hang, and their incidents
+CPUS = 0.25  # it waits for ranks that hang, and their incidents
 TAKES_S = 90
 
 RANKS = program.PROGRAMS / "nccl_ranks"

@@ -11,7 +11,7 @@ import unittest
 
 import program
 
-CPUS = 0.5  # it waits for readings
+CPUS = 0.25  # it waits for readings
 
 
 class Nvml(program.TestCase):

@@ -13,6 +13,7 @@ import unittest
 import program
 from program import GPUSONDE, HOTPATHS, PROGRAMS
 
+CPUS = 0.5
 TAKES_S = 60
 
 

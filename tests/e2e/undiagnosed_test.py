@@ -10,7 +10,7 @@ import unittest
 import program
 
 OWN_MACHINE = "up profiles every GPU program of the machine"
-CPUS = 0.5  # it waits for a program with GPU work
+CPUS = 0.25  # it waits for a program with GPU work
 
 
 class Undiagnosed(program.TestCase):

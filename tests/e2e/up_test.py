@@ -6,6 +6,7 @@ import unittest
 import program
 
 OWN_MACHINE = "it samples the whole machine"
+CPUS = 0.5
 
 
 class Up(program.UpTestCase):
