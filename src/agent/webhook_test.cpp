@@ -102,7 +102,8 @@ TEST(Webhook, AnIncidentIsOnePost) {
   const std::vector<std::string> requests = server.requests();
   ASSERT_EQ(requests.size(), 1u);
   EXPECT_THAT(requests[0], StartsWith("POST /hook?a=1 HTTP/1.1\r\nHost: 127.0.0.1:"));
-  EXPECT_THAT(requests[0], HasSubstr(R"({"version":1,"machine":"node7","state":"open","withdrawn":false,"incident":{)"));
+  EXPECT_THAT(requests[0],
+              HasSubstr(R"({"version":1,"machine":"node7","state":"open","withdrawn":false,"incident":{)"));
   EXPECT_THAT(requests[0], HasSubstr(R"("process":"train")"));
   EXPECT_THAT(requests[0], HasSubstr(R"(by \"stress\".)"));
   const size_t body = requests[0].find("\r\n\r\n") + 4;

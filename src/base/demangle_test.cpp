@@ -42,7 +42,7 @@ std::string Tuples(int count) {
   for (int i = 1; i < count; ++i) {
     const std::string reference = "B" + base62(before);
     before = name.size();
-    name += "T" + reference + reference + "E";
+    name.append("T").append(reference).append(reference).append("E");
   }
   return "_R" + name + "E";
 }

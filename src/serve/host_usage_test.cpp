@@ -149,7 +149,7 @@ TEST_F(HostUsageTest, ADeletedHostIsForgotten) {
   EXPECT_EQ(Sum(usage).devices.size(), 2u);
   hosts_->Find("two").value()->SetLastSeen(0);
   // The other one has recorded days since.
-  for (int day = 1; day <= 7; ++day)
+  for (int64_t day = 1; day <= 7; ++day)
     std::ofstream(folder_ / "hosts/one/" + FormatUtcMinute(EpochNow() + day * 24 * kHour).substr(0, 10) +
                   ".sonde");
   // One that is in use stays until the next time.

@@ -195,7 +195,7 @@ TEST_F(HostsApiTest, PagesDoNotKeepAHostFromBeingDeleted) {
   Add("one");
   Ok("overview");
   hosts_->Find("one").value()->SetLastSeen(0);
-  for (int day = 1; day <= 7; ++day) {
+  for (int64_t day = 1; day <= 7; ++day) {
     const auto other = hosts_->FindOrMake("other").value();
     ASSERT_TRUE(other->Store().has_value());
     other->SetLastSeen(EpochNow());
