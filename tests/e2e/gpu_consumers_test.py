@@ -12,7 +12,7 @@ import unittest
 import program
 
 OWN_MACHINE = "up profiles every GPU program of the machine"
-CPUS = 0.25  # it waits for programs with GPU work
+CPUS = 1  # `up` must know a program half a second after its start, or its first capture has no stacks
 TAKES_S = 90
 LAUNCHES = program.ROOT / "tests/programs/gpu_launches.py"
 LIBRARY = program.BUILD / "lib/libgpusonde-inject.so"
