@@ -132,6 +132,15 @@ def process_pool(arguments):
             future.cancel()
 
 
+def take(semaphore):
+    """Waits for an eventfd; Python, unlike for other calls, doesn't go on after a signal."""
+    while True:
+        try:
+            return os.eventfd_read(semaphore)
+        except InterruptedError:
+            continue
+
+
 def double_buffer(arguments):
     work = Switch(arguments.heavier)
     buffers = mmap.mmap(-1, 2 * MB)
@@ -141,7 +150,7 @@ def double_buffer(arguments):
         ctypes.CDLL(None).prctl(1, 9, 0, 0, 0)  # PR_SET_PDEATHSIG, SIGKILL: end with the parent
         turn = 0
         while True:
-            os.eventfd_read(empty)
+            take(empty)
             unpack(8 * work.factor.value)
             buffers[turn * MB:turn * MB + 4096] = os.urandom(4096)
             turn = 1 - turn
@@ -152,7 +161,7 @@ def double_buffer(arguments):
     log, gpu = StepLog(arguments), Gpu("resize", "detect", "suppress")
     while log.goes_on():
         begin = time.monotonic_ns()
-        os.eventfd_read(full)
+        take(full)
         loaded = time.monotonic_ns()
         gpu.upload(MB)
         for name, duration_us in (("resize", 800), ("detect", 6500), ("suppress", 900)):
