@@ -6,10 +6,13 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <utility>
+#include <vector>
 
 #include "base/time_range.h"
 #include "diagnose/cause.h"
 #include "diagnose/causes/words.h"
+#include "diagnose/detector_table.h"
 #include "diagnose/incident_table.h"
 #include "diagnose/situation_builder.h"
 #include "model/metric_catalogue.h"
@@ -64,25 +67,48 @@ void AddHostDisturbances(const PathAccount& sum, double per_step, const Situatio
                     [&](const LastingDisturbance& each) { return usual.states[each.state]; });
 }
 
+// Times in which clean steps follow each other, without the incidents between them: steps (their ranges, in
+// any order) that are no further apart than an incident lasts.
+std::vector<TimeRange> TimesOf(std::vector<TimeRange> steps) {
+  std::ranges::sort(steps, {}, &TimeRange::from_ns);
+  for (TimeRange& step : steps) step.to_ns += kDetector.calm.ns;
+  std::vector<TimeRange> times = UnionOf(std::move(steps));
+  for (TimeRange& time : times) time.to_ns -= kDetector.calm.ns;
+  return times;
+}
+
+// Each with its share of all.
+std::vector<std::pair<TimeRange, double>> WithShares(const std::vector<TimeRange>& times) {
+  double all_ns = 0;
+  for (const TimeRange& time : times) all_ns += static_cast<double>(time.to_ns - time.from_ns);
+  std::vector<std::pair<TimeRange, double>> shares;
+  for (const TimeRange& time : times)
+    shares.emplace_back(time, static_cast<double>(time.to_ns - time.from_ns) / all_ns);
+  return shares;
+}
+
 // By how much it is used by others, and how long it is too hot or short of power: for how much each step
 // would be shorter otherwise, nothing is measured. A power limit is what many programs run at.
-void AddGpuDisturbances(const Id128& device, const TimeRange& time, const SituationContext& context,
-                        UsualStep& usual) {
+void AddGpuDisturbances(const Id128& device, const std::vector<TimeRange>& times,
+                        const SituationContext& context, UsualStep& usual) {
   Shares neighbours;
-  for (const auto& [process, percent] : context.host.ReadingsByProcess(model::Metric::kGpuProcessUtilization,
-                                                                       device, time.from_ns, time.to_ns))
-    if (!context.program.family.contains(process) && !context.program.ranks.contains(process))
-      AddShare(neighbours, context.actors.ActorOf(process, context.program.family), percent);
+  double limited = 0;
+  for (const auto& [time, share] : WithShares(times)) {
+    for (const auto& [process, percent] : context.host.ReadingsByProcess(
+             model::Metric::kGpuProcessUtilization, device, time.from_ns, time.to_ns))
+      if (!context.program.family.contains(process) && !context.program.ranks.contains(process))
+        AddShare(neighbours, context.actors.ActorOf(process, context.program.family), share * percent);
+    limited += share * context.host
+                           .MeanReading(model::Metric::kGpuThrottleReasons, device, time.from_ns, time.to_ns,
+                                        model::kSlowingThrottleBits & ~model::kThrottlePowerCap)
+                           .value_or(0);
+  }
   const Largest most = LargestRises({}, neighbours, false);
   if (!most.empty() && most.front().second >= kIncidentTable.lasting.neighbour)
     usual.disturbances.push_back(
         {State::kGpuRun, Sentence(CauseOf(CauseId::kGpuNeighbour),
                                   fmt::format("{} uses the GPU {:.0f} % of the time",
                                               NameActor(most.front().first), most.front().second))});
-  const double limited = context.host
-                             .MeanReading(model::Metric::kGpuThrottleReasons, device, time.from_ns,
-                                          time.to_ns, model::kSlowingThrottleBits & ~model::kThrottlePowerCap)
-                             .value_or(0);
   if (limited >= kIncidentTable.lasting.clocks)
     usual.disturbances.push_back(
         {State::kGpuRun,
@@ -96,11 +122,11 @@ void AddGpuDisturbances(const Id128& device, const TimeRange& time, const Situat
 UsualStep UsualStepOf(const SituationContext& context) {
   UsualStep usual;
   PathAccount sum;
-  TimeRange time{INT64_MAX, INT64_MIN};
+  std::vector<TimeRange> steps;
   context.baseline.ForEach([&](const AccountedStep& clean) {
     sum.Add(clean.path, 1);
     ++usual.steps;
-    time = {std::min(time.from_ns, clean.step.start_ns), std::max(time.to_ns, clean.step.end_ns)};
+    steps.push_back({clean.step.start_ns, clean.step.end_ns});
   });
   if (static_cast<double>(usual.steps) < kIncidentTable.lasting.min_steps) return {};
   const double per_step = 1 / static_cast<double>(usual.steps);
@@ -108,8 +134,10 @@ UsualStep UsualStepOf(const SituationContext& context) {
   usual.states *= per_step;
   AddHostDisturbances(sum, per_step, context, usual);
   if (usual.states[State::kGpuRun] + usual.states[State::kGpuQueue] >=
-      kIncidentTable.lasting.share * usual.states.total())
-    for (const Id128& device : context.devices) AddGpuDisturbances(device, time, context, usual);
+      kIncidentTable.lasting.share * usual.states.total()) {
+    const std::vector<TimeRange> times = TimesOf(std::move(steps));
+    for (const Id128& device : context.devices) AddGpuDisturbances(device, times, context, usual);
+  }
   return usual;
 }
 

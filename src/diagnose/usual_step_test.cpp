@@ -101,6 +101,20 @@ TEST_F(UsualStepTest, NamesWhoElseUsesTheGpuAllTheTime) {
               HasSubstr("GPU neighbour all the time: stress (process 99) in /batch.slice uses the GPU"));
 }
 
+TEST_F(UsualStepTest, WhoUsesTheGpuOnlyInAnIncidentDoesNotDoSoAllTheTime) {
+  const auto run = [&](int steps, double stranger, int64_t behind_stranger_ns) {
+    for (int i = 0; i < steps; ++i) {
+      world.Gauge("gpu.process.utilization", stranger, world.stranger);
+      world.Run({.behind_stranger_ns = behind_stranger_ns});
+    }
+  };
+  run(150, 0, 0);
+  run(50, 95, 40 * kMs);
+  run(110, 0, 0);
+  EXPECT_EQ(world.Finish().size(), 1u);
+  EXPECT_THAT(FormatText(diagnosis), Not(HasSubstr("GPU neighbour all the time")));
+}
+
 TEST_F(UsualStepTest, SaysThatTheGpuIsTooHotAllTheTimeButNotThatItRunsAtItsPowerLimit) {
   for (const double reasons : {4.0, 64.0}) {
     Diagnosis of_its_own{{}};
