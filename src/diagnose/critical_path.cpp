@@ -301,15 +301,15 @@ class Accountant {
   // requests and answers. At each moment one of them did something else: what each did besides such waits, by
   // its CPU time.
   void AddWaitForEachOther(double ns, int64_t begin_ns, int64_t end_ns) {
+    if (ns <= 0) return;
     std::vector<std::pair<ThreadTime, double>> others;  // and the time besides such waits
     double running = 0;
-    for (auto& [tid, time] :
-         host_.TimesOfOthers(program_.process, begin_ns, end_ns, program_.launch_thread)) {
-      if (time[kRunning] <= 0) continue;
-      running += time[kRunning];
-      const double besides = time.total() - time[kWaiting];
-      others.emplace_back(std::move(time), besides);
-    }
+    host_.ForEachOther(program_.process, begin_ns, end_ns, program_.launch_thread,
+                       [&](int32_t, const ThreadTime& time) {
+                         if (time[kRunning] <= 0) return;
+                         running += time[kRunning];
+                         others.emplace_back(time, time.total() - time[kWaiting]);
+                       });
     if (running <= 0) account_.states[State::kWaiting] += ns;
     for (const auto& [time, besides] : others)
       AddOther(program_.process, time, ns * (time[kRunning] / running) / besides, begin_ns, end_ns);

@@ -78,37 +78,27 @@ ThreadTime HostTimeline::Of(const Id128& process, int32_t tid, int64_t from_ns, 
   return sum;
 }
 
-std::map<int32_t, ThreadTime> HostTimeline::TimesOfOthers(const Id128& process, int64_t from_ns,
-                                                          int64_t to_ns,
-                                                          std::optional<int32_t> except) const {
-  std::map<int32_t, ThreadTime> times;
-  const auto threads = threads_.find(process);
-  if (threads == threads_.end()) return times;
-  for (const auto& [tid, buckets] : threads->second)
-    if (tid != except) times.emplace(tid, Of(process, tid, from_ns, to_ns));
-  return times;
-}
-
 std::optional<int32_t> HostTimeline::BusiestThread(const Id128& process, int64_t from_ns, int64_t to_ns,
                                                    std::optional<int32_t> except) const {
   std::optional<int32_t> busiest;
   double most = 0;
-  for (const auto& [tid, time] : TimesOfOthers(process, from_ns, to_ns, except)) {
+  ForEachOther(process, from_ns, to_ns, except, [&](int32_t tid, const ThreadTime& time) {
     double active = 0;
     for (const ThreadState state : kActiveStates) active += time[state];
-    if (active <= most) continue;
+    if (active <= most) return;
     most = active;
     busiest = tid;
-  }
+  });
   return busiest;
 }
 
 std::map<Id128, double> HostTimeline::WaitsOfOthers(const Id128& process, int64_t from_ns, int64_t to_ns,
                                                     int32_t except) const {
   std::map<Id128, double> waits;
-  for (const auto& [tid, time] : TimesOfOthers(process, from_ns, to_ns, except))
+  ForEachOther(process, from_ns, to_ns, except, [&](int32_t, const ThreadTime& time) {
     for (const ThreadState state : kWaitStates)
       for (const auto& [who, ns] : time.By(state)) waits[who] += ns;
+  });
   return waits;
 }
 

@@ -30,9 +30,10 @@ class HostTimeline {
   template <class Visit>
   void ForEachBucket(const Id128& process, int32_t tid, int64_t from_ns, int64_t to_ns, Visit visit) const;
 
-  // Returns the time by state in [from, to) of each thread of a process, except one.
-  std::map<int32_t, ThreadTime> TimesOfOthers(const Id128& process, int64_t from_ns, int64_t to_ns,
-                                              std::optional<int32_t> except) const;
+  // Calls visit(thread id, time by state in [from, to)) for each thread of a process, except one.
+  template <class Visit>
+  void ForEachOther(const Id128& process, int64_t from_ns, int64_t to_ns, std::optional<int32_t> except,
+                    Visit visit) const;
 
   // Returns the thread of a process with the most time in [from, to) not asleep or waiting, except one.
   std::optional<int32_t> BusiestThread(const Id128& process, int64_t from_ns, int64_t to_ns,
@@ -141,6 +142,15 @@ void HostTimeline::ForEachBucket(const Id128& process, int32_t tid, int64_t from
                  part.Add(whole, share);
                  visit(part, begin_ns, end_ns);
                });
+}
+
+template <class Visit>
+void HostTimeline::ForEachOther(const Id128& process, int64_t from_ns, int64_t to_ns,
+                                std::optional<int32_t> except, Visit visit) const {
+  const auto threads = threads_.find(process);
+  if (threads == threads_.end()) return;
+  for (const auto& [tid, buckets] : threads->second)
+    if (tid != except) visit(tid, Of(process, tid, from_ns, to_ns));
 }
 
 }  // namespace gpusonde::diagnose

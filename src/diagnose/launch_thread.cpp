@@ -2,6 +2,7 @@
 #include "diagnose/launch_thread.h"
 
 #include <algorithm>
+#include <cstddef>
 
 namespace gpusonde::diagnose {
 namespace {
@@ -12,7 +13,7 @@ constexpr int64_t kMorePercent = 25;
 
 // Of another thread, in a step without calls of the usual one: that one's may not have been sampled.
 constexpr int64_t kMinCalls = 3;
-constexpr size_t kMaxNewest = 100'000;
+constexpr size_t kMaxNewest = 20'000;  // calls
 
 constexpr auto kCount = [](const auto& thread) { return thread.second; };
 
@@ -20,8 +21,8 @@ constexpr auto kCount = [](const auto& thread) { return thread.second; };
 
 void LaunchThread::Ingest(int32_t tid, int64_t time_ns) {
   ++counts_[tid];
-  if (counts_.size() > 1) newest_.push_back({tid, time_ns});
-  if (newest_.size() > kMaxNewest) newest_.pop_front();
+  if (counts_.size() > 1) newest_.emplace(time_ns, tid);
+  if (newest_.size() > kMaxNewest) newest_.erase(newest_.begin());
   if (++counted_ < kHalvedAfter) return;
   // A thread that launched for days may have ended; servers may have a thread for each request.
   counted_ = 0;
@@ -39,10 +40,10 @@ std::optional<int32_t> LaunchThread::Usual() {
 }
 
 std::optional<int32_t> LaunchThread::Of(const TimeRange& step) {
-  std::erase_if(newest_, [&](const Call& call) { return call.time_ns < step.from_ns; });
+  newest_.erase(newest_.begin(), newest_.lower_bound(step.from_ns));
   std::map<int32_t, int64_t> within;
-  for (const Call& call : newest_)
-    if (call.time_ns < step.to_ns) ++within[call.tid];
+  for (auto call = newest_.begin(); call != newest_.end() && call->first < step.to_ns; ++call)
+    ++within[call->second];
   const std::optional<int32_t> usual = Usual();
   const auto most = std::ranges::max_element(within, {}, kCount);
   if (most == within.end() || most->second < kMinCalls || within.contains(*usual)) return usual;

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <optional>
 
@@ -27,14 +25,10 @@ class LaunchThread {
   std::optional<int32_t> Of(const TimeRange& step);
 
  private:
-  struct Call {
-    int32_t tid;
-    int64_t time_ns;
-  };
   std::map<int32_t, int64_t> counts_;  // calls and ranges by thread; older ones count half
   int64_t counted_ = 0;                // of them since the counts were halved
   std::optional<int32_t> usual_;
-  std::deque<Call> newest_;  // of a program with several such threads
+  std::multimap<int64_t, int32_t> newest_;  // threads by time; only of a program with several such threads
 };
 
 }  // namespace gpusonde::diagnose

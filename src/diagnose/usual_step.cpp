@@ -68,32 +68,29 @@ void AddHostDisturbances(const PathAccount& sum, double per_step, const Situatio
 }
 
 // Times in which clean steps follow each other, without the incidents between them: steps (their ranges, in
-// any order) that are no further apart than an incident lasts.
-std::vector<TimeRange> TimesOf(std::vector<TimeRange> steps) {
+// any order) that are no further apart than the calm after which an incident is over. Each with its share of
+// all.
+std::vector<std::pair<TimeRange, double>> TimesOf(std::vector<TimeRange> steps) {
   std::ranges::sort(steps, {}, &TimeRange::from_ns);
   for (TimeRange& step : steps) step.to_ns += kDetector.calm.ns;
-  std::vector<TimeRange> times = UnionOf(std::move(steps));
-  for (TimeRange& time : times) time.to_ns -= kDetector.calm.ns;
-  return times;
-}
-
-// Each with its share of all.
-std::vector<std::pair<TimeRange, double>> WithShares(const std::vector<TimeRange>& times) {
   double all_ns = 0;
-  for (const TimeRange& time : times) all_ns += static_cast<double>(time.to_ns - time.from_ns);
-  std::vector<std::pair<TimeRange, double>> shares;
-  for (const TimeRange& time : times)
-    shares.emplace_back(time, static_cast<double>(time.to_ns - time.from_ns) / all_ns);
-  return shares;
+  std::vector<std::pair<TimeRange, double>> times;
+  for (TimeRange time : UnionOf(std::move(steps))) {
+    time.to_ns -= kDetector.calm.ns;
+    times.emplace_back(time, static_cast<double>(time.to_ns - time.from_ns));
+    all_ns += times.back().second;
+  }
+  for (auto& [time, share] : times) share /= all_ns;
+  return times;
 }
 
 // By how much it is used by others, and how long it is too hot or short of power: for how much each step
 // would be shorter otherwise, nothing is measured. A power limit is what many programs run at.
-void AddGpuDisturbances(const Id128& device, const std::vector<TimeRange>& times,
+void AddGpuDisturbances(const Id128& device, const std::vector<std::pair<TimeRange, double>>& times,
                         const SituationContext& context, UsualStep& usual) {
   Shares neighbours;
   double limited = 0;
-  for (const auto& [time, share] : WithShares(times)) {
+  for (const auto& [time, share] : times) {
     for (const auto& [process, percent] : context.host.ReadingsByProcess(
              model::Metric::kGpuProcessUtilization, device, time.from_ns, time.to_ns))
       if (!context.program.family.contains(process) && !context.program.ranks.contains(process))
@@ -135,7 +132,7 @@ UsualStep UsualStepOf(const SituationContext& context) {
   AddHostDisturbances(sum, per_step, context, usual);
   if (usual.states[State::kGpuRun] + usual.states[State::kGpuQueue] >=
       kIncidentTable.lasting.share * usual.states.total()) {
-    const std::vector<TimeRange> times = TimesOf(std::move(steps));
+    const auto times = TimesOf(std::move(steps));
     for (const Id128& device : context.devices) AddGpuDisturbances(device, times, context, usual);
   }
   return usual;
