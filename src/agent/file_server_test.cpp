@@ -5,18 +5,19 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "base/fd.h"
 #include "base/regular_file.h"
+#include "base/testing/message_sockets.h"
 #include "symbols/elf_file.h"
 #include "symbols/python_interpreter.h"
 #include "unwind/compile.h"
@@ -34,10 +35,8 @@ class FileServerTest : public testing::Test {
   ~FileServerTest() override { Stop(); }
 
   void Start(FilePriority priority) {
-    int ends[2];
-    ASSERT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
-    ours_ = Fd(ends[0]);
-    Fd theirs(ends[1]);
+    Fd theirs;
+    std::tie(ours_, theirs) = MessageSockets();
     server_ = ::fork();
     if (server_ != 0) return;
     ours_.Close();

@@ -8,6 +8,9 @@
 
 #include <cstring>
 #include <filesystem>
+#include <tuple>
+
+#include "base/testing/message_sockets.h"
 
 namespace gpusonde {
 namespace {
@@ -20,12 +23,7 @@ size_t OpenDescriptors() {
 
 class FdPassing : public testing::Test {
  protected:
-  void SetUp() override {
-    int ends[2];
-    ASSERT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
-    ours_ = Fd(ends[0]);
-    theirs_ = Fd(ends[1]);
-  }
+  void SetUp() override { std::tie(ours_, theirs_) = MessageSockets(); }
 
   // As a hostile process may, with any number of descriptors.
   void SendFds(size_t count) {

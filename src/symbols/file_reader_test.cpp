@@ -9,7 +9,9 @@
 
 #include <array>
 #include <string>
+#include <tuple>
 
+#include "base/testing/message_sockets.h"
 #include "base/time.h"
 
 namespace gpusonde::symbols {
@@ -146,12 +148,7 @@ TEST(FileReader, OfAnswersThatNobodyAsksForEachUserHasAFew) {
 
 class FileProtocolTest : public testing::Test {
  protected:
-  void SetUp() override {
-    int ends[2];
-    ASSERT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
-    ours_ = Fd(ends[0]);
-    theirs_ = Fd(ends[1]);
-  }
+  void SetUp() override { std::tie(ours_, theirs_) = MessageSockets(); }
   static Fd Something() { return *Open("/proc/self/exe", O_RDONLY); }
   Fd ours_, theirs_;
 };

@@ -8,8 +8,10 @@
 
 #include <filesystem>
 #include <thread>
+#include <tuple>
 
 #include "base/fd_passing.h"
+#include "base/testing/message_sockets.h"
 #include "base/testing/temp_folder.h"
 #include "symbols/line_cache.h"
 #include "symbols/line_server.h"
@@ -141,11 +143,8 @@ TEST(LineClient, WhatTheCacheKnowsIsAnsweredWithoutTheServer) {
 class LineServerTest : public testing::Test {
  protected:
   void SetUp() override {
-    int ends[2];
-    ASSERT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
-    ours_ = Fd(ends[0]);
-    theirs_ = Fd(ends[1]);
-    for (const int end : ends) {
+    std::tie(ours_, theirs_) = MessageSockets();
+    for (const int end : {ours_.get(), theirs_.get()}) {
       const timeval patience{.tv_sec = 60, .tv_usec = 0};
       ::setsockopt(end, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     }
