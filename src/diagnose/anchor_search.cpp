@@ -52,7 +52,7 @@ size_t PeriodOf(std::span<const uint64_t> values) {
 }  // namespace
 
 struct AnchorSearch::Occurrences {
-  std::vector<size_t> at;  // indices in the history
+  std::vector<uint32_t> at;  // indices in the history
   int64_t length_ns = 0;
 };
 
@@ -83,7 +83,7 @@ std::optional<Anchor> AnchorSearch::Find(bool is_long, bool at_end) const {
   std::unordered_map<uint32_t, Occurrences> by_token;
   for (size_t i = 0; i < history_.size(); ++i) {
     Occurrences& occurrences = by_token[history_[i].token];
-    occurrences.at.push_back(i);
+    occurrences.at.push_back(static_cast<uint32_t>(i));
     occurrences.length_ns += history_[i].length_ns;
   }
   std::vector<Candidate> candidates, frequent;
@@ -91,13 +91,12 @@ std::optional<Anchor> AnchorSearch::Find(bool is_long, bool at_end) const {
   for (const auto& [token, occurrences] : by_token) {
     const bool named = tokens_[token].is_step_name;
     has_rare_step_name |= named && std::ssize(occurrences.at) < kStepTable.anchor.min_named;
-    if (occurrences.at.size() < 2) continue;
+    if (occurrences.at.size() < 2 || MeanNs(occurrences) < kStepTable.anchor.min_loop_ns) continue;
     const Candidate candidate{token, occurrences.at.size(), occurrences.length_ns, Measure(occurrences)};
     const Regularity& regularity = candidate.regularity;
     if (regularity.mean_ns >= kStepTable.anchor.min_step_ns)
       candidates.push_back(candidate);
-    else if (regularity.mean_ns >= kStepTable.anchor.min_loop_ns &&
-             regularity.variation <= kStepTable.anchor.max_variation)
+    else if (regularity.variation <= kStepTable.anchor.max_variation)
       frequent.push_back(candidate);
   }
   // Make the choice among equals independent of the hash map's order.
@@ -122,19 +121,27 @@ std::optional<Anchor> AnchorSearch::Find(bool is_long, bool at_end) const {
                 .needs_kernels = RunsKernelsBetween(best->token)};
 }
 
+// The mean time between two occurrences, of two or more.
+double AnchorSearch::MeanNs(const Occurrences& occurrences) const {
+  const std::vector<uint32_t>& at = occurrences.at;
+  return static_cast<double>(history_[at.back()].time_ns - history_[at.front()].time_ns) /
+         static_cast<double>(at.size() - 1);
+}
+
 AnchorSearch::Regularity AnchorSearch::Measure(const Occurrences& occurrences) const {
-  const std::vector<size_t>& at = occurrences.at;
+  const std::vector<uint32_t>& at = occurrences.at;
   std::vector<double> work, times_ns;
+  work.reserve(at.size());
+  times_ns.reserve(at.size());
   for (size_t i = 1; i < at.size(); ++i) {
     work.push_back(static_cast<double>(at[i] - at[i - 1]));
     times_ns.push_back(static_cast<double>(history_[at[i]].time_ns - history_[at[i - 1]].time_ns));
   }
   const double intervals = static_cast<double>(work.size());
-  Regularity measured{
-      .variation = VariationOf(work),
-      .mean_work = static_cast<double>(at.back() - at.front()) / intervals,
-      .mean_ns = static_cast<double>(history_[at.back()].time_ns - history_[at.front()].time_ns) / intervals,
-      .median_ns = MedianOf(std::move(times_ns))};
+  Regularity measured{.variation = VariationOf(work),
+                      .mean_work = static_cast<double>(at.back() - at.front()) / intervals,
+                      .mean_ns = MeanNs(occurrences),
+                      .median_ns = MedianOf(std::move(times_ns))};
   // Ignore the first half if it is less regular: the program may have been warming up.
   if (work.size() / 2 >= kStepTable.anchor.min_steps)
     measured.variation = std::min(measured.variation, VariationOf(std::span(work).subspan(work.size() / 2)));

@@ -67,6 +67,7 @@ class AnchorSearch {
   struct Idle;
   struct Candidate;
 
+  double MeanNs(const Occurrences& occurrences) const;
   Regularity Measure(const Occurrences& occurrences) const;
   const Candidate* BestNamedStep(const std::vector<Candidate>& candidates) const;
   const Candidate* BestAnchor(const std::vector<Candidate>& candidates, double min_kernel_step_ns) const;

@@ -189,27 +189,32 @@ std::optional<std::string> StepFinder::anchor() const {
 // Chooses an anchor if the history allows it. At the end of the input, shorter histories are accepted.
 void StepFinder::Choose(bool at_end, std::vector<StepSpan>& steps) {
   if (history_.empty()) return;
+  const auto& table = kStepTable.finder;
   const int64_t length_ns = history_.back().time_ns - history_.front().time_ns;
-  if (!at_end && (history_.size() < choose_at_ || length_ns < kStepTable.finder.min_history_ns)) return;
-  choose_at_ = static_cast<size_t>(kStepTable.finder.history_growth * static_cast<double>(history_.size()));
-  const bool is_long =
-      history_.size() > kStepTable.finder.max_history / 2 || length_ns >= kStepTable.finder.long_history_ns;
-  if (const auto found = AnchorSearch(history_, tokens_).Find(is_long, at_end); found.has_value()) {
-    anchor_ = found->token;
-    occurrences_per_step_ = found->occurrences;
-    occurrences_ = 0;
-    needs_kernels_ = found->needs_kernels;
-    has_kernels_ = false;
-    typical_work_ = found->typical_work;
-    pieces_ = gpu_pieces_ = 0;
-    named_.reset();
-    named_seen_ = 0;
-    choose_at_ = 0;
-    for (const WorkPiece& piece : std::exchange(history_, {})) Follow(piece, steps);
-  } else if (history_.size() > kStepTable.finder.max_history) {
-    history_.erase(history_.begin(), history_.begin() + kStepTable.finder.max_history / 2);
-    choose_at_ = 0;
+  if (!at_end && (history_.size() < choose_at_ || length_ns < table.min_history_ns)) return;
+  const bool is_long = history_.size() > table.max_history / 2 || length_ns >= table.long_history_ns;
+  if (at_end || !is_long || last_work_ns_ >= choose_after_ns_) {
+    if (const auto found = AnchorSearch(history_, tokens_).Find(is_long, at_end); found.has_value())
+      return Use(*found, steps);
+    if (is_long) choose_after_ns_ = last_work_ns_ + table.long_pause_ns;
   }
+  if (history_.size() > table.max_history)
+    history_.erase(history_.begin(), history_.begin() + table.max_history / 2);
+  choose_at_ = static_cast<size_t>(table.history_growth * static_cast<double>(history_.size()));
+}
+
+void StepFinder::Use(const Anchor& anchor, std::vector<StepSpan>& steps) {
+  anchor_ = anchor.token;
+  occurrences_per_step_ = anchor.occurrences;
+  occurrences_ = 0;
+  needs_kernels_ = anchor.needs_kernels;
+  has_kernels_ = false;
+  typical_work_ = anchor.typical_work;
+  pieces_ = gpu_pieces_ = 0;
+  named_.reset();
+  named_seen_ = 0;
+  choose_at_ = 0;
+  for (const WorkPiece& piece : std::exchange(history_, {})) Follow(piece, steps);
 }
 
 StepSpan StepFinder::Close(int64_t end_ns) {

@@ -70,6 +70,7 @@ class StepFinder {
   void StartBefore(const WorkPiece& anchor);
   void FollowNamedStep(const WorkPiece& piece);
   void Choose(bool at_end, std::vector<StepSpan>& steps);
+  void Use(const Anchor& anchor, std::vector<StepSpan>& steps);
   StepSpan Close(int64_t end_ns);
   Id128 TypeOf(uint64_t fine);
 
@@ -84,7 +85,8 @@ class StepFinder {
   std::optional<uint32_t> named_;
   int64_t named_seen_ = 0;
   int64_t pieces_since_named_ = 0;
-  size_t choose_at_ = 0;  // length of the history at which to look for an anchor again
+  size_t choose_at_ = 0;         // length of the history at which to look for an anchor again
+  int64_t choose_after_ns_ = 0;  // when to look again in a long history
   std::optional<uint32_t> anchor_;
   int occurrences_per_step_ = 1;
   int occurrences_ = 0;         // of the anchor in the step under way

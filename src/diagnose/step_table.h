@@ -56,6 +56,8 @@ struct StepTable {
     Tuned<int64_t> long_history_ns{10 * kNanosPerSecond, "ns", "a better anchor would have occurred"};
     Tuned<size_t> max_history{100'000, "pieces of work", "bounds memory"};
     Tuned<double> history_growth{1.25, "ratio", "the search is repeated when the history has grown so much"};
+    Tuned<int64_t> long_pause_ns{5 * kNanosPerSecond, "ns",
+                                 "between two searches of a long history, which cost a millisecond and more"};
     Tuned<size_t> max_names{20'000, "names", "programs with more generate them; the others count as one"};
     Tuned<double> lost_steps{20, "steps", "an anchor that doesn't occur for as much work is given up"};
     Tuned<int64_t> types_after{24, "steps",
