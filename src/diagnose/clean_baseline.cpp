@@ -4,11 +4,31 @@
 #include <algorithm>
 #include <cstddef>
 #include <ranges>
+#include <utility>
+#include <vector>
 
 #include "base/time.h"
 #include "diagnose/incident_table.h"
 
 namespace gpusonde::diagnose {
+namespace {
+
+// The start of the first step after those that were longer than `ratio` times what is usual now (with each),
+// on the whole.
+int64_t ChangeOf(std::vector<std::pair<const AccountedStep*, double>> steps, double ratio) {
+  std::ranges::sort(steps, {}, [](const auto& each) { return each.first->step.start_ns; });
+  double excess_ns = 0, most_ns = 0;
+  int64_t change_ns = steps.front().first->step.start_ns;
+  for (size_t i = 0; i + 1 < steps.size(); ++i) {
+    excess_ns += steps[i].first->path.states.total() - ratio * steps[i].second;
+    if (excess_ns <= most_ns) continue;
+    most_ns = excess_ns;
+    change_ns = steps[i + 1].first->step.start_ns;
+  }
+  return change_ns;
+}
+
+}  // namespace
 
 void CleanBaseline::Add(const AccountedStep& clean) {
   std::deque<AccountedStep>& of_type = accounts_[clean.step.type];
@@ -33,8 +53,42 @@ void CleanBaseline::DropAfter(int64_t onset_ns) {
   std::erase_if(accounts_, [](const auto& of_type) { return of_type.second.empty(); });
 }
 
-// Compares the newest steps with those before of the same types.
-std::optional<int64_t> CleanBaseline::UndisturbedSince() const {
+std::optional<CleanBaseline::Shortened> CleanBaseline::FindShortened() const {
+  const auto& table = kIncidentTable.disturbed;
+  const auto [since_ns, newest_ns] = NewestSteps();
+  Account before, since;
+  double steps_before = 0, steps_since = 0;
+  std::vector<std::pair<const AccountedStep*, double>>
+      compared;  // with the mean of the newest of its type, ns
+  for (const auto& [type, accounts] : accounts_) {
+    const auto first = std::ranges::partition_point(
+        accounts, [&](const AccountedStep& each) { return each.step.start_ns < since_ns; });
+    const auto old = static_cast<double>(first - accounts.begin());
+    const auto now = static_cast<double>(accounts.end() - first);
+    if (old == 0 || now == 0 || !accounts.front().observed) continue;
+    Account of_type, newest;
+    for (const AccountedStep& each : std::ranges::subrange(accounts.begin(), first))
+      of_type += each.path.states;
+    of_type *= now / old;
+    before += of_type;
+    for (const AccountedStep& each : std::ranges::subrange(first, accounts.end())) newest += each.path.states;
+    since += newest;
+    for (const AccountedStep& each : accounts) compared.emplace_back(&each, newest.total() / now);
+    steps_before += old;
+    steps_since += now;
+  }
+  if (steps_before < table.min_before || steps_since < table.min_steps ||
+      before.total() < table.ratio * since.total())
+    return std::nullopt;
+  const int64_t change_ns = ChangeOf(std::move(compared), (1 + before.total() / since.total()) / 2);
+  if (change_ns > since_ns) return std::nullopt;  // some of the newest were as long as before
+  const double lost_ns = before.total() - since.total();
+  const bool disturbed = before.disturbed() - since.disturbed() >= table.share * lost_ns &&
+                         since.disturbed() <= table.left * before.disturbed();
+  return Shortened{.since_ns = change_ns, .disturbed = disturbed};
+}
+
+TimeRange CleanBaseline::NewestSteps() const {
   int64_t newest_ns = 0;
   double total_ns = 0, steps = 0;
   for (const auto& [type, accounts] : accounts_) {
@@ -42,36 +96,28 @@ std::optional<int64_t> CleanBaseline::UndisturbedSince() const {
     for (const AccountedStep& each : accounts) total_ns += each.path.states.total();
     steps += static_cast<double>(accounts.size());
   }
-  if (steps == 0) return std::nullopt;
   constexpr double kMaxNs = 1e18;  // of recordings that claim centuries
-  const double steps_ns = std::min(kIncidentTable.disturbed.min_steps * total_ns / steps, kMaxNs);
-  const int64_t since_ns =
-      newest_ns - std::max(kIncidentTable.disturbed.since_ns.value, static_cast<int64_t>(steps_ns));
-  Account before, since;
-  double steps_before = 0, steps_since = 0;
+  const double steps_ns =
+      std::min(kIncidentTable.disturbed.min_steps * total_ns / std::max(steps, 1.0), kMaxNs);
+  return {newest_ns - std::max(kIncidentTable.disturbed.since_ns.value, static_cast<int64_t>(steps_ns)),
+          newest_ns};
+}
+
+StepSum CleanBaseline::SumBefore(int64_t time_ns) const {
+  StepSum sum;
   for (const auto& [type, accounts] : accounts_) {
-    const auto first = std::ranges::partition_point(
-        accounts, [&](const AccountedStep& each) { return each.step.start_ns < since_ns; });
-    const auto old = static_cast<double>(first - accounts.begin());
-    const auto now = static_cast<double>(accounts.end() - first);
-    if (old == 0 || now == 0 || !accounts.front().observed) continue;
-    Account of_type;
-    for (const AccountedStep& each : std::ranges::subrange(accounts.begin(), first))
-      of_type += each.path.states;
-    of_type *= now / old;
-    before += of_type;
-    for (const AccountedStep& each : std::ranges::subrange(first, accounts.end())) since += each.path.states;
-    steps_before += old;
-    steps_since += now;
+    if (accounts.back().step.start_ns < time_ns) continue;
+    for (const AccountedStep& each : accounts)
+      if (each.step.start_ns < time_ns) sum.Add(each);
   }
-  if (steps_before < kIncidentTable.disturbed.min_before || steps_since < kIncidentTable.disturbed.min_steps)
-    return std::nullopt;
-  const double lost_ns = before.total() - since.total();
-  if (before.total() < kIncidentTable.disturbed.ratio * since.total() ||
-      before.disturbed() - since.disturbed() < kIncidentTable.disturbed.share * lost_ns ||
-      since.disturbed() > kIncidentTable.disturbed.left * before.disturbed())
-    return std::nullopt;
-  return since_ns;
+  return sum;
+}
+
+int64_t CleanBaseline::oldest_ns() const {
+  int64_t oldest_ns = INT64_MAX;
+  for (const auto& [type, accounts] : accounts_)
+    oldest_ns = std::min(oldest_ns, accounts.front().step.start_ns);
+  return oldest_ns;
 }
 
 void CleanBaseline::ForgetBefore(int64_t time_ns) {

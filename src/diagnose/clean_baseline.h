@@ -22,9 +22,17 @@ class CleanBaseline {
   // 0 if there was none.
   void DropAfter(int64_t onset_ns);
   void SetCalm(int64_t onset_ns, int64_t previous_end_ns);
+  // Host signals had their normal values in this period, after an incident with no calm known before it.
+  void SetCalm(const TimeRange& calm) { calm_ = calm; }
 
-  // If steps were slow because the program was disturbed (account.h), and no longer are: since when.
-  std::optional<int64_t> UndisturbedSince() const;
+  // Steps have become shorter.
+  struct Shortened {
+    int64_t since_ns;
+    bool disturbed;  // before, as what kept the program from going on (account.h) has ended
+  };
+  std::optional<Shortened> FindShortened() const;
+  // The sum over the steps that started before this time, of types that have later ones to compare them with.
+  StepSum SumBefore(int64_t time_ns) const;
   // Forgets what was before: it wasn't clean after all.
   void ForgetBefore(int64_t time_ns);
 
@@ -32,6 +40,8 @@ class CleanBaseline {
   void Clear();
 
   bool empty() const { return accounts_.empty(); }
+  // The start of the oldest step; INT64_MAX without steps.
+  int64_t oldest_ns() const;
 
   // Adds to `sum` what `count` steps of this type normally do; of another type if this one is unknown.
   void AddUsual(const Id128& type, int64_t count, PathAccount& sum) const;
@@ -53,6 +63,9 @@ class CleanBaseline {
   }
 
  private:
+  // The time of as many of the newest steps as an ended disturbance is judged by.
+  TimeRange NewestSteps() const;
+
   std::map<Id128, std::deque<AccountedStep>> accounts_;  // by step type
   int64_t since_ns_ = 0;                                 // start of the first clean step; 0: none yet
   TimeRange calm_;

@@ -34,6 +34,11 @@ struct CleanBaselineTest : testing::Test {
       now_ns += 100 * kMs;
     }
   }
+  // Since when the program is no longer disturbed.
+  std::optional<int64_t> UndisturbedSince() const {
+    const auto shortened = baseline.FindShortened();
+    return shortened.has_value() && shortened->disturbed ? std::optional(shortened->since_ns) : std::nullopt;
+  }
   double UsualCpu(const Id128& type, int64_t count) const {
     PathAccount sum;
     baseline.AddUsual(type, count, sum);
@@ -117,11 +122,11 @@ TEST_F(CleanBaselineTest, ADisturbanceFromTheBeginningHasEndedAfterThreeSecondsW
   AddDisturbed(one, 60, 30e6);
   const int64_t ended_ns = now_ns;
   AddDisturbed(one, 25, 0);
-  EXPECT_EQ(baseline.UndisturbedSince(), std::nullopt) << "the pauses between pulses are as long";
+  EXPECT_EQ(UndisturbedSince(), std::nullopt) << "the pauses between pulses are as long";
   AddDisturbed(one, 5, 0);
-  EXPECT_EQ(baseline.UndisturbedSince(), ended_ns);
+  EXPECT_EQ(UndisturbedSince(), ended_ns);
   baseline.ForgetBefore(ended_ns);
-  EXPECT_EQ(baseline.UndisturbedSince(), std::nullopt);
+  EXPECT_EQ(UndisturbedSince(), std::nullopt);
   PathAccount sum;
   baseline.AddUsual(one, 1, sum);
   EXPECT_EQ(sum.states[State::kRunQueue], 0);
@@ -133,16 +138,16 @@ TEST_F(CleanBaselineTest, ADisturbanceFromTheBeginningHasEndedAfterThreeSecondsW
 TEST_F(CleanBaselineTest, WhatTheProgramDoesLessIsNoEndedDisturbance) {
   Add(one, 60, 80e6);
   Add(one, 60, 40e6);
-  EXPECT_EQ(baseline.UndisturbedSince(), std::nullopt);
+  EXPECT_EQ(UndisturbedSince(), std::nullopt);
   AddDisturbed(other, 60, 10e6);
   AddDisturbed(other, 60, 0);
-  EXPECT_EQ(baseline.UndisturbedSince(), std::nullopt) << "a fifth is little";
+  EXPECT_EQ(UndisturbedSince(), std::nullopt) << "a fifth is little";
 }
 
 TEST_F(CleanBaselineTest, AnEndedDisturbanceIsSeenWithinEachType) {
   AddDisturbed(one, 60, 90e6);
   AddDisturbed(other, 60, 0);
-  EXPECT_EQ(baseline.UndisturbedSince(), std::nullopt) << "the program does something else";
+  EXPECT_EQ(UndisturbedSince(), std::nullopt) << "the program does something else";
 }
 
 TEST_F(CleanBaselineTest, ClearForgetsStepsAndWhenTheyBegan) {

@@ -242,6 +242,7 @@ Explanation Explain(const Situation& situation, std::span<const Candidate> cause
     why = Abstain(situation);
     advice = NextStep(situation);
   }
+  if (situation.before_is_later) why += ". No time without it is known before; \"before\" is since it ended";
   explanation.sentence =
       fmt::format("{} from {}. {}.{}", HowSlow(situation), FormatUtcClock(start_ns), why, advice);
   AddAccount(situation, explanation.evidence);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "diagnose/incident_tracker.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdlib>
 #include <utility>
@@ -39,6 +40,12 @@ Report IncidentTracker::NewReport(int64_t onset_ns, int64_t now_ns) const {
   model::Incident incident{.process = process_, .start_ns = onset_ns, .seen_ns = now_ns};
   incident.incident = IdHasher("incident").Add(process_).Add(static_cast<uint64_t>(onset_ns)).Finish();
   return {.incident = std::move(incident)};
+}
+
+bool IncidentTracker::WasReported(const TimeRange& when) const {
+  return std::ranges::any_of(earlier_, [&](const model::Incident& incident) {
+    return incident.start_ns < when.to_ns && incident.end_ns.value_or(INT64_MAX) > when.from_ns;
+  });
 }
 
 void IncidentTracker::Begin(int64_t onset_ns, int64_t now_ns, std::string anchor) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/id128.h"
+#include "base/time_range.h"
 #include "diagnose/report.h"
 #include "diagnose/situation.h"
 #include "model/tables/incidents.h"
@@ -22,6 +23,9 @@ class IncidentTracker {
 
   // An incident that an earlier run reported. One that begins at about the same time continues it.
   void Ingest(const model::Incident& earlier) { earlier_.push_back(earlier); }
+
+  // Whether an earlier run reported one that overlaps this time.
+  bool WasReported(const TimeRange& when) const;
 
   // Begins an incident that is seen at `now_ns`.
   void Begin(int64_t onset_ns, int64_t now_ns, std::string anchor);

@@ -45,10 +45,12 @@ TEST_F(ProgramsTest, ADisturbanceFromTheBeginningHidesNoLaterOne) {
   world.Run({}, 250);
   world.Run({.behind_stranger_ns = 30 * kMs}, 60);
   const auto reports = world.Finish();
-  ASSERT_EQ(reports.size(), 1u);
-  EXPECT_EQ(reports[0].incident.cause, "cpu_contention");
-  EXPECT_NEAR(reports[0].incident.slowdown, 2, 0.1);
-  EXPECT_THAT(reports[0].incident.sentence, HasSubstr("50 % of the time (1 % before)"));
+  ASSERT_EQ(reports.size(), 2u);
+  for (const Report& report : reports) {
+    EXPECT_EQ(report.incident.cause, "cpu_contention");
+    EXPECT_NEAR(report.incident.slowdown, 2, 0.1);
+  }
+  EXPECT_THAT(reports[1].incident.sentence, HasSubstr("50 % of the time (0 % before)"));
 }
 
 TEST_F(ProgramsTest, WorkOfItsOwnThatComesBackIsNoIncident) {

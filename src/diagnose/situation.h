@@ -61,6 +61,7 @@ struct Situation {
   bool unfinished = false;        // no step has ended since the onset
   int64_t silent_ns = 0;          // time since the last GPU work
   bool signals_known = false;     // whether any host signals of the workload were received
+  bool before_is_later = false;   // `before` is the time after the incident: none is known before it
   Shares cpu_before, cpu_during;  // run-queue delay of the critical path by who ran instead, ns per step
   // The part of State::kLoader that is other threads of the launch thread's process, ns per step.
   double own_threads_before = 0, own_threads_during = 0;

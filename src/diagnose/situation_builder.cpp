@@ -123,6 +123,7 @@ Situation BuildSituation(const IncidentView& incident, const SituationContext& c
   situation.unfinished = incident.unfinished.has_value();
   situation.silent_ns = std::max<int64_t>(incident.until_ns - incident.last_work_ns, 0);
   situation.signals_known = incident.signals_known;
+  situation.before_is_later = incident.before_is_later;
   situation.idle_ns = incident.slow.max_idle_ns;
   PathAccount before, during = incident.slow.path;
   const auto add_step = [&](const Id128& type, int64_t count) {

@@ -39,7 +39,8 @@ struct IncidentView {
   std::optional<UnfinishedStep> unfinished;
   double slowdown = 1;  // as detected; the accounts' is preferred
   int64_t last_work_ns = 0;
-  bool signals_known = false;  // whether any host signals of the workload were received
+  bool signals_known = false;    // whether any host signals of the workload were received
+  bool before_is_later = false;  // the baseline is of steps after it
 };
 
 // What an incident is compared with and explained by, and usual steps are found in.

@@ -182,6 +182,7 @@ std::string WriteSituation(const Situation& situation) {
   WriteAccount(json, "during", situation.during);
   json.Field("idle_ns", situation.idle_ns).Field("unfinished", situation.unfinished);
   json.Field("silent_ns", situation.silent_ns).Field("signals_known", situation.signals_known);
+  json.Field("before_is_later", situation.before_is_later);
   WriteShares(json, "cpu_before", situation.cpu_before);
   WriteShares(json, "cpu_during", situation.cpu_during);
   WriteShares(json, "halted_before", situation.halted_before);
@@ -245,6 +246,7 @@ Result<Situation> ReadSituation(std::string_view line) {
   reader.Read(json, "unfinished", situation.unfinished);
   reader.Read(json, "silent_ns", situation.silent_ns);
   reader.Read(json, "signals_known", situation.signals_known);
+  reader.ReadIfPresent(json, "before_is_later", situation.before_is_later);
   reader.Read(json, "cpu_before", situation.cpu_before);
   reader.Read(json, "cpu_during", situation.cpu_during);
   reader.ReadIfPresent(json, "halted_before", situation.halted_before);

@@ -77,8 +77,8 @@ void Diagnosis::Workload::Advance(int64_t now_ns, int64_t allowed_lateness_ns) {
   gpu_time_.ForgetBefore(now_ns - kRetentionNs);
   ProcessUntil(watermark_.Advance(now_ns, allowed_lateness_ns));
   accounting_.CompleteUntil(now_ns - allowed_lateness_ns);
-  if (!detector_.open() && now_ns - compared_ns_ >= kNanosPerSecond) ForgetEndedDisturbance();
-  if (now_ns - usual_ns_ >= kIncidentTable.report.usual_ns) EmitUsual();
+  if (!detector_.open() && now_ns - compared_ns_ >= kNanosPerSecond) EndLastingDisturbance();
+  if (now_ns - judged_ns_ >= kIncidentTable.clean.kept_ns) JudgeUsual();
   if (const int64_t exited_ns = ExitedNs(); exited_ns < now_ns - allowed_lateness_ns) EndAt(exited_ns);
 }
 
@@ -93,7 +93,7 @@ void Diagnosis::Workload::EndAt(int64_t time_ns) {
   SetObserved(time_ns, false);
   ProcessUntil(now_ns_);
   accounting_.CompleteUntil(INT64_MAX);
-  EmitUsual();
+  Emit(Usual());
   if (detector_.open()) Explain(detector_.onset_ns(), time_ns, time_ns);
 }
 
@@ -124,7 +124,7 @@ void Diagnosis::Workload::Finish(int64_t time_ns) {
   SetObserved(time_ns - 1, false);  // the unfinished step ends with the program
   ProcessUntil(time_ns);
   accounting_.CompleteUntil(time_ns);
-  EmitUsual();
+  Emit(Usual());
   if (detector_.open()) UpdateIncident(time_ns);
 }
 
@@ -188,23 +188,59 @@ void Diagnosis::Workload::Restart() {
   detector_ = {};
   accounting_.Clear();
   baseline_.Clear();
+  disturbed_since_ns_.reset();
 }
 
-// A program that was disturbed from its beginning has learned the disturbed steps as clean ones: those of the
-// next disturbance would seem no longer than usual.
-void Diagnosis::Workload::ForgetEndedDisturbance() {
+// A program that was disturbed from its beginning, or from when it was first observed, has learned the
+// disturbed steps as clean ones: those of the next disturbance would seem no longer than usual. When it ends,
+// it is an incident that is compared with the time after it; one with a likely cause, as nobody wants to be
+// told that steps are shorter than they were.
+void Diagnosis::Workload::EndLastingDisturbance() {
   compared_ns_ = now_ns_;
-  const std::optional<int64_t> since_ns = baseline_.UndisturbedSince();
-  if (!since_ns.has_value()) return;
-  baseline_.ForgetBefore(*since_ns);
-  detector_.ForgetBefore(*since_ns);
+  const auto shortened = baseline_.FindShortened();
+  if (!shortened.has_value()) return;
+  const int64_t end_ns = shortened->since_ns;
+  const int64_t onset_ns =
+      std::max(disturbed_since_ns_.value_or(baseline_.oldest_ns()), incidents_.last_end_ns());
+  CleanBaseline later = baseline_;
+  later.ForgetBefore(end_ns);
+  later.SetCalm({end_ns, now_ns_});
+  const Situation situation = BuildSituation({.onset_ns = onset_ns,
+                                              .until_ns = end_ns,
+                                              .slow = baseline_.SumBefore(end_ns),
+                                              .last_work_ns = end_ns,
+                                              .signals_known = signals_known_,
+                                              .before_is_later = true},
+                                             Context(later));
+  const Explanation explanation = diagnose::Explain(situation, Rank(situation), onset_ns);
+  const bool likely = explanation.cause.has_value() && explanation.confidence >= kIncidentTable.report.likely;
+  const bool by_gpu =
+      likely && (*explanation.cause == CauseId::kGpuNeighbour || *explanation.cause == CauseId::kGpuClocks);
+  if (!shortened->disturbed && !by_gpu) return;
+  baseline_ = std::move(later);
+  detector_.ForgetBefore(end_ns);
+  disturbed_since_ns_.reset();
+  if (!likely || onset_ns >= end_ns || incidents_.WasReported({onset_ns, end_ns})) return;
+  incidents_.Begin(onset_ns, now_ns_, anchor());
+  Publish(situation, end_ns);
 }
 
 UsualStep Diagnosis::Workload::Usual() const { return UsualStepOf(Context()); }
 
-// All states each time: a row replaces that of the same state.
-void Diagnosis::Workload::EmitUsual() {
+// As often as clean steps are forgotten, so that none of a lasting disturbance are forgotten unseen.
+void Diagnosis::Workload::JudgeUsual() {
   const UsualStep usual = Usual();
+  if (usual.steps == 0) return;
+  judged_ns_ = now_ns_;
+  if (usual.disturbances.empty())
+    disturbed_since_ns_.reset();
+  else if (!disturbed_since_ns_.has_value())
+    disturbed_since_ns_ = baseline_.oldest_ns();
+  if (now_ns_ - usual_ns_ >= kIncidentTable.report.usual_ns) Emit(usual);
+}
+
+// All states each time: a row replaces that of the same state.
+void Diagnosis::Workload::Emit(const UsualStep& usual) {
   if (usual.steps == 0) return;
   usual_ns_ = now_ns_;
   for (size_t i = 0; i < kStates; ++i) {
@@ -297,10 +333,10 @@ void Diagnosis::Workload::EndIncident(int64_t onset_ns, int64_t end_ns) {
   Explain(onset_ns, end_ns, end_ns);
 }
 
-SituationContext Diagnosis::Workload::Context() const {
+SituationContext Diagnosis::Workload::Context(const CleanBaseline& baseline) const {
   return {.program = accounting_.program(),
           .devices = devices_,
-          .baseline = baseline_,
+          .baseline = baseline,
           .host = shared_.host,
           .actors = shared_.actors,
           .last_reports = shared_.last_reports,
@@ -358,7 +394,10 @@ bool Diagnosis::Workload::HasAnotherCause(int64_t onset_ns, int64_t until_ns) co
 }
 
 void Diagnosis::Workload::Explain(int64_t onset_ns, int64_t until_ns, std::optional<int64_t> end_ns) {
-  const Situation situation = SituationOf(onset_ns, until_ns, accounting_.SlowUntil(until_ns));
+  Publish(SituationOf(onset_ns, until_ns, accounting_.SlowUntil(until_ns)), end_ns);
+}
+
+void Diagnosis::Workload::Publish(const Situation& situation, std::optional<int64_t> end_ns) {
   const bool is_news = incidents_.Explain(situation, shared_.actors.Find(process_), end_ns, now_ns_);
   shared_.Emit(reports().back(), devices_);
   options_.explained(situation, reports().back());

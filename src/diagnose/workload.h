@@ -92,8 +92,9 @@ class Diagnosis::Workload {
   bool IsBeforeSignals(const StepSpan& step);
   void CheckUnfinished(int64_t now_ns);
   void Restart();
-  void ForgetEndedDisturbance();
-  void EmitUsual();
+  void EndLastingDisturbance();
+  void JudgeUsual();
+  void Emit(const UsualStep& usual);
   void EndAt(int64_t time_ns);
   void BeginIncident();
   void UpdateIncident(int64_t time_ns);
@@ -101,7 +102,8 @@ class Diagnosis::Workload {
   void SplitIfReplaced(int64_t until_ns);
   void Split(int64_t end_ns, int64_t onset_ns);
   void EndIncident(int64_t onset_ns, int64_t end_ns);
-  SituationContext Context() const;
+  SituationContext Context(const CleanBaseline& baseline) const;
+  SituationContext Context() const { return Context(baseline_); }
   Situation SituationOf(int64_t onset_ns, int64_t until_ns, StepSum slow) const;
   // The causes of two parts of an incident.
   struct Replacement {
@@ -111,6 +113,8 @@ class Diagnosis::Workload {
   std::optional<Replacement> ReplacementOf(const TimeRange& first, const TimeRange& second) const;
   bool HasAnotherCause(int64_t onset_ns, int64_t until_ns) const;
   void Explain(int64_t onset_ns, int64_t until_ns, std::optional<int64_t> end_ns);
+  // Explains the newest incident by `situation`, and reports it.
+  void Publish(const Situation& situation, std::optional<int64_t> end_ns);
 
   Id128 process_;
   Shared& shared_;
@@ -133,8 +137,10 @@ class Diagnosis::Workload {
   int64_t steps_ = 0;
   int64_t first_step_ns_ = 0;  // 0: there was none
   int64_t now_ns_ = 0;
-  int64_t compared_ns_ = 0;  // when clean steps were last compared with earlier ones
-  int64_t usual_ns_ = 0;     // when rows of what is usual were last emitted
+  int64_t compared_ns_ = 0;                    // when clean steps were last compared with earlier ones
+  std::optional<int64_t> disturbed_since_ns_;  // for how long something has disturbed what steps usually do
+  int64_t judged_ns_ = 0;                      // when it was last judged what steps usually do
+  int64_t usual_ns_ = 0;                       // when rows of what is usual were last emitted
   std::optional<int64_t> ended_ns_;
   std::optional<UnfinishedStep> unfinished_;  // the step under way if it overruns
 };

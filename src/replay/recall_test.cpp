@@ -94,6 +94,20 @@ TEST_F(RecallTest, AnIncidentThatEndedWhileNoAgentRanEnds) {
   EXPECT_TRUE(after[0].end_ns.has_value());
 }
 
+// Only its last minutes are replayed: they look like those of a program that was disturbed from the beginning.
+TEST_F(RecallTest, ALongIncidentThatHadEndedIsNotToldAgain) {
+  const model::Incident before = BeginIncident();
+  machine_->Train(6000, kContended);
+  machine_->Train(250);
+  machine_->KillAgent();
+  machine_->StartAgent();
+  machine_->Train(100);
+  const std::vector<model::Incident> after = machine_->Incidents();
+  ASSERT_EQ(after.size(), 1u);
+  EXPECT_EQ(after[0].incident, before.incident);
+  EXPECT_TRUE(after[0].end_ns.has_value());
+}
+
 TEST_F(RecallTest, AnIncidentOfAProgramThatEndedWhileNoAgentRanEndsWhenItWasLastObserved) {
   const model::Incident before = BeginIncident();
   machine_->KillAgent();
