@@ -22,6 +22,7 @@
 #include <system_error>
 
 #include "base/fd.h"
+#include "base/memory_reserve.h"
 #include "base/replacing_file.h"
 #include "base/sandbox.h"
 #include "base/temporary_folder.h"
@@ -80,7 +81,7 @@ void CatchSignals() {
   std::_Exit(kExitFailed);
 }
 
-// Where memory ran out in a place that can't report it, such as a destructor.
+// Where memory ran out in a place that can't report it, such as a destructor, and the reserve wasn't enough.
 [[noreturn]] void OnTerminate() {
   try {
     if (const std::exception_ptr thrown = std::current_exception()) std::rethrow_exception(thrown);
@@ -117,10 +118,12 @@ SandboxGrants GrantsOf(const ReaderProcess& reader, const std::string& spill) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   static_cast<void>(store::LoadDatabase());  // an error is reported where the database is first used
   if (!spill.empty()) ::setenv("TMPDIR", spill.c_str(), 1);
-  if (reader.survives_no_memory)
+  if (reader.survives_no_memory) {
+    KeepMemoryInReserve();
     std::set_terminate(OnTerminate);
-  else
+  } else {
     std::set_new_handler(OnNoMemory);
+  }
   EnterSandbox(GrantsOf(reader, spill));
   const int status = FinishOutput(reader.command, reader.work());
   std::_Exit(status);

@@ -25,6 +25,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/memory_reserve.h"
 #include "base/problem_log.h"
 #include "server/admission.h"
 #include "server/beast_messages.h"
@@ -349,6 +350,7 @@ asio::awaitable<HttpResponse> HttpServer::State::RespondFromWorker(const HttpHan
 }
 
 HttpResponse HttpServer::State::Call(const HttpHandler& handler, const HttpRequest& request) {
+  RefillMemoryReserve();
   try {
     return Compressed(handler(request), request.accepts_gzip);
   } catch (const std::bad_alloc&) {
@@ -388,6 +390,7 @@ std::string HttpServer::Url() const {
 }
 
 void HttpServer::Run() {
+  DrawOnMemoryReserve();  // to receive requests and send answers, whatever their evaluation needs
   for (;;) {
     try {
       state_->network.run();
