@@ -540,6 +540,20 @@ TEST_F(GpuQuery, WhileIdleMeansThatNoProcessUsedTheDevices) {
       << "a process without GPU work: the devices of the others";
 }
 
+// That of an imported trace, or one that waits and is never sampled.
+TEST_F(GpuQuery, AProcessWithGpuWorkAloneIsListedAfterTheOthers) {
+  Launch(1, 2 * kSecond, kSecond);
+  CpuSample(kSecond, kOther);
+  const auto processes = ReadProcesses(*store_, {});
+  ASSERT_TRUE(processes.has_value()) << processes.error().message;
+  ASSERT_THAT(*processes, SizeIs(2));
+  EXPECT_EQ((*processes)[0].process, kOther);
+  EXPECT_EQ((*processes)[1].name, "python3");
+  EXPECT_EQ((*processes)[1].pid, 100);
+  EXPECT_EQ((*processes)[1].cpu_ns, 0);
+  EXPECT_THAT(*ReadProcesses(*store_, {.to_ns = 2 * kSecond}), SizeIs(1)) << "it ran later";
+}
+
 TEST(GpuQueryOfAnEmptyStore, AnswersWithNothing) {
   auto store = CreateInMemory().value();
   const auto profile = ReadGpuProfile(*store, {});

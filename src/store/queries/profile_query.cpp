@@ -8,6 +8,7 @@
 #include <memory>
 #include <tuple>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "base/saturated.h"
@@ -15,6 +16,7 @@
 #include "model/drops.h"
 #include "store/each_row.h"
 #include "store/queries/container_names.h"
+#include "store/queries/gpu_work.h"
 #include "store/queries/selection_sql.h"
 #include "store/sql/sql_part.h"
 #include "store/sql/time_range.h"
@@ -27,6 +29,37 @@ Overview::Drop DropOf(std::string_view reason, int64_t count) {
   if (found == model::kDropReasons.end())
     return {std::string(reason), "Lost for a reason that this version doesn't know.", true, count};
   return {std::string(reason), std::string(found->meaning), found->lost, count};
+}
+
+// A process from the columns pid, name, command, started_ns, exited_ns and cgroup, from this one on.
+ProcessUse ProcessFrom(const Rows& row, const Id128& process, size_t first,
+                       const ContainerNames& containers) {
+  return {.process = process,
+          .pid = static_cast<int32_t>(row.Int64(first)),
+          .name = std::string(row.Text(first + 1)),
+          .command = std::string(row.Text(first + 2)),
+          .container = containers.ContainerOf(model::OwnerOfCgroup(row.Text(first + 5))),
+          .started_ns = row.Int64(first + 3),
+          .exited_ns = OptionalInt64(row, first + 4)};
+}
+
+// Adds those that ran GPU work and aren't there yet: of an imported trace none was sampled.
+Status AddGpuProcesses(Store& store, const model::Selection& selection, const ContainerNames& containers,
+                       std::vector<ProcessUse>& uses) {
+  ASSIGN_OR_RETURN(const TimeRange range, WorkRange(store, selection));
+  if (range.from_ns >= range.to_ns) return {};
+  std::unordered_set<Id128> known;
+  for (const ProcessUse& use : uses) known.insert(use.process);
+  SqlPart sql{
+      "SELECT DISTINCT process, pid, processes.name, command, processes.started_ns, processes.exited_ns, "
+      "cgroup "
+      "FROM ",
+      {}};
+  sql += WorkOwners(store, selection, range).InBrackets();
+  sql.text += " AS owners LEFT JOIN processes USING (process)";
+  return ForEachRow(store, sql, [&](const Rows& row) {
+    if (known.insert(row.Id(0)).second) uses.push_back(ProcessFrom(row, row.Id(0), 1, containers));
+  });
 }
 
 }  // namespace
@@ -49,14 +82,7 @@ Result<std::vector<ProcessUse>> ReadProcesses(Store& store, const model::Selecti
         part.parameters};
     TRY(ForEachRow(store, sql, [&](const Rows& row) {
       const auto [at, is_new] = indices.try_emplace(row.Id(0), uses.size());
-      if (is_new)
-        uses.push_back({.process = row.Id(0),
-                        .pid = static_cast<int32_t>(row.Int64(4)),
-                        .name = std::string(row.Text(5)),
-                        .command = std::string(row.Text(6)),
-                        .container = containers.ContainerOf(model::OwnerOfCgroup(row.Text(9))),
-                        .started_ns = row.Int64(7),
-                        .exited_ns = OptionalInt64(row, 8)});
+      if (is_new) uses.push_back(ProcessFrom(row, row.Id(0), 4, containers));
       // A thread has a row in each part in which it has some time.
       ThreadUse& thread = threads[{at->second, static_cast<int32_t>(row.Int64(1))}];
       thread.name = std::string(row.Text(3));
@@ -72,6 +98,7 @@ Result<std::vector<ProcessUse>> ReadProcesses(Store& store, const model::Selecti
   for (ProcessUse& use : uses)
     std::ranges::sort(use.threads, {},
                       [](const ThreadUse& thread) { return std::tuple(-thread.cpu_ns, thread.tid); });
+  if (!selection.while_gpu_idle) TRY(AddGpuProcesses(store, selection, containers, uses));
   std::ranges::sort(uses, [](const ProcessUse& a, const ProcessUse& b) {
     return std::tuple(-a.cpu_ns, a.pid, a.process) < std::tuple(-b.cpu_ns, b.pid, b.process);
   });

@@ -35,7 +35,8 @@ struct ProcessUse {
   std::optional<int64_t> exited_ns;
   std::vector<ThreadUse> threads;  // falling by cpu_ns, ties by tid
 };
-// Processes with samples in the selection, by descending cpu_ns, then by pid.
+// Processes with samples in the selection, or, unless it is of idle GPUs, GPU work; by descending cpu_ns,
+// then by pid.
 Result<std::vector<ProcessUse>> ReadProcesses(Store& store, const model::Selection& selection);
 
 struct Strip {
