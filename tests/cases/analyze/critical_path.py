@@ -5,7 +5,10 @@
     critical_path.py TRACE.json.gz REPORT.json     prints "N paths agree" or the differences, and exits with 1
 """
 
+import bisect
 import collections
+import functools
+import itertools
 import json
 import re
 import sys
@@ -83,14 +86,30 @@ class Path:
         self.begin, self.time = begin, end
         self.parts = collections.defaultdict(lambda: [0, 0])
         self.works = [work for work in works if work.end >= begin and work.begin <= end]
+        # Of several that end together, the last of the last stream comes first.
+        self.last_first = sorted(self.works, key=lambda one: (one.end, one.stream, one.begin, one.correlation), reverse=True)
         self.streams = collections.defaultdict(list)
+        self.places = {}
         for work in sorted(self.works, key=lambda work: (work.begin, work.end, work.correlation)):
+            self.places.setdefault(work, len(self.streams[work.stream]))
             self.streams[work.stream].append(work)
-        self.spans = [span for span in spans if -span[1] >= begin and span[0] <= end]
+        self.spans = collections.defaultdict(list)
+        for span in spans:
+            if -span[1] >= begin and span[0] <= end:
+                self.spans[span[4]].append(span)
         self.launching = {work.call[2] for work in self.works if work.call}
         # Copies that ended before the call that launched them returned.
         self.blocking = {work.call for work in self.works if work.call and work.name.startswith("[copy") and work.end <= work.call[1]}
-        self.stretches = {}
+        # Computed once for each thread, or for each wait on it.
+        self.innermost = functools.cache(self.innermost)
+        self.active = functools.cache(self.active)
+        self.waits = functools.cache(self.waits)
+        self.awaited = functools.cache(self.awaited)
+
+    def ended_by(self, time):
+        """The works that have ended by a time, the last first."""
+        first = bisect.bisect_left(self.last_first, -time, key=lambda one: -one.end)
+        return (self.last_first[i] for i in range(first, len(self.last_first)))
 
     def back(self, to, kind, name=""):
         to = max(to, self.begin)
@@ -105,7 +124,7 @@ class Path:
 
     def before(self, work):
         stream = self.streams[work.stream]
-        at = stream.index(work)
+        at = self.places[work]
         previous = stream[at - 1] if at > 0 else None
         previous_end = min(previous.end, self.time) if previous else None
         launched = None
@@ -113,11 +132,9 @@ class Path:
             launched = work.call[1] if work.call[1] <= self.time else min(work.call[0], self.time)
         ready = max((time for time in (previous_end, launched) if time is not None), default=None)
         if ready is None or self.time - ready > BACK_TO_BACK:
-            others = [one for one in self.works if one.stream != work.stream and one.end <= self.time and one.begin < self.time
-                      and (ready is None or one.end > ready)]
-            if others:
-                # Of several that end together, the last of the last stream.
-                other = max(others, key=lambda one: (one.end, one.stream, one.begin, one.correlation))
+            later = itertools.takewhile(lambda one: ready is None or one.end > ready, self.ended_by(self.time))
+            other = next((one for one in later if one.stream != work.stream and one.begin < self.time), None)
+            if other is not None:
                 self.back(other.end, "stream_wait")
                 return self.through(other)
         if launched is not None and (previous is None or launched > previous_end):
@@ -128,35 +145,38 @@ class Path:
         self.back(previous_end, "gap")
         return self.through(previous)
 
+    def innermost(self, thread):
+        """The stretches between the first and the last time of a thread's spans as (begin, end, innermost span or None), in order of
+        time: the last, by their order, of those that are open."""
+        spans = [span for span in self.spans[thread] if -span[1] > span[0]]
+        times = sorted({time for span in spans for time in (span[0], -span[1])})
+        opened, result, at = [], [], 0
+        for begin, end in zip(times, times[1:]):
+            while at < len(spans) and spans[at][0] <= begin:
+                opened.append(spans[at])
+                at += 1
+            opened = [span for span in opened if -span[1] > begin]
+            span = opened[-1] if opened else None
+            if result and result[-1][2] is span:
+                result[-1][1] = end
+            else:
+                result.append([begin, end, span])
+        return result
+
     def active(self, thread):
-        """The disjoint stretches in which the innermost span of a thread is an operator or a call, in order of time."""
-        if thread not in self.stretches:
-            spans = [span for span in self.spans if span[4] == thread and -span[1] > span[0]]
-            times = sorted({time for span in spans for time in (span[0], -span[1])})
-            opened, result, at = [], [], 0
-            for begin, end in zip(times, times[1:]):
-                while at < len(spans) and spans[at][0] <= begin:
-                    opened.append(spans[at])
-                    at += 1
-                opened = [span for span in opened if -span[1] > begin]
-                if opened and opened[-1][2] in (4, 5):
-                    if result and result[-1][1] == begin and result[-1][2] is opened[-1]:
-                        result[-1][1] = end
-                    else:
-                        result.append([begin, end, opened[-1]])
-            self.stretches[thread] = result
-        return self.stretches[thread]
+        """Those stretches in which the innermost span is an operator or a call."""
+        return [one for one in self.innermost(thread) if one[2] and one[2][2] in (4, 5)]
 
     def last_active(self, thread):
-        before = [one for one in self.active(thread) if one[0] < self.time]
-        return before[-1] if before else None
+        stretches = self.active(thread)
+        before = bisect.bisect_left(stretches, self.time, key=lambda one: one[0])
+        return stretches[before - 1] if before > 0 else None
 
     def on_host(self, thread):
         while True:
-            spans = [span for span in self.spans if span[4] == thread]
-            wait, work = self.last_wait(spans)
+            wait, work = self.last_wait(thread)
             until = -wait[1] if wait else self.begin
-            other = self.back_on_thread(thread, spans, until)
+            other = self.back_on_thread(thread, until)
             if other is not None:
                 thread = other
                 continue
@@ -165,21 +185,30 @@ class Path:
             self.back(work.end, "sync", wait[6])
             return self.through(work)
 
-    def last_wait(self, spans):
-        waits = [span for span in spans if span[5] == "call" and -span[1] <= self.time and -span[1] > self.begin
+    def waits(self, thread):
+        """The calls of a thread that wait, the last to end first."""
+        waits = [span for span in self.spans[thread] if span[5] == "call" and -span[1] > self.begin
                  and ("Synchronize" in span[6] or ("Memcpy" in span[6] and "Async" not in span[6])
                       or (span[0], -span[1], span[4]) in self.blocking)]
-        for wait in sorted(waits, key=lambda span: -span[1], reverse=True):
-            within = [one for one in self.works if wait[0] <= one.end <= -wait[1] and (one.call is None or one.call[0] <= wait[0])]
-            if within:
-                return wait, max(within, key=lambda one: (one.end, one.stream, one.begin, one.correlation))
+        return sorted(waits, key=lambda span: -span[1], reverse=True)
+
+    def awaited(self, wait):
+        """The last work that ended within a wait and was launched before it, or None."""
+        ended = itertools.takewhile(lambda one: one.end >= wait[0], self.ended_by(-wait[1]))
+        return next((one for one in ended if one.call is None or one.call[0] <= wait[0]), None)
+
+    def last_wait(self, thread):
+        waits = self.waits(thread)
+        for i in range(bisect.bisect_left(waits, -self.time, key=lambda span: span[1]), len(waits)):
+            if work := self.awaited(waits[i]):
+                return waits[i], work
         return None, None
 
-    def back_on_thread(self, thread, spans, until):
+    def back_on_thread(self, thread, until):
         while self.time > until:
             last = self.last_active(thread)
             if last is not None and last[1] >= self.time:
-                self.host(spans, max(last[0], until))
+                self.host(thread, max(last[0], until))
                 continue
             idle = max(last[1], until) if last else until
             if self.time - idle > BACK_TO_BACK:
@@ -191,27 +220,22 @@ class Path:
                 if others:
                     end, other = max(others, key=lambda one: one[0])
                     assert sum(one[0] == end for one in others) == 1, "two threads end together: not in this script"
-                    self.host(spans, end)
+                    self.host(thread, end)
                     return other
-            self.host(spans, idle)
+            self.host(thread, idle)
         return None
 
-    def host(self, spans, to):
-        """Between any two begins or ends of spans, the innermost span is the last of those that are open, by their order."""
-        spans = [span for span in spans if -span[1] > to and span[0] < self.time]
-        times = sorted({time for span in spans for time in (span[0], -span[1]) if to < time < self.time} | {to}, reverse=True)
-        pieces = []
-        upper = self.time
-        for time in times:
-            opened = [span for span in spans if span[0] <= time and -span[1] >= upper]
-            key = (opened[-1][5], opened[-1][6], opened[-1]) if opened else ("host", "", None)
-            if pieces and pieces[-1][0] == key:
-                pieces[-1][1] = time
-            else:
-                pieces.append([key, time])
-            upper = time
-        for (kind, name, _), time in pieces:
-            self.back(time, kind, name)
+    def host(self, thread, to):
+        """Back through what the thread was in; outside all spans that is the host."""
+        stretches, to = self.innermost(thread), max(to, self.begin)
+        at = bisect.bisect_left(stretches, self.time, key=lambda one: one[0]) - 1
+        while self.time > to:
+            begin, end, span = stretches[at] if at >= 0 else (to, self.time, None)
+            if end < self.time:
+                self.back(max(end, to), "host")
+                continue
+            self.back(max(begin, to), span[5] if span else "host", span[6] if span else "")
+            at -= 1
 
     def run(self, work, ends):
         if ends:
