@@ -36,4 +36,4 @@ for one in range(STEPS):
     step(one)
 for path, events in zip(sys.argv[1:], (pairs, whole)):
     with open(path, "w", encoding="utf-8") as file:
-        json.dump({"traceEvents": events}, file)
+        file.write(json.dumps({"traceEvents": events}))

@@ -153,7 +153,7 @@ def make(path):
             events.append({"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 9, "tid": 9, "dur": 2,
                            "ts": max(0, begin - chance.randrange(200)), "args": {"correlation": number + 1}})
     with open(path, "w", encoding="utf-8") as file:
-        json.dump({"traceEvents": events}, file)
+        file.write(json.dumps({"traceEvents": events}))
 
 
 def main():

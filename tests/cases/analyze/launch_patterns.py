@@ -130,7 +130,7 @@ def make(path):
     for thread in range(70):
         launch(time + thread, 100 + thread, 4)
     with open(path, "w", encoding="utf-8") as file:
-        json.dump({"traceEvents": events}, file)
+        file.write(json.dumps({"traceEvents": events}))
 
 
 def main():

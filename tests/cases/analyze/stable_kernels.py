@@ -20,7 +20,7 @@ for rank in (0, 1):
                            "dur": duration / 1000})
             ts += duration + 1_000
     with open(f"{sys.argv[1]}{rank}.json", "w") as file:
-        json.dump({"distributedInfo": {"rank": rank}, "traceEvents": events}, file)
+        file.write(json.dumps({"distributedInfo": {"rank": rank}, "traceEvents": events}))
 
 
 def lower_median(values):
