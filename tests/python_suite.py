@@ -10,7 +10,7 @@ Each file is a separate process, as many at a time as the CPUs suffice for. Cons
     OWN_MACHINE = "WHY"  beside others, on a machine of its own (tests/own_machine.py): what programs of other tests do
                          would be observed. Where no namespaces can be made, it runs alone instead
     CPUS = 0.25          it uses a CPU for about so much of its time, which is printed; 1 by default
-    TAKES_S = SECONDS    it starts before those that take less; worth saying from a minute on
+    TAKES_S = SECONDS    it starts before those that take less; worth saying from 25 s on
 
 Prints a line per test, for each skip `skipped NAME: REASON`, the CPU time of each file, and the files that took longest; closes
 with `N passed, N failed, N skipped`.

@@ -65,7 +65,7 @@ class Schedule(unittest.TestCase):
         for path in (ROOT / "tests/e2e").glob("*_test.py"):
             file = python_suite.File.read(path)
             self.assertFalse(file.alone and (file.own_machine or file.cpus != 1), path.name)
-            self.assertIn(file.cpus, (0.25, 0.5, 1), path.name)
+            self.assertIn(file.cpus, (0.125, 0.25, 0.5, 1), path.name)
 
 
 class OwnMachine(unittest.TestCase):

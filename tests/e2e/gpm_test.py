@@ -14,6 +14,7 @@ import urllib.request
 import program
 
 CPUS = 0.25  # it waits for readings, once a second
+TAKES_S = 28
 LABELS = re.compile(r'(\w+)="([^"]*)"')
 
 

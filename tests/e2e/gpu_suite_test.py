@@ -18,7 +18,7 @@ sys.path.insert(0, str(ROOT / "examples/train"))
 import replay  # noqa: E402
 
 CPUS = 0.5
-TAKES_S = 80
+TAKES_S = 75
 MACHINE = f"simgpu-suite-{os.getpid()}"
 
 

@@ -9,6 +9,7 @@ import unittest
 import program
 
 CPUS = 0.5
+TAKES_S = 27
 ROUNDS = 10
 # How long a program loads before its first launch. The recorder needs some of that to compile the interpreter's unwind
 # tables, and must read names before the program has ended; how long both take depends on the machine.

@@ -15,8 +15,8 @@ import urllib.request
 import program
 
 OWN_MACHINE = "up profiles every program with the library"
-CPUS = 0.25  # it waits for ranks that hang, and their incidents
-TAKES_S = 90
+CPUS = 0.125  # it waits for ranks that hang, and their incidents
+TAKES_S = 100
 
 RANKS = program.PROGRAMS / "nccl_ranks"
 LIBRARY = program.BUILD / "lib/libgpusonde-inject.so"

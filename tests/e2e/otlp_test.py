@@ -17,7 +17,7 @@ import urllib.request
 import program
 
 OWN_MACHINE = "up profiles every GPU program of the machine"
-CPUS = 0.25  # it waits for a receiver that hangs, and for metrics
+CPUS = 0.5  # it waits for a receiver that hangs, and for metrics, beside a program that takes a CPU
 TAKES_S = 60
 PATIENCE = 120  # s; the first round compiles the unwind tables of all running programs
 METRICS, PROFILES = "/v1/metrics", "/v1development/profiles"

@@ -16,7 +16,7 @@ import program
 
 OWN_MACHINE = "other tests' GPU programs would hold the simulated device, too"
 CPUS = 0.25  # it waits for what kubelet is asked every few seconds
-TAKES_S = 90
+TAKES_S = 80
 DOUBLE = pathlib.Path(__file__).resolve().parent / "kubelet"
 HPC = program.BUILD / "bin/hpc"
 CGROUPS = pathlib.Path("/sys/fs/cgroup/cpu/gpusonde-pods-test")  # as with kubelet's --cgroup-root

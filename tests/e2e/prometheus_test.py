@@ -17,7 +17,7 @@ import urllib.request
 import program
 
 OWN_MACHINE = "up profiles every GPU program of the machine"
-CPUS = 0.25  # it waits for programs with GPU work, and scrapes
+CPUS = 0.125  # it waits for programs with GPU work, and scrapes
 TAKES_S = 50
 LIBRARY = program.BUILD / "lib/libgpusonde-inject.so"
 DASHBOARD = program.ROOT / "deploy/grafana/gpusonde.json"

@@ -5,6 +5,8 @@ import unittest
 
 import cpython
 
+TAKES_S = 28
+
 
 class Python(cpython.TestCase):
     def test_frames_stand_in_the_order_of_their_calls(self):

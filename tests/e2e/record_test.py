@@ -14,7 +14,7 @@ import program
 from program import GPUSONDE, HOTPATHS, PROGRAMS
 
 CPUS = 0.5
-TAKES_S = 60
+TAKES_S = 46
 
 
 def await_start(test):

@@ -18,8 +18,8 @@ import urllib.request
 import program
 
 OWN_MACHINE = "agents profile every GPU program of the machine"
-CPUS = 0.25  # it waits for frames of agents
-TAKES_S = 90
+CPUS = 0.125  # it waits for frames of agents
+TAKES_S = 105
 LIBRARY = program.BUILD / "lib/libgpusonde-inject.so"
 LAUNCHES = program.ROOT / "tests/programs/gpu_launches.py"
 ROUNDS = 10

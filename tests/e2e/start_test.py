@@ -12,6 +12,7 @@ import program
 from program import GPUSONDE
 
 CPUS = 0.5
+TAKES_S = 28
 STEP_MS = int(os.environ.get("GPUSONDE_SIGNAL_STEP_MS", "50"))  # 5 was tried by hand
 LAST_MS = 500
 

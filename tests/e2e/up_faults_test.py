@@ -8,6 +8,7 @@ import urllib.error
 import program
 
 OWN_MACHINE = "it samples the whole machine"
+TAKES_S = 25
 DISK_MB = 96
 
 

@@ -7,6 +7,7 @@ import program
 
 OWN_MACHINE = "it samples the whole machine"
 CPUS = 0.5
+TAKES_S = 29
 
 
 class Up(program.UpTestCase):
