@@ -21,12 +21,25 @@ constexpr uint32_t kShardBytes = GPUSONDE_UNWIND_SHARD_WORDS * sizeof(uint32_t);
 constexpr uint64_t kFirstShards = 8;
 // Added beyond what a file needs, for later small files.
 constexpr uint64_t kSpareShards = 2;
+// The kernel's ENOTSUPP, which user space has no name for.
+constexpr int kNotSupported = 524;
 
 Result<Fd> MakeShard() {
   const bpf_map_create_opts options{.sz = sizeof options, .map_flags = BPF_F_MMAPABLE};
   Fd shard(::bpf_map_create(BPF_MAP_TYPE_ARRAY, "unwind_shard", sizeof(uint32_t), kShardBytes, 1, &options));
   if (!shard.valid()) return Fail(Explain(errno, "allocate a shard for unwind tables"));
   return shard;
+}
+
+// After each update of the map of shards the kernel waits for running programs, some 15 to 40 ms, so all are
+// added in one update, which Linux has since 5.19. False with errno set.
+bool Insert(int outer, const std::vector<uint32_t>& keys, const std::vector<int>& fds) {
+  auto count = static_cast<uint32_t>(keys.size());
+  if (::bpf_map_update_batch(outer, keys.data(), fds.data(), &count, nullptr) == 0) return true;
+  if (errno != kNotSupported) return false;
+  for (size_t i = 0; i < keys.size(); ++i)
+    if (::bpf_map_update_elem(outer, &keys[i], &fds[i], BPF_ANY) != 0) return false;
+  return true;
 }
 
 }  // namespace
@@ -109,8 +122,6 @@ Status UnwindShards::GrowFor(const std::vector<Piece>& pieces) {
   return Grow(std::min(wanted + kSpareShards, room));
 }
 
-// After each update of the map of shards the kernel waits for running programs, some 15 to 40 ms, so all new
-// shards are added in one update.
 Status UnwindShards::Grow(uint64_t wanted) {
   std::vector<uint32_t> keys;
   std::vector<int> fds;
@@ -121,9 +132,7 @@ Status UnwindShards::Grow(uint64_t wanted) {
     fds.push_back(map.get());
     made.push_back({.map = std::move(map)});
   }
-  auto count = static_cast<uint32_t>(wanted);
-  if (::bpf_map_update_batch(outer_.get(), keys.data(), fds.data(), &count, nullptr) != 0)
-    return Fail(Explain(errno, "add shards for unwind tables"));
+  if (!Insert(outer_.get(), keys, fds)) return Fail(Explain(errno, "add shards for unwind tables"));
   std::ranges::move(made, std::back_inserter(shards_));
   return {};
 }

@@ -12,11 +12,11 @@
 /* Set before loading: observe every process, without a list. */
 const volatile bool every_process = false;
 
-/* Thread groups to observe. Two programs may share one list (bpf_map__reuse_fd). */
+/* Thread groups to observe. Two programs may share one list (bpf_map__reuse_fd). Preallocated, 1 MB: before
+ * Linux 6.1 a perf event's program may use no other maps. */
 struct {
   __uint(type, BPF_MAP_TYPE_HASH);
   __uint(max_entries, 16384);
-  __uint(map_flags, BPF_F_NO_PREALLOC);
   __type(key, __u32);
   __type(value, __u8);
 } targets SEC(".maps");
