@@ -4,9 +4,15 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
+
 #include "base/fd.h"
+#include "base/testing/refuse_call.h"
 #include "base/testing/refused.h"
 
 namespace gpusonde::ebpf {
@@ -77,6 +83,26 @@ TEST_F(StackTablesTest, IsOutOfSpaceWhenAllFilesAreInUse) {
   for (uint64_t i = 0; i < count; ++i) tables_->ForgetProcess(static_cast<int32_t>(i) + 1);
   ::usleep(150'000);  // until no program can still be looking
   EXPECT_TRUE(Add(File(99), Large(2'000'000)).has_value());
+}
+
+TEST_F(StackTablesTest, FilesThatCouldNotBeWrittenTakeNoRoom) {
+  enum { kDone, kNoFilter, kAdded, kGrown };
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (!RefuseCall({.number = SYS_mmap, .error = ENOMEM, .argument = 3, .value = MAP_SHARED, .mask = 0xF}))
+      ::_exit(kNoFilter);
+    size_t bytes = 0;
+    for (uint64_t i = 0; i < 20; ++i) {
+      if (Add(File(i), Large(1'000'000)).has_value()) ::_exit(kAdded);
+      if (i == 0) bytes = tables_->table_bytes();
+    }
+    ::_exit(tables_->table_bytes() == bytes ? kDone : kGrown);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status));
+  if (WEXITSTATUS(status) == kNoFilter) GTEST_SKIP() << "this kernel has no seccomp filters";
+  EXPECT_EQ(WEXITSTATUS(status), kDone);
 }
 
 TEST_F(StackTablesTest, ProcessesThatComeAndGoTakeNoRoomForEver) {

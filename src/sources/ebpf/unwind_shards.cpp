@@ -82,6 +82,16 @@ Result<UnwindShards::Placed> UnwindShards::Place(const unwind::Table& table) {
     if (!Allocate(pieces, placed))
       return Fail(ErrorCode::kOutOfSpace, "the memory for unwind tables is full");
   }
+  placed.directory = placed.blocks.back().first_word;
+  if (Status written = WritePieces(table, pieces, placed); !written.has_value()) {
+    Remove(placed);
+    return Fail(std::move(written).error());
+  }
+  return placed;
+}
+
+Status UnwindShards::WritePieces(const unwind::Table& table, const std::vector<Piece>& pieces,
+                                 const Placed& placed) {
   std::vector<uint32_t> directory;
   for (size_t i = 0; i + 1 < pieces.size(); ++i) {
     const std::span pages = std::span(table.pages).subspan(pieces[i].first_page, pieces[i].pages);
@@ -92,9 +102,7 @@ Result<UnwindShards::Placed> UnwindShards::Place(const unwind::Table& table) {
     TRY(Write(placed.blocks[i].first_word,
               std::span(table.rows).subspan(pages.front().first, pieces[i].words)));
   }
-  placed.directory = placed.blocks.back().first_word;
-  TRY(Write(placed.directory, directory));
-  return placed;
+  return Write(placed.directory, directory);
 }
 
 bool UnwindShards::Allocate(const std::vector<Piece>& pieces, Placed& placed) {

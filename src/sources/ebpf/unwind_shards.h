@@ -55,6 +55,7 @@ class UnwindShards {
   bool Allocate(const std::vector<Piece>& pieces, Placed& placed);
   Status GrowFor(const std::vector<Piece>& pieces);
   Status Grow(uint64_t wanted);  // by this many shards
+  Status WritePieces(const unwind::Table& table, const std::vector<Piece>& pieces, const Placed& placed);
   Status Write(uint32_t first_word, std::span<const uint32_t> words);
 
   Fd outer_;
