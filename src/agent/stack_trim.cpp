@@ -11,7 +11,11 @@ namespace gpusonde::agent {
 void CountEnds(const Process& process, const gpusonde_stack_counts& counts, model::DropCounts& drops) {
   using enum model::DropReason;
   if (counts.native_end == GPUSONDE_NATIVE_FRAME_POINTERS) drops.Add(kUnwindNotReady);
-  if (counts.native_end == GPUSONDE_NATIVE_NO_RULE) drops.Add(kUnwindNoRule);
+  // Of so many mappings some are not known to the unwinder (ebpf::StackTables::SetProcess).
+  const bool some_unknown = process.mappings.size() > GPUSONDE_UNWIND_MAX_PROCESS_MAPPINGS;
+  if (counts.native_end == GPUSONDE_NATIVE_NO_RULE ||
+      (counts.native_end == GPUSONDE_NATIVE_NO_MAPPING && some_unknown))
+    drops.Add(kUnwindNoRule);
   if (counts.native_end == GPUSONDE_NATIVE_UNSUPPORTED) drops.Add(kUnwindUnsupported);
   if (counts.native_end == GPUSONDE_NATIVE_UNREADABLE) drops.Add(kUnwindUnreadable);
   if (counts.python_end == GPUSONDE_PYTHON_UNKNOWN && process.python != nullptr) drops.Add(kPythonNotReady);

@@ -35,5 +35,18 @@ TEST(CountEnds, EachEndIsCountedUnderItsReason) {
     EXPECT_EQ(drops.Of(reason), 1) << static_cast<int>(reason);
 }
 
+TEST(CountEnds, AStackThatEndsOutsideAllMappingsIsCountedWhereTheUnwinderLacksSome) {
+  Process process;
+  model::DropCounts drops;
+  const auto count = [&] { CountEnds(process, {.native_end = GPUSONDE_NATIVE_NO_MAPPING}, drops); };
+  for (uint64_t i = 0; i < GPUSONDE_UNWIND_MAX_PROCESS_MAPPINGS; ++i)
+    process.mappings.Map({.start = i << 20, .end = (i << 20) + 4096});
+  count();
+  EXPECT_EQ(drops.Of(kUnwindNoRule), 0);
+  process.mappings.Map({.start = uint64_t{1} << 40, .end = (uint64_t{1} << 40) + 4096});
+  count();
+  EXPECT_EQ(drops.Of(kUnwindNoRule), 1);
+}
+
 }  // namespace
 }  // namespace gpusonde::agent

@@ -12,13 +12,10 @@
 #include <atomic>
 #include <chrono>
 #include <cmath>
-#include <filesystem>
 #include <initializer_list>
 #include <map>
 #include <optional>
 #include <random>
-#include <string>
-#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -27,6 +24,7 @@
 #include "base/time.h"
 #include "sources/ebpf/cpu_sampler.h"
 #include "sources/ebpf/stack_tables.h"
+#include "sources/ebpf/testing/find_map.h"
 
 namespace gpusonde::ebpf {
 namespace {
@@ -124,17 +122,6 @@ TEST_F(OffCpuTest, ReportsASleepWithItsStackLengthAndSystemCall) {
   EXPECT_GE(static_cast<int64_t>(end->woken_ns - end->begin_ns), kSleepNs - kNanosPerMilli);
 }
 
-// This process's descriptor of the kernel program's map of threads off the CPU.
-std::optional<int> MapOfAbsences() {
-  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
-    const int fd = std::stoi(entry.path().filename());
-    bpf_map_info info{};
-    uint32_t size = sizeof info;
-    if (bpf_obj_get_info_by_fd(fd, &info, &size) == 0 && std::string_view(info.name) == "absences") return fd;
-  }
-  return std::nullopt;
-}
-
 // Of the calling thread.
 int64_t ContextSwitches() {
   rusage usage{};
@@ -147,7 +134,7 @@ int64_t ContextSwitches() {
 TEST_F(OffCpuTest, AnIntervalWhoseEndWasNotTracedEndsWhenTheThreadIsScheduled) {
   if (libbpf_find_vmlinux_btf_id("sched_exit_tp", BPF_TRACE_RAW_TP) <= 0)
     GTEST_SKIP() << "this kernel has no tracepoint for that (Linux 6.16)";
-  const std::optional<int> absences = MapOfAbsences();
+  const std::optional<int> absences = FindMap("absences");
   ASSERT_TRUE(absences.has_value());
   constexpr uint64_t kAwayNs = 2 * kNanosPerSecond;
   uint64_t left_ns = 0, until_ns = 0;

@@ -118,6 +118,12 @@ bool StackTables::EvictOldest(std::optional<int32_t> user_id) {
 
 Status StackTables::SetProcess(int32_t pid, int32_t user_id, std::vector<Mapping> mappings,
                                const gpusonde_python& python) {
+  // Code without tables is unwound by frame pointers, and often breaks off there even if it is known.
+  if (mappings.size() > GPUSONDE_UNWIND_MAX_PROCESS_MAPPINGS) {
+    const auto has_table = [this](const Mapping& one) { return one.file.has_value() && HasFile(*one.file); };
+    std::ranges::stable_partition(mappings, has_table);
+    mappings.resize(GPUSONDE_UNWIND_MAX_PROCESS_MAPPINGS);
+  }
   std::ranges::sort(mappings, {}, &Mapping::start);
   FreeRetired();
   Result<std::shared_ptr<Slice>> slice = MakeSlice(mappings, user_id);
@@ -140,8 +146,7 @@ Status StackTables::SetProcess(int32_t pid, int32_t user_id, std::vector<Mapping
 
 Result<std::shared_ptr<StackTables::Slice>> StackTables::MakeSlice(const std::vector<Mapping>& mappings,
                                                                    int32_t user_id) {
-  const auto count =
-      static_cast<uint32_t>(std::min<size_t>(mappings.size(), GPUSONDE_UNWIND_MAX_PROCESS_MAPPINGS));
+  const auto count = static_cast<uint32_t>(mappings.size());
   auto slice = std::make_shared<Slice>();
   if (count == 0) return slice;
   if (mapping_shares_.Acquire(user_id, count) != Shortage::kNone)

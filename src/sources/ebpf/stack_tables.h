@@ -50,7 +50,8 @@ class StackTables {
   Status AddFile(const Id128& file, unwind::Table table, std::span<const unwind::Rule> rules,
                  int32_t user_id);
 
-  // From now on this is what is known of the process. Errors: kOutOfSpace when too much is known of too many,
+  // From now on this is what is known of the process: of its mappings GPUSONDE_UNWIND_MAX_PROCESS_MAPPINGS at
+  // most, first those of files with tables. Errors: kOutOfSpace when too much is known of too many,
   // or of the user's.
   Status SetProcess(int32_t pid, int32_t user_id, std::vector<Mapping> mappings,
                     const gpusonde_python& python);

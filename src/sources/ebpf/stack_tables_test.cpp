@@ -14,6 +14,7 @@
 #include "base/fd.h"
 #include "base/testing/refuse_call.h"
 #include "base/testing/refused.h"
+#include "sources/ebpf/testing/find_map.h"
 
 namespace gpusonde::ebpf {
 namespace {
@@ -156,6 +157,26 @@ TEST_F(StackTablesTest, AUserMakesRoomAmongTheirOwnFiles) {
   EXPECT_FALSE(tables_->HasFile(File(6)));
   EXPECT_TRUE(tables_->HasFile(File(9)));
   EXPECT_TRUE(tables_->HasFile(File(100))) << "root's";
+}
+
+TEST_F(StackTablesTest, OfTooManyMappingsThoseWithTablesAreKept) {
+  ASSERT_TRUE(Add(File(1), Large(1'000)).has_value());
+  std::vector<StackTables::Mapping> many;
+  for (uint64_t i = 0; i <= GPUSONDE_UNWIND_MAX_PROCESS_MAPPINGS; ++i)
+    many.push_back({.start = i << 20, .end = (i << 20) + 4096, .file_offset = 0, .file = {}});
+  many.back().file = File(1);
+  ASSERT_TRUE(tables_->SetProcess(1, 0, many, {}).has_value());
+  const std::optional<int> processes = FindMap("processes"), mappings = FindMap("unwind_mappings");
+  ASSERT_TRUE(processes.has_value() && mappings.has_value());
+  const uint32_t pid = 1;
+  gpusonde_process process{};
+  ASSERT_EQ(bpf_map_lookup_elem(*processes, &pid, &process), 0);
+  ASSERT_EQ(process.unwind.count, uint32_t{GPUSONDE_UNWIND_MAX_PROCESS_MAPPINGS});
+  const uint32_t last = process.unwind.first + process.unwind.count - 1;
+  gpusonde_unwind_mapping mapping{};
+  ASSERT_EQ(bpf_map_lookup_elem(*mappings, &last, &mapping), 0);
+  EXPECT_EQ(mapping.start, many.back().start);
+  EXPECT_GT(mapping.pages, 0U);
 }
 
 TEST_F(StackTablesTest, AUserHasAQuarterOfTheMappings) {
