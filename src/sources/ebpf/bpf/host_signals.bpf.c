@@ -312,6 +312,16 @@ static __always_inline __u64 unseen_arrival(struct task_struct *task, const stru
   return now - last->since_ns > ran ? now - ran : last->since_ns;
 }
 
+/* Adds what is known of a thread that runs now, and forgets it. */
+__noinline int end_thread(__u32 id) {
+  struct thread *thread = bpf_map_lookup_elem(&threads, &id);
+  if (!thread) return 0;
+  if (thread->on_cpu) spend(thread, GPUSONDE_SIGNAL_RUNNING, 0, thread->since_ns, bpf_ktime_get_ns());
+  finish_pieces(thread);
+  bpf_map_delete_elem(&threads, &id);
+  return 0;
+}
+
 SEC("tp_btf/sched_switch")
 int BPF_PROG(signal_switch, bool preempted, struct task_struct *from, struct task_struct *to) {
   struct cpu *cpu = here();
@@ -323,6 +333,9 @@ int BPF_PROG(signal_switch, bool preempted, struct task_struct *from, struct tas
     note_run(cpu, from, unseen);
   }
   leave(from, preempted, cpu, now);
+  /* Since Linux 6.16 a thread still has its memory at sched_process_exit, and may be switched out, and so
+   * known again, before this last time. */
+  if (!from->mm && state_of(from) & STATE_DEAD) end_thread(from->pid);
   arrive(to, cpu, now);
   note_run(cpu, to, now);
   return 0;
@@ -455,16 +468,6 @@ int BPF_PROG(signal_fork, struct task_struct *parent, struct task_struct *child)
   const __u32 parent_pid = pids_of(parent).pid;
   const __u32 child_pid = pids_of(child).pid;
   if (parent_pid && child_pid && !follow_child(parent_pid, child_pid)) count(GPUSONDE_SIGNAL_TARGETS_FULL);
-  return 0;
-}
-
-/* Adds what is known of a thread that runs now, and forgets it. */
-__noinline int end_thread(__u32 id) {
-  struct thread *thread = bpf_map_lookup_elem(&threads, &id);
-  if (!thread) return 0;
-  if (thread->on_cpu) spend(thread, GPUSONDE_SIGNAL_RUNNING, 0, thread->since_ns, bpf_ktime_get_ns());
-  finish_pieces(thread);
-  bpf_map_delete_elem(&threads, &id);
   return 0;
 }
 

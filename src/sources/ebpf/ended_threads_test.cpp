@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// Threads that are switched out between their exit event and their end.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "base/testing/refused.h"
+#include "base/time.h"
+#include "sources/ebpf/host_signals.h"
+#include "sources/ebpf/testing/find_map.h"
+
+namespace gpusonde::ebpf {
+namespace {
+
+// Holds the lock on this process's memory most of the time, for which a thread that ends has to wait.
+class BusyMemory {
+ public:
+  BusyMemory() {
+    void* const memory =
+        ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    EXPECT_NE(memory, MAP_FAILED);
+    ::madvise(memory, kBytes, MADV_NOHUGEPAGE);
+    thread_ = std::thread([this, memory] {
+      while (!done_) {
+        ::mprotect(memory, kBytes, PROT_READ);
+        ::mprotect(memory, kBytes, PROT_READ | PROT_WRITE);
+      }
+      ::munmap(memory, kBytes);
+    });
+  }
+  ~BusyMemory() {
+    done_ = true;
+    thread_.join();
+  }
+  BusyMemory(const BusyMemory&) = delete;
+  BusyMemory& operator=(const BusyMemory&) = delete;
+
+ private:
+  static constexpr size_t kBytes = size_t{32} << 20;
+  std::atomic<bool> done_ = false;
+  std::thread thread_;
+};
+
+// A thread that was joined may still be on its way out.
+void AwaitEnd(int32_t tid) {
+  while (::syscall(SYS_tgkill, ::getpid(), tid, 0) == 0 || errno != ESRCH) ::usleep(1000);
+}
+
+TEST(HostSignals, AThreadThatWaitsWhileItEndsTakesNoRoomForEver) {
+  Result<HostSignals> signals = HostSignals::Create();
+  SKIP_WHERE_REFUSED(signals);
+  ASSERT_TRUE(signals->Follow(::getpid()).has_value());
+  const std::optional<int> threads = FindMap("threads");
+  ASSERT_TRUE(threads.has_value());
+  std::vector<int32_t> tids;
+  {
+    const BusyMemory busy;
+    for (int i = 0; i < 300; ++i)
+      std::thread([&tids] {
+        tids.push_back(::gettid());
+        ::usleep(100);  // it is switched out, and so known
+      }).join();
+  }
+  for (const int32_t tid : tids) AwaitEnd(tid);
+  const auto left = std::ranges::count_if(
+      tids, [&threads](int32_t tid) { return HasEntry(*threads, static_cast<uint32_t>(tid)); });
+  EXPECT_EQ(left, 0);
+}
+
+}  // namespace
+}  // namespace gpusonde::ebpf
