@@ -14,7 +14,11 @@
 
 #include "base/testing/refused.h"
 #include "base/time.h"
+#include "sources/ebpf/cpu_sampler.h"
 #include "sources/ebpf/host_signals.h"
+#include "sources/ebpf/off_cpu.h"
+#include "sources/ebpf/stack_tables.h"
+#include "sources/ebpf/testing/find_map.h"
 
 namespace gpusonde::ebpf {
 namespace {
@@ -84,6 +88,21 @@ TEST(HostSignals, TheIdOfAThreadThatExecutedAProgramIsAnothersLater) {
                   .has_value());
   EXPECT_EQ(running_ns.size(), 1u);
   EXPECT_GT(running_ns[tid], 0) << "a busy machine gives it little of the 100 ms";
+}
+
+TEST(OffCpu, TheIdOfAThreadThatExecutedAProgramTakesNoRoomForEver) {
+  const Result<StackTables> tables = StackTables::Create();
+  SKIP_WHERE_REFUSED(tables);
+  Result<CpuSampler> sampler = CpuSampler::Create({}, *tables);
+  SKIP_WHERE_REFUSED(sampler);
+  const Result<OffCpu> off_cpu = OffCpu::Create({}, *tables, *sampler);
+  SKIP_WHERE_REFUSED(off_cpu);
+  ASSERT_TRUE(sampler->Follow(::getpid()).has_value());
+  const std::optional<int> absences = FindMap("absences");
+  ASSERT_TRUE(absences.has_value());
+  const int32_t tid = ExecuteInSecondThread();
+  ASSERT_GT(tid, 0);
+  EXPECT_FALSE(HasEntry(*absences, static_cast<uint32_t>(tid)));
 }
 
 }  // namespace

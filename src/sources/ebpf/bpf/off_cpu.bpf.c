@@ -228,6 +228,15 @@ int BPF_PROG(switch_threads, bool preempted, struct task_struct *from, struct ta
   return 0;
 }
 
+/* Any thread may call execve, and is given the id of its process's first thread: nothing else tells that its
+ * own id is free for a thread of another process. */
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(forget_old_id, struct task_struct *task, int old_tid) {
+  const __u32 tid = old_tid;
+  if (old_tid != task->pid) bpf_map_delete_elem(&absences, &tid);
+  return 0;
+}
+
 SEC("tp_btf/sched_wakeup")
 int BPF_PROG(wake_thread, struct task_struct *task) {
   struct gpusonde_off_cpu_absence *absence = last_absence(task);
