@@ -44,7 +44,7 @@ struct Diagnostician::State {
   diagnose::Diagnosis diagnosis;
   bool recalling = false;  // reports nothing
   bool reported_absent = false;
-  bool reported_network = false;
+  bool network_failed = false;
   int64_t network_ns = 0;  // when a wait for the network was last reported; 0: never
 
   NamedProcesses processes{
@@ -173,10 +173,11 @@ std::vector<model::Batch> Diagnostician::State::DrainSignals() {
 // for every packet.
 void Diagnostician::State::WatchNetwork(int64_t now_ns) {
   constexpr int64_t kForNs = 60 * kNanosPerSecond;
-  const bool watch = network_ns != 0 && now_ns - network_ns < kForNs;
-  if (const Status watched = signals->WatchNetwork(watch);
-      !watched.has_value() && !std::exchange(reported_network, true))
+  const bool watch = !network_failed && network_ns != 0 && now_ns - network_ns < kForNs;
+  if (const Status watched = signals->WatchNetwork(watch); !watched.has_value()) {
+    network_failed = true;
     LogWarn("the network's other users are not observed: {}", watched.error().message);
+  }
 }
 
 void Diagnostician::State::WriteDrops() {

@@ -9,6 +9,7 @@
 #include <filesystem>
 
 #include "base/fd.h"
+#include "base/testing/descriptors.h"
 #include "base/testing/temp_folder.h"
 #include "symbols/testing/elf_builder.h"
 
@@ -150,12 +151,6 @@ TEST(BinaryTable, TheVdsoHasNames) {
     if (const auto symbol = table.Find(vdso, offset); symbol.has_value())
       found = symbol->name.find("clock_gettime") != std::string::npos;
   EXPECT_TRUE(found);
-}
-
-size_t OpenDescriptors() {
-  size_t count = 0;
-  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) ++count;
-  return count;
 }
 
 TEST(BinaryTable, KeepsFewFilesOpenHoweverManyWereLoaded) {

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cstring>
 #include <optional>
+#include <utility>
 
 #include "base/time.h"
 #include "host_signals.skel.h"
@@ -67,13 +68,14 @@ struct HostSignals::State {
 
   ~State() { Detach(); }
   void Detach() {
-    for (std::vector<bpf_link*>* attached : {&links, &network_links}) {
-      for (bpf_link* link : *attached) bpf_link__destroy(link);
-      attached->clear();
-    }
+    Detach(links);
+    Detach(network_links);
+  }
+  static void Detach(std::vector<bpf_link*>& attached) {
+    for (bpf_link* link : std::exchange(attached, {})) bpf_link__destroy(link);
   }
   void LeaveOutAbsent();
-  // Attaches the programs for the network, or all others.
+  // Attaches the programs for the network, or all others; none of them on an error.
   Status Attach(bool network);
   Status Empty(int map, const Visit& visit) const;
 };
@@ -95,6 +97,8 @@ void HostSignals::State::LeaveOutAbsent() {
 
 // Attaches each program separately, so that one that this kernel rejects is reported and the others work.
 Status HostSignals::State::Attach(bool network) {
+  std::vector<bpf_link*>& attached = network ? network_links : links;
+  const size_t known_absent = absent.size();
   bpf_program* program = nullptr;
   bpf_object__for_each_program(program, skeleton->obj) {
     const std::string_view name = bpf_program__name(program);
@@ -103,13 +107,17 @@ Status HostSignals::State::Attach(bool network) {
       continue;
     bpf_link* link = bpf_program__attach(program);
     if (link != nullptr) {
-      (network ? network_links : links).push_back(link);
+      attached.push_back(link);
       continue;
     }
     const int error = errno;
     const auto* extra =
         std::ranges::find_if(kExtras, [&](const Extra& known) { return known.program == name; });
-    if (extra == kExtras.end() || network) return Fail(Explain(error, fmt::format("attach {}", name)));
+    if (extra == kExtras.end() || network) {
+      Detach(attached);
+      absent.resize(known_absent);
+      return Fail(Explain(error, fmt::format("attach {}", name)));
+    }
     if (!extra->meaning.empty()) absent.emplace_back(extra->meaning);
   }
   return {};
@@ -142,8 +150,7 @@ Status HostSignals::WatchNetwork(bool watch) {
   std::vector<bpf_link*>& attached = state_->network_links;
   if (watch == !attached.empty()) return {};
   if (watch) return state_->Attach(true);
-  for (bpf_link* link : attached) bpf_link__destroy(link);
-  attached.clear();
+  State::Detach(attached);
   return {};
 }
 
