@@ -6,12 +6,13 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <bit>
 #include <cerrno>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
-#include <future>
+#include <functional>
 #include <iterator>
 #include <optional>
 #include <string_view>
@@ -20,6 +21,7 @@
 
 #include "base/log.h"
 #include "gpu_events.skel.h"
+#include "sources/cupti/detacher.h"
 #include "sources/ebpf/bpf_program.h"
 #include "sources/ebpf/program_counters.h"
 #include "wire/gpu_event.h"
@@ -40,6 +42,20 @@ struct Attached {
   Link link;
 };
 
+// Moves what `is_meant` from the links to the detacher.
+template <class Meant>
+void DetachSome(std::vector<Attached>& links, Meant is_meant, Detacher& detacher) {
+  const auto meant = std::ranges::stable_partition(links, std::not_fn(is_meant));
+  std::vector<Detacher::Detach> probes;
+  for (Attached& attached : meant)
+    probes.emplace_back([link = attached.link.release()] { bpf_link__destroy(link); });
+  links.erase(meant.begin(), meant.end());
+  detacher.Add(std::move(probes));
+}
+void DetachAll(std::vector<Attached>& links, Detacher& detacher) {
+  DetachSome(links, [](const Attached&) { return true; }, detacher);
+}
+
 // CAP_PERFMON is not enough for these, tried on Linux 6.18.
 Error ProbeError(int error_number, std::string_view what) {
   Error error = ErrnoError(error_number, what);
@@ -57,7 +73,7 @@ struct ProbeReader::State {
   const std::function<void(const Decoder::Origin&, std::span<const std::byte>)>* visit = nullptr;
   ebpf::ProgramCounters counters{GPUSONDE_GPU_COUNTERS};
   ebpf::ProgramCounters stack_counters{GPUSONDE_STACK_COUNTERS};
-  std::future<void> detaching;  // detaching takes 0.1 s per probe
+  Detacher detacher;  // last: what it detaches belongs to the skeleton
 
   static int OnMessage(void* context, void* data, size_t size);
   static Result<Link> AttachTo(const bpf_program* program, int32_t pid, const std::string& path,
@@ -132,6 +148,7 @@ Status ProbeReader::Attach(int32_t pid, const std::string& path, Probes wanted) 
                           {"launch", state_->skeleton->progs.on_launch, Probes::kLaunches},
                           {"ready", state_->skeleton->progs.on_batch, Probes::kLaunches},  // after `launch`
                           {"snapshot", state_->skeleton->progs.on_batch, Probes::kSnapshots}};
+  const Detacher::Pause pause(state_->detacher);
   std::vector<Link> links;
   for (const Probe& probe : probes) {
     if (probe.group != wanted) continue;
@@ -148,21 +165,24 @@ Status ProbeReader::AttachBudget(int32_t pid, const std::string& path, double bu
   size_t level = 0;
   while (level + 1 < std::size(kBudgets) && kBudgets[level + 1] <= std::llround(budget * GPUSONDE_GPU_PPM))
     ++level;
+  const Detacher::Pause pause(state_->detacher);
   ASSIGN_OR_RETURN(Link link, State::AttachTo(state_->skeleton->progs.on_batch, pid, path,
                                               fmt::format("budget{}", level)));
   state_->links[pid].push_back({path, std::move(link)});
   return {};
 }
 
-void ProbeReader::EndSnapshots() { state_->snapshot_links.clear(); }
+void ProbeReader::EndSnapshots() { DetachAll(state_->snapshot_links, state_->detacher); }
 
-void ProbeReader::Detach(int32_t pid) { state_->links.erase(pid); }
+void ProbeReader::Detach(int32_t pid) {
+  if (auto links = state_->links.extract(pid); !links.empty()) DetachAll(links.mapped(), state_->detacher);
+}
 
 void ProbeReader::DetachFile(const std::string& path) {
   const auto is_of_file = [&path](const Attached& attached) { return attached.path == path; };
-  for (auto& [pid, links] : state_->links) std::erase_if(links, is_of_file);
+  for (auto& [pid, links] : state_->links) DetachSome(links, is_of_file, state_->detacher);
   std::erase_if(state_->links, [](const auto& entry) { return entry.second.empty(); });
-  std::erase_if(state_->snapshot_links, is_of_file);
+  DetachSome(state_->snapshot_links, is_of_file, state_->detacher);
 }
 
 bool ProbeReader::AttachedTo(int32_t pid) const { return state_->links.contains(pid); }
@@ -194,12 +214,9 @@ void ProbeReader::WakeAfter(int64_t time_ns) {
 void ProbeReader::Stop() {
   // All probes end at once; they are detached one by one.
   __atomic_store_n(&state_->skeleton->bss->stopped, true, __ATOMIC_RELAXED);
-  state_->detaching =
-      std::async(std::launch::async, [links = std::exchange(state_->links, {}),
-                                      snapshots = std::exchange(state_->snapshot_links, {})]() mutable {
-        links.clear();
-        snapshots.clear();
-      });
+  for (auto& [pid, links] : state_->links) DetachAll(links, state_->detacher);
+  state_->links.clear();
+  EndSnapshots();
 }
 
 }  // namespace gpusonde::cupti

@@ -16,7 +16,8 @@
 namespace gpusonde::cupti {
 
 // Loads the BPF program for the inject library's USDT probes (sources/ebpf/bpf/gpu_events.bpf.c), attaches it
-// and reads its ring. Not thread-safe.
+// and reads its ring. Detaches on a separate thread, which the destructor joins, so messages may still come
+// for 0.1 s per probe. Not thread-safe.
 class ProbeReader {
  public:
   // Stacks are unwound with `tables`. Errors: kPermissionDenied (names the capabilities), kUnsupported (no
@@ -51,8 +52,8 @@ class ProbeReader {
   int fd() const;
   // CLOCK_MONOTONIC; replaces the time of an earlier call.
   void WakeAfter(int64_t time_ns);
-  // Receives no further message of any probe. Detaches from all processes on a separate thread, which the
-  // destructor joins; pending messages can still be drained.
+  // Receives no further message of any probe, and detaches from all processes; pending messages can still be
+  // drained.
   void Stop();
 
   ProbeReader(ProbeReader&&) noexcept;

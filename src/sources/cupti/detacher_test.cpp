@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sources/cupti/detacher.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <semaphore>
+#include <thread>
+#include <vector>
+
+namespace gpusonde::cupti {
+namespace {
+
+TEST(Detacher, DetachesAllInOrderBeforeItEnds) {
+  std::vector<int> detached;
+  {
+    Detacher detacher;
+    std::vector<Detacher::Detach> probes;
+    for (int i = 0; i < 5; ++i) probes.emplace_back([&detached, i] { detached.push_back(i); });
+    detacher.Add(std::move(probes));
+    detacher.Add({[&detached] { detached.push_back(5); }});
+  }
+  EXPECT_EQ(detached, (std::vector{0, 1, 2, 3, 4, 5}));
+}
+
+TEST(Detacher, WhoAddsDoesNotWaitAndWhoPausesWaitsForOneAtMost) {
+  std::atomic<int> begun = 0, ended = 0;
+  std::binary_semaphore first_has_begun(0), go_on(0);
+  Detacher detacher;
+  detacher.Add({[&] {
+                  ++begun;
+                  first_has_begun.release();
+                  go_on.acquire();
+                  ++ended;
+                },
+                [&] {
+                  ++begun;
+                  ++ended;
+                }});
+  first_has_begun.acquire();
+  std::thread later([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    go_on.release();
+  });
+  {
+    const Detacher::Pause pause(detacher);
+    EXPECT_EQ(ended, 1) << "the one that had begun";
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    EXPECT_EQ(begun, 1);
+  }
+  later.join();
+  while (ended < 2) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
+TEST(Detacher, WithNothingToDetachEndsAtOnce) {
+  Detacher detacher;
+  detacher.Add({});
+  const Detacher::Pause pause(detacher);
+}
+
+}  // namespace
+}  // namespace gpusonde::cupti
