@@ -110,9 +110,9 @@ struct GpuEvents::State {
     return {};
   }
   Result<bool> ConsiderFile(int32_t pid, Fd file, bool has_begun);
+  Status AttachTo(int32_t pid, const Fd& file, bool has_begun);
   bool MakeRoomForFile();
 
-  Status AttachReports(int32_t pid, const Fd& file);
   Status RequestSnapshot(int32_t pid, const Fd& file);
   void FollowSnapshots(const Decoder::Visit& visit);
 };
@@ -191,13 +191,24 @@ Result<bool> GpuEvents::State::ConsiderFile(int32_t pid, Fd file, bool has_begun
   if (!ours) return false;
   const auto [kept, is_new] = files.try_emplace(id, std::move(file));
   const int32_t whose = options.every_process ? ProbeReader::kEveryProcess : pid;
+  if (Status attached = AttachTo(whose, kept->second, has_begun); !attached.has_value()) {
+    // As before, so that the next one to map the file has it attached to.
+    probes->Detach(whose, PathOf(kept->second));
+    considered_files.erase(id);
+    if (is_new) files.erase(kept);
+    return Fail(std::move(attached).error());
+  }
+  return true;
+}
+
+Status GpuEvents::State::AttachTo(int32_t pid, const Fd& file, bool has_begun) {
   // Before the probes that wake the library, so that it never governs itself by another budget.
-  if (options.budget.has_value()) TRY(probes->AttachBudget(whose, PathOf(kept->second), *options.budget));
-  TRY(probes->Attach(whose, PathOf(kept->second), ProbeReader::Probes::kReports));
+  if (options.budget.has_value()) TRY(probes->AttachBudget(pid, PathOf(file), *options.budget));
+  TRY(probes->Attach(pid, PathOf(file), ProbeReader::Probes::kReports));
   // Last: records that are reported between a snapshot and the attachment to their probe would be in its
   // totals later on, and nowhere else. A program before its exec has reported nothing yet.
-  if (has_begun) TRY(RequestSnapshot(whose, kept->second));
-  return true;
+  if (has_begun) TRY(RequestSnapshot(pid, file));
+  return {};
 }
 
 // Whether one more file may be attached to; if there are too many, one that was deleted makes room: nothing
@@ -251,9 +262,11 @@ Status GpuEvents::AttachBeforeExec(int32_t pid) {
 
 Status GpuEvents::EnableLaunchStacks(int32_t pid) {
   if (!state_->probes) return {};
-  for (const auto& [id, file] : state_->files)
-    if (state_->with_stacks.emplace(pid, id).second)
-      TRY(state_->probes->Attach(pid, PathOf(file), ProbeReader::Probes::kLaunches));
+  for (const auto& [id, file] : state_->files) {
+    if (state_->with_stacks.contains({pid, id})) continue;
+    TRY(state_->probes->Attach(pid, PathOf(file), ProbeReader::Probes::kLaunches));
+    state_->with_stacks.emplace(pid, id);
+  }
   return {};
 }
 

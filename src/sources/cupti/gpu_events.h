@@ -59,8 +59,8 @@ class GpuEvents final : public sources::Source {
 
   // Call when `pid` has mapped the file `path` (in its mount namespace, e.g. from perf::MapEvent). If the
   // file is our library, attaches to its probes except `launch`; else returns false. With every_process one
-  // call per file is enough for all processes. Also false when there are max_files. Errors:
-  // kPermissionDenied, kIo.
+  // call per file is enough for all processes. Also false when there are max_files. After an error nothing
+  // stays attached, and another call tries again. Errors: kPermissionDenied, kIo.
   Result<bool> Consider(int32_t pid, const std::string& path);
 
   // Attaches to a child of ours between fork and exec, so that nothing is missed.

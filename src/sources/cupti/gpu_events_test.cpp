@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/testing/descriptors.h"
 #include "base/testing/refused.h"
 #include "base/testing/temp_folder.h"
 #include "sources/cupti/inject_library.h"
@@ -62,6 +63,45 @@ TEST(GpuEvents, AFileThatIsWrittenInPlaceIsReadAgain) {
   EXPECT_FALSE(events->Consider(::getpid(), copy).value());
   write(content);
   EXPECT_TRUE(events->Consider(::getpid(), copy).value());
+}
+
+// With any number of probes that could still be attached before the descriptors ran out.
+TEST(GpuEvents, AFileThatCouldNotBeAttachedToIsAttachedToTheNextTime) {
+  const std::optional<std::string> library = FindInjectLibrary();
+  if (!library.has_value()) GTEST_SKIP() << "libgpusonde-inject.so is not built";
+  const Result<ebpf::StackTables> tables = ebpf::StackTables::Create();
+  SKIP_WHERE_REFUSED(tables);
+  Result<GpuEvents> events =
+      GpuEvents::Create({.library_path = *library, .every_process = true, .budget = 0.01}, &*tables);
+  SKIP_WHERE_REFUSED(events);
+  const TempFolder folder;
+  const auto copy = [&](const std::string& name) {
+    std::filesystem::create_directory(folder / name);
+    std::string path = folder / name + "/libgpusonde-inject.so";
+    std::filesystem::copy_file(*library, path);
+    return path;
+  };
+  const size_t before = OpenDescriptors();
+  ASSERT_TRUE(events->Consider(::getpid(), copy("first")).value());
+  const size_t with_first = OpenDescriptors();
+  const std::string second = copy("second");
+  int failures = 0;
+  for (int more = 1; more < 30; ++more) {
+    Result<bool> attached = false;
+    {
+      const DescriptorLimit limit(more);
+      attached = events->Consider(::getpid(), second);
+    }
+    if (attached.has_value()) {
+      EXPECT_TRUE(*attached);
+      break;
+    }
+    ++failures;
+    for (int i = 0; i < 100 && OpenDescriptors() != with_first; ++i) ::usleep(100'000);  // detaching
+    EXPECT_EQ(OpenDescriptors(), with_first) << "with " << more;
+  }
+  EXPECT_GT(failures, 3);
+  EXPECT_EQ(OpenDescriptors() - with_first, with_first - before);
 }
 
 }  // namespace

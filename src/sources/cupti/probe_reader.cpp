@@ -178,6 +178,14 @@ void ProbeReader::Detach(int32_t pid) {
   if (auto links = state_->links.extract(pid); !links.empty()) DetachAll(links.mapped(), state_->detacher);
 }
 
+void ProbeReader::Detach(int32_t pid, const std::string& path) {
+  const auto found = state_->links.find(pid);
+  if (found == state_->links.end()) return;
+  DetachSome(
+      found->second, [&path](const Attached& attached) { return attached.path == path; }, state_->detacher);
+  if (found->second.empty()) state_->links.erase(found);
+}
+
 void ProbeReader::DetachFile(const std::string& path) {
   const auto is_of_file = [&path](const Attached& attached) { return attached.path == path; };
   for (auto& [pid, links] : state_->links) DetachSome(links, is_of_file, state_->detacher);

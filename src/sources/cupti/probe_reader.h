@@ -41,6 +41,8 @@ class ProbeReader {
   void EndSnapshots();
   // Detaches from one process; has no effect unless Attach was called for this pid.
   void Detach(int32_t pid);
+  // The same, but only from the library that was at this path when it was attached to.
+  void Detach(int32_t pid, const std::string& path);
   // Detaches all processes from the library that was at this path when it was attached to.
   void DetachFile(const std::string& path);
   bool AttachedTo(int32_t pid) const;
