@@ -28,7 +28,8 @@ namespace {
 
 constexpr double kMaxFrequencyHz = 10'000;
 
-Result<Fd> OpenCpuClock(int cpu, int64_t period_ns) {
+// Nothing for a CPU that is possible, not online.
+Result<std::optional<Fd>> OpenCpuClock(int cpu, int64_t period_ns) {
   perf_event_attr attributes{};
   attributes.size = sizeof attributes;
   attributes.type = PERF_TYPE_SOFTWARE;
@@ -36,11 +37,10 @@ Result<Fd> OpenCpuClock(int cpu, int64_t period_ns) {
   attributes.sample_period = static_cast<uint64_t>(period_ns);
   attributes.exclude_idle = 1;
   const long fd = ::syscall(SYS_perf_event_open, &attributes, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
-  if (fd < 0) {
-    const int error_number = errno;
-    return Fail(Explain(error_number, fmt::format("perf_event_open(cpu-clock, CPU {})", cpu)));
-  }
-  return Fd(static_cast<int>(fd));
+  if (fd >= 0) return Fd(static_cast<int>(fd));
+  const int error = errno;
+  if (error == ENODEV) return std::nullopt;
+  return Fail(Explain(error, fmt::format("perf_event_open(cpu-clock, CPU {})", cpu)));
 }
 
 struct SamplerDeleter {
@@ -109,11 +109,8 @@ Result<CpuSampler> CpuSampler::Create(const Options& options, const StackTables&
 
   const int cpus = libbpf_num_possible_cpus();
   for (int cpu = 0; cpu < cpus; ++cpu) {
-    Result<Fd> clock = OpenCpuClock(cpu, state->period_ns);
-    if (!clock.has_value()) {
-      if (errno == ENODEV) continue;  // possible, not online
-      return Fail(std::move(clock).error());
-    }
+    ASSIGN_OR_RETURN(std::optional<Fd> clock, OpenCpuClock(cpu, state->period_ns));
+    if (!clock.has_value()) continue;
     bpf_link* link = bpf_program__attach_perf_event(state->skeleton->progs.take_sample, clock->get());
     if (link == nullptr) return Fail(Explain(errno, fmt::format("attach to the clock of CPU {}", cpu)));
     clock->release();

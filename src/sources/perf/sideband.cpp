@@ -12,6 +12,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 
 #include "base/fd.h"
 #include "sources/refusal.h"
@@ -147,12 +148,13 @@ struct Sideband::Ring {
     if (base != nullptr) ::munmap(base, page + size);
   }
 
-  static Result<Ring> Open(int cpu, size_t size);
+  // Nothing for a CPU that is configured, not online.
+  static Result<std::optional<Ring>> Open(int cpu, size_t size);
   void Drain(const Visit& visit, model::DropCounts& drops);
   std::span<const std::byte> RecordAt(uint64_t position, size_t length);
 };
 
-Result<Sideband::Ring> Sideband::Ring::Open(int cpu, size_t size) {
+Result<std::optional<Sideband::Ring>> Sideband::Ring::Open(int cpu, size_t size) {
   perf_event_attr attributes{};
   attributes.size = sizeof attributes;
   attributes.type = PERF_TYPE_SOFTWARE;
@@ -172,8 +174,10 @@ Result<Sideband::Ring> Sideband::Ring::Open(int cpu, size_t size) {
 
   Ring ring;
   const long fd = ::syscall(SYS_perf_event_open, &attributes, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+  const int error = errno;
+  if (fd < 0 && error == ENODEV) return std::nullopt;
   if (fd < 0)
-    return Fail(sources::KernelError(errno, fmt::format("perf_event_open(side-band, CPU {})", cpu)));
+    return Fail(sources::KernelError(error, fmt::format("perf_event_open(side-band, CPU {})", cpu)));
   ring.fd = Fd(static_cast<int>(fd));
   ring.page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
   ring.size = size;
@@ -227,11 +231,8 @@ Result<Sideband> Sideband::Create(size_t ring_bytes) {
   std::vector<Ring> rings;
   const auto cpus = static_cast<int>(::sysconf(_SC_NPROCESSORS_CONF));
   for (int cpu = 0; cpu < cpus; ++cpu) {
-    Result<Ring> ring = Ring::Open(cpu, ring_bytes);
-    if (ring.has_value())
-      rings.push_back(std::move(*ring));
-    else if (errno != ENODEV)  // configured, not online
-      return Fail(std::move(ring).error());
+    ASSIGN_OR_RETURN(std::optional<Ring> ring, Ring::Open(cpu, ring_bytes));
+    if (ring.has_value()) rings.push_back(*std::move(ring));
   }
   return Sideband(std::move(rings));
 }
