@@ -22,6 +22,8 @@ constexpr size_t kMaxNameBytes = 64;
 // most.
 constexpr size_t kMaxDepths = 65'536;
 constexpr int32_t kReturnAddressBytes = 8;
+// A frame that is deeper is none.
+constexpr int32_t kMaxDepth = std::numeric_limits<int32_t>::max() - kReturnAddressBytes;
 // Offsets of registers from the stack pointer at rt_sigreturn(2): struct ucontext (asm/ucontext.h) and its
 // struct sigcontext.
 constexpr int32_t kSignalRbp = 120, kSignalRsp = 160, kSignalRip = 168;
@@ -234,8 +236,8 @@ bool GoFrames::Run(const GoTable::Function& function,
     for (const Part& part : parts)
       if (offset >= part.begin && offset < part.end) return part.rule;
     const auto after = std::ranges::upper_bound(depths, address, {}, &Depth::begin);
-    if (after == depths.begin() || std::prev(after)->bytes < 0) return RuleOfKind(GPUSONDE_CFA_NONE);
-    return AtDepth(std::prev(after)->bytes);
+    const int32_t bytes = after == depths.begin() ? -1 : std::prev(after)->bytes;
+    return bytes < 0 || bytes > kMaxDepth ? RuleOfKind(GPUSONDE_CFA_NONE) : AtDepth(bytes);
   };
   std::vector<uint64_t> changes = {function.start};
   for (const Depth& depth : depths) changes.push_back(depth.begin);
