@@ -10,6 +10,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
+#include <optional>
 #include <span>
 
 #include "base/fd.h"
@@ -19,6 +21,9 @@ namespace gpusonde::doctor {
 namespace {
 
 constexpr size_t kMaxBytes = size_t{64} << 10;
+// How long a child may take to end once it has answered, or was killed: a driver can hang in a process's exit
+// as well, where no signal ends it.
+constexpr int64_t kMaxEndNs = 2 * kNanosPerSecond;
 
 [[noreturn]] void BeChild(const std::function<std::string()>& work, int answer_fd) {
   if (const Result<Fd> nowhere = Open("/dev/null", O_RDWR); nowhere.has_value())
@@ -26,6 +31,17 @@ constexpr size_t kMaxBytes = size_t{64} << 10;
   const std::string answer = work();
   (void)WriteAll(answer_fd, std::as_bytes(std::span(answer)));
   ::_exit(0);
+}
+
+// The child's status; nothing if it doesn't end before `until_ns`.
+std::optional<int> AwaitEnd(pid_t pid, int64_t until_ns) {
+  while (true) {
+    int status = 0;
+    const pid_t ended = ::waitpid(pid, &status, WNOHANG);
+    if (ended == pid) return status;
+    if ((ended < 0 && errno != EINTR) || MonotonicNow() >= until_ns) return std::nullopt;
+    ::usleep(1000);
+  }
 }
 
 }  // namespace
@@ -54,15 +70,18 @@ Result<std::string> InChild(const std::function<std::string()>& work, int timeou
     if (count > 0) answer.append(part.data(), static_cast<size_t>(count));
     ended = count == 0;
   }
-  if (!ended) ::kill(pid, SIGKILL);
-  int status = 0;
-  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  const std::optional<int> status =
+      ended ? AwaitEnd(pid, std::max(until_ns, MonotonicNow() + kMaxEndNs)) : std::nullopt;
+  if (!status.has_value()) {
+    ::kill(pid, SIGKILL);
+    (void)AwaitEnd(pid, MonotonicNow() + kMaxEndNs);
+    return Fail(ErrorCode::kUnavailable, ended ? "it answered, and then did not end"
+                                               : fmt::format("no response within {} s", timeout_s));
   }
-  if (!ended) return Fail(ErrorCode::kUnavailable, fmt::format("no response within {} s", timeout_s));
-  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-    return Fail(ErrorCode::kUnavailable, WIFSIGNALED(status)
-                                             ? fmt::format("it crashed (signal {})", WTERMSIG(status))
-                                             : fmt::format("it ended with status {}", WEXITSTATUS(status)));
+  if (!WIFEXITED(*status) || WEXITSTATUS(*status) != 0)
+    return Fail(ErrorCode::kUnavailable, WIFSIGNALED(*status)
+                                             ? fmt::format("it crashed (signal {})", WTERMSIG(*status))
+                                             : fmt::format("it ended with status {}", WEXITSTATUS(*status)));
   return answer;
 }
 

@@ -63,6 +63,21 @@ TEST(InChild, ASignalDoesNotExtendTheWait) {
   ::sigaction(SIGALRM, &before, nullptr);
 }
 
+// As when a driver hangs in the exit of a process, which has closed its descriptors before.
+TEST(InChild, AChildThatDoesNotEndIsAnError) {
+  const int64_t begin_ns = MonotonicNow();
+  const Result<std::string> answer = InChild(
+      []() -> std::string {
+        ::close_range(STDERR_FILENO + 1, ~0U, 0);
+        ::sleep(60);
+        return "late";
+      },
+      1);
+  ASSERT_FALSE(answer.has_value());
+  EXPECT_THAT(answer.error().message, testing::HasSubstr("did not end"));
+  EXPECT_LT(MonotonicNow() - begin_ns, 30 * kNanosPerSecond);
+}
+
 TEST(InChild, AnOversizedAnswerIsAnError) {
   EXPECT_FALSE(InChild([] { return std::string(1'000'000, 'x'); }).has_value());
 }
