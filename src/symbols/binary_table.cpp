@@ -156,6 +156,8 @@ std::optional<Result<ElfFile>> BinaryTable::ReadSymbols(const Binary& binary, co
 }
 
 Status BinaryTable::Load(const Binary* binary, const Mapper& mapper) {
+  // Code that the kernel itself puts into processes ("[uprobes-trampoline]") is no file that has names.
+  if (binary->path.starts_with('[') && binary->path != kVdso) return {};
   Entry& entry = *by_binary_.at(binary);
   entry.used = ++clock_;
   if (entry.file != nullptr || entry.failed_pid == mapper.pid) return {};

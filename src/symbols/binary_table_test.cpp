@@ -142,6 +142,13 @@ TEST(BinaryTable, AMissingFileIsKnownByItsPath) {
   EXPECT_FALSE(table.Load(binary, {.pid = ::getpid()}).has_value());
 }
 
+TEST(BinaryTable, CodeThatTheKernelPutsIntoAProcessIsNoUnreadableFile) {
+  BinaryTable table;
+  const BinaryTable::Binary* binary = InternMapped(table, "[uprobes-trampoline]", "");
+  EXPECT_TRUE(table.Load(binary, {.pid = ::getpid()}).has_value());
+  EXPECT_FALSE(table.Find(binary, 0).has_value());
+}
+
 TEST(BinaryTable, TheVdsoHasNames) {
   BinaryTable table;
   const BinaryTable::Binary* vdso = table.InternFromProcess(::getpid(), "[vdso]");
