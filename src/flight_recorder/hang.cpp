@@ -139,6 +139,7 @@ class Finder {
         const GroupKey key{entry.group, group != nullptr ? group->ranks : undescribed[entry.group]};
         Members& members = (entry.point_to_point ? transfers_ : collectives_)[key];
         if (group != nullptr) members.description = group->description;
+        members.described = members.described || group != nullptr;
         members.calls[dump.rank].insert_or_assign(entry.sequence, &entry);
         if (entry.point_to_point) transfer_entries_[{key, dump.rank}].push_back(&entry);
       }
@@ -194,35 +195,62 @@ class Finder {
       std::ranges::sort(*parts, {}, &Part::rank);
   }
 
+  // The rank of the job for each rank within a group. One that no dump describes has those that called as
+  // one of its ranks: "send 1->2" is a call of its rank 1. Two callers as the same rank are of two groups.
+  using RanksWithin = std::map<size_t, std::optional<int64_t>>;
+  RanksWithin RanksOf(const GroupKey& key, const Members& members) {
+    RanksWithin ranks;
+    if (members.described) {
+      for (const int64_t rank : key.ranks) ranks.emplace(ranks.size(), rank);
+      return ranks;
+    }
+    for (const auto& [rank, calls] : members.calls)
+      for (const Entry* entry : transfer_entries_[{key, rank}])
+        if (const std::optional<Transfer> transfer = TransferOf(*entry); transfer.has_value()) {
+          const auto [known, added] =
+              ranks.try_emplace(transfer->sends ? transfer->from : transfer->to, rank);
+          if (!added && known->second != rank) known->second.reset();
+        }
+    return ranks;
+  }
+
   // The oldest send or receive of each pair of ranks that one of the two waits in while the other has none.
   void AddTransfers(const GroupKey& key, const Members& members) {
+    const RanksWithin ranks = RanksOf(key, members);
     std::set<std::pair<size_t, size_t>> seen;
     for (const auto& [rank, calls] : members.calls) {
       for (const Entry* entry : transfer_entries_[{key, rank}]) {
         const Entry& state_of = *calls.at(entry->sequence);
         const std::optional<Transfer> transfer = TransferOf(*entry);
         if (state_of.state == State::kCompleted || !transfer.has_value() ||
-            std::max(transfer->from, transfer->to) >= key.ranks.size() ||
+            (members.described && std::max(transfer->from, transfer->to) >= key.ranks.size()) ||
             !seen.insert({transfer->from, transfer->to}).second)
           continue;
-        AddTransfer(key, members, {rank, entry}, *transfer);
+        const auto peer = ranks.find(transfer->sends ? transfer->to : transfer->from);
+        AddTransfer(key, members, {rank, entry}, *transfer,
+                    peer == ranks.end() ? std::nullopt : peer->second);
       }
     }
   }
-  void AddTransfer(const GroupKey& key, const Members& members, const Part& part, const Transfer& transfer) {
-    const int64_t peer = key.ranks[transfer.sends ? transfer.to : transfer.from];
+  // `peer`: the other's rank; nothing if it isn't known.
+  void AddTransfer(const GroupKey& key, const Members& members, const Part& part, const Transfer& transfer,
+                   std::optional<int64_t> peer) {
     if (peer == part.rank) return;
-    Pending pending{
-        .group = {key.name, members.description, {std::min(part.rank, peer), std::max(part.rank, peer)}},
-        .point_to_point = true,
-        .sequence = part.call->sequence,
-        .operation = part.call->operation,
-        .waiting = {part}};
-    const Entry* answer = OpenTransfer(key, members, peer, {!transfer.sends, transfer.from, transfer.to});
-    if (answer != nullptr)
-      pending.waiting.push_back({peer, answer});
-    else
-      (by_rank_.contains(peer) ? pending.missing : pending.no_dump).push_back({peer});
+    Pending pending{.group = {key.name, members.description, {part.rank}},
+                    .point_to_point = true,
+                    .ranks_known = peer.has_value(),
+                    .sequence = part.call->sequence,
+                    .operation = part.call->operation,
+                    .waiting = {part}};
+    if (peer.has_value()) {
+      pending.group.ranks.push_back(*peer);
+      const Entry* answer = OpenTransfer(key, members, *peer, {!transfer.sends, transfer.from, transfer.to});
+      if (answer != nullptr)
+        pending.waiting.push_back({*peer, answer});
+      else
+        (by_rank_.contains(*peer) ? pending.missing : pending.no_dump).push_back({*peer});
+    }
+    std::ranges::sort(pending.group.ranks);
     std::ranges::sort(pending.waiting, {}, &Part::rank);
     hang_.pending.push_back(std::move(pending));
   }

@@ -249,6 +249,34 @@ TEST_F(FlightRecorderTest, OfAGroupOfUnknownRanksNotAllAreKnownToBeInIt) {
   EXPECT_THAT(text, testing::Not(HasSubstr("no rank is late")));
 }
 
+// The group has ranks 4 to 7 of the job, of which 5 has called nothing in it.
+TEST_F(FlightRecorderTest, InAGroupOfUnknownRanksOneThatSendsToASilentRankBlamesNobodyElse) {
+  StartJob(8);
+  for (Dump& dump : dumps) dump.groups.clear();
+  Call(4, 9, State::kScheduled, "3", "send 0->1");
+  Call(6, 7, State::kCompleted, "3", "send 2->3");
+  Call(7, 7, State::kCompleted, "3", "recv 3<-2");
+  const Hang hang = Find();
+  EXPECT_THAT(hang.suspects, IsEmpty());
+  ASSERT_EQ(hang.pending.size(), 1u);
+  EXPECT_FALSE(hang.pending[0].ranks_known);
+  EXPECT_THAT(FormatText(dumps, hang), HasSubstr("The dumps don't say which ranks it has"));
+}
+
+TEST_F(FlightRecorderTest, InAGroupOfUnknownRanksARankIsKnownByItsOwnCalls) {
+  StartJob(8);
+  for (Dump& dump : dumps) dump.groups.clear();
+  Call(4, 9, State::kScheduled, "3", "send 0->3");
+  Call(7, 7, State::kCompleted, "3", "recv 3<-2");
+  EXPECT_THAT(SuspectsBecause(Find(), Why::kNotCalled), ElementsAre(7));
+  Call(7, 8, State::kScheduled, "3", "recv 3<-0");
+  EXPECT_THAT(Find().suspects, IsEmpty()) << "both are in it";
+  // A rank of another group with this name.
+  Call(1, 9, State::kScheduled, "3", "send 0->1");
+  Call(3, 9, State::kCompleted, "3", "send 3->1");
+  EXPECT_THAT(Find().suspects, IsEmpty()) << "3 or 7";
+}
+
 // A file that was renamed: the collectives are those of another rank.
 TEST_F(FlightRecorderTest, ADumpOfARankOutsideItsGroupIsRefused) {
   StartJob(2);
