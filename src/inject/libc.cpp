@@ -2,7 +2,6 @@
 #include "inject/libc.h"
 
 #include <dlfcn.h>
-#include <errno.h>
 #include <link.h>
 #include <linux/futex.h>
 #include <pthread.h>
@@ -11,7 +10,6 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -47,41 +45,6 @@ void* Pages(size_t bytes) {
   void* pages =
       mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   return pages == MAP_FAILED ? nullptr : pages;
-}
-
-bool ReadText(const char* text, char* copy, size_t room, size_t& length, bool& cut) {
-  constexpr size_t kPage = 4096;
-  length = 0;
-  cut = false;
-  while (length < room) {
-    // Never past the end of a page: the next one may not be mapped.
-    const char* from = text + length;
-    size_t part = kPage - reinterpret_cast<uintptr_t>(from) % kPage;
-    if (part > room - length) part = room - length;
-    if (part > 256) part = 256;  // most names end within
-    iovec here{copy + length, part};
-    iovec there{const_cast<char*>(from), part};
-    const ssize_t got = process_vm_readv(getpid(), &here, 1, &there, 1, 0);
-    if (got <= 0) {
-      // Old container runtimes forbid process_vm_readv by seccomp: then read directly, which may fault.
-      if (errno != EPERM && errno != ENOSYS) return false;
-      memcpy(copy + length, from, strnlen(from, part));
-      if (strnlen(from, part) < part) {
-        length += strnlen(from, part);
-        return true;
-      }
-      length += part;
-      continue;
-    }
-    const void* end = memchr(copy + length, 0, static_cast<size_t>(got));
-    if (end != nullptr) {
-      length = static_cast<size_t>(static_cast<const char*>(end) - copy);
-      return true;
-    }
-    length += static_cast<size_t>(got);
-  }
-  cut = true;
-  return true;
 }
 
 void WaitWhile(uint32_t* word, uint32_t value, int64_t timeout_ns) {
