@@ -4,13 +4,16 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 
+#include "base/fd.h"
 #include "base/log.h"
 #include "sources/refusal.h"
 
@@ -23,6 +26,14 @@ int Print(libbpf_print_level level, const char* format, va_list arguments) {
   std::vsnprintf(line, sizeof line, format, arguments);
   LogDebug("libbpf: {}", std::string_view(line, std::strcspn(line, "\n")));
   return 0;
+}
+
+// Whether all threads of the process have ended, reaped or not.
+bool HasEnded(int32_t pid) {
+  const Fd process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  if (!process.valid()) return errno == ESRCH;
+  pollfd end{.fd = process.get(), .events = POLLIN, .revents = 0};
+  return ::poll(&end, 1, 0) == 1;
 }
 
 }  // namespace
@@ -58,6 +69,8 @@ Status AddTarget(int targets_fd, int changes_fd, int32_t pid) {
   ++changes;
   if (bpf_map_update_elem(changes_fd, &zero, &changes, BPF_ANY) != 0)
     return Fail(ErrnoError(errno, fmt::format("follow process {}", pid)));
+  // The BPF program removes a process when it exits, which was before.
+  if (HasEnded(pid)) bpf_map_delete_elem(targets_fd, &key);
   return {};
 }
 

@@ -21,8 +21,8 @@ void SendLibbpfToLog();
 // /proc; 0 when it is the initial one or can't be read.
 uint32_t PidNamespace();
 
-// Adds a process to a BPF program's list of targets (bpf/targets.h) and invalidates its cache of non-targets.
-// Fails when the list is full. One thread at a time per list.
+// Adds a process to a BPF program's list of targets (bpf/targets.h), unless it has ended, and invalidates its
+// cache of non-targets. Fails when the list is full. One thread at a time per list.
 Status AddTarget(int targets_fd, int changes_fd, int32_t pid);
 
 }  // namespace gpusonde::ebpf

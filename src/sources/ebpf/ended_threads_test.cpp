@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads that are switched out between their exit event and their end.
+// Threads that are switched out between their exit event and their end, and processes that have ended.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -74,6 +75,25 @@ TEST(HostSignals, AThreadThatWaitsWhileItEndsTakesNoRoomForEver) {
   const auto left = std::ranges::count_if(
       tids, [&threads](int32_t tid) { return HasEntry(*threads, static_cast<uint32_t>(tid)); });
   EXPECT_EQ(left, 0);
+}
+
+// Another process may have its id later.
+TEST(HostSignals, AProcessThatHasEndedIsNotFollowed) {
+  Result<HostSignals> signals = HostSignals::Create();
+  SKIP_WHERE_REFUSED(signals);
+  const std::optional<int> targets = FindMap("targets");
+  ASSERT_TRUE(targets.has_value());
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(0);
+  siginfo_t ended;
+  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOWAIT), 0);
+  EXPECT_TRUE(signals->Follow(child).has_value());
+  EXPECT_FALSE(HasEntry(*targets, static_cast<uint32_t>(child))) << "not reaped yet";
+  ASSERT_EQ(::waitpid(child, nullptr, 0), child);
+  EXPECT_TRUE(signals->Follow(child).has_value());
+  EXPECT_FALSE(HasEntry(*targets, static_cast<uint32_t>(child))) << "gone";
+  EXPECT_TRUE(signals->Follow(::getpid()).has_value());
+  EXPECT_TRUE(HasEntry(*targets, static_cast<uint32_t>(::getpid())));
 }
 
 }  // namespace
