@@ -131,7 +131,7 @@ void Diagnostician::State::Follow(int32_t pid) {
   if (!signals.has_value()) return;
   if (const Status attached = signals->Follow(pid); !attached.has_value()) {
     LogWarn("causes of slow steps are not observed: {}", attached.error().message);
-    signals.reset();
+    if (attached.error().code != ErrorCode::kOutOfSpace) signals.reset();
     return;
   }
   for (const int32_t descendant : proc::ListDescendants(pid)) (void)signals->Follow(descendant);

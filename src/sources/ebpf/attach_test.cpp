@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is left of BPF programs of which some could not be attached.
+// What is left of BPF programs of which some could not be attached, and of full lists.
+#include <bpf/bpf.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <string>
 #include <vector>
 
+#include "base/fd.h"
 #include "base/testing/descriptors.h"
 #include "base/testing/refused.h"
+#include "sources/ebpf/bpf_program.h"
 #include "sources/ebpf/host_signals.h"
 
 namespace gpusonde::ebpf {
@@ -36,6 +40,18 @@ TEST(HostSignals, WhatCouldNotAllBeAttachedIsAttachedTheNextTime) {
   EXPECT_EQ(OpenDescriptors(), without_network);
   ASSERT_TRUE(signals->WatchNetwork(true).has_value());
   EXPECT_EQ(OpenDescriptors(), without_network + 3);
+}
+
+TEST(AddTarget, SaysThatTheListIsFull) {
+  const Fd targets(bpf_map_create(BPF_MAP_TYPE_HASH, "few_targets", sizeof(uint32_t), 1, 1, nullptr));
+  if (!targets.valid() && errno == EPERM) GTEST_SKIP() << "no permission for BPF maps";
+  const Fd changes(
+      bpf_map_create(BPF_MAP_TYPE_ARRAY, "few_changes", sizeof(uint32_t), sizeof(uint32_t), 1, nullptr));
+  ASSERT_TRUE(targets.valid() && changes.valid());
+  EXPECT_TRUE(AddTarget(targets.get(), changes.get(), ::getpid()).has_value());
+  const Status second = AddTarget(targets.get(), changes.get(), ::getppid());
+  ASSERT_FALSE(second.has_value());
+  EXPECT_EQ(second.error().code, ErrorCode::kOutOfSpace);
 }
 
 }  // namespace

@@ -63,8 +63,13 @@ Status AddTarget(int targets_fd, int changes_fd, int32_t pid) {
   const uint8_t one = 1;
   const uint32_t zero = 0;
   uint32_t changes = 0;
-  if (bpf_map_update_elem(targets_fd, &key, &one, BPF_ANY) != 0 ||
-      bpf_map_lookup_elem(changes_fd, &zero, &changes) != 0)
+  if (bpf_map_update_elem(targets_fd, &key, &one, BPF_ANY) != 0) {
+    const int error = errno;
+    if (error == E2BIG)
+      return Fail(ErrorCode::kOutOfSpace, fmt::format("follow process {}: too many are followed", pid));
+    return Fail(ErrnoError(error, fmt::format("follow process {}", pid)));
+  }
+  if (bpf_map_lookup_elem(changes_fd, &zero, &changes) != 0)
     return Fail(ErrnoError(errno, fmt::format("follow process {}", pid)));
   ++changes;
   if (bpf_map_update_elem(changes_fd, &zero, &changes, BPF_ANY) != 0)

@@ -22,7 +22,7 @@ void SendLibbpfToLog();
 uint32_t PidNamespace();
 
 // Adds a process to a BPF program's list of targets (bpf/targets.h), unless it has ended, and invalidates its
-// cache of non-targets. Fails when the list is full. One thread at a time per list.
+// cache of non-targets. Errors: kOutOfSpace when the list is full. One thread at a time per list.
 Status AddTarget(int targets_fd, int changes_fd, int32_t pid);
 
 }  // namespace gpusonde::ebpf
