@@ -10,6 +10,7 @@
 #include <map>
 #include <set>
 #include <tuple>
+#include <unordered_map>
 #include <utility>
 
 #include "base/printable.h"
@@ -41,6 +42,8 @@ struct Members {
   std::string description;
   bool described = false;          // a dump says which ranks the group has
   std::map<int64_t, Calls> calls;  // of the ranks that have a dump
+  // Every send and receive of each rank: coalesced ones have one sequence number.
+  std::map<int64_t, std::vector<const Entry*>> transfers;
 };
 
 int64_t Elements(const Entry& entry) {
@@ -113,42 +116,63 @@ class Finder {
   // Groups of different ranks may have the same name (split_group). A group that no dump describes consists
   // of the ranks that used it, as far as is known.
   Status CollectCalls() {
+    std::vector<Described> described;  // in each dump
     std::map<std::string, std::vector<int64_t>> undescribed;
-    for (const Dump& dump : dumps_)
+    for (const Dump& dump : dumps_) {
+      const Described& in_dump = described.emplace_back(DescribedIn(dump));
       for (const Entry& entry : dump.entries)
-        if (DescribedIn(dump, entry.group) == nullptr) {
+        if (GroupIn(in_dump, entry.group) == nullptr) {
           std::vector<int64_t>& ranks = undescribed[entry.group];
           if (ranks.empty() || ranks.back() != dump.rank) ranks.push_back(dump.rank);
         }
+    }
     for (auto& [name, ranks] : undescribed) std::ranges::sort(ranks);
-    for (const Dump& dump : dumps_) {
+    for (size_t i = 0; i < dumps_.size(); ++i) {
+      const Dump& dump = dumps_[i];
       for (const Group& group : dump.groups) {
         Members& members = collectives_[{group.name, group.ranks}];
         members.description = group.description;
         members.described = !group.ranks.empty();
         if (std::ranges::binary_search(group.ranks, dump.rank)) members.calls[dump.rank];
       }
+      std::unordered_map<std::string_view, std::array<Members*, 2>> known;
       for (const Entry& entry : dump.entries) {
-        const Group* group = DescribedIn(dump, entry.group);
-        if (group != nullptr && !std::ranges::binary_search(group->ranks, dump.rank))
-          return Fail(
-              ErrorCode::kInvalidArgument,
-              fmt::format("{}: by the number at the end of its name it is of rank {}, which is not in "
-                          "group {}, whose collectives it has; name it after its own rank",
-                          dump.path, dump.rank, Printable(entry.group)));
-        const GroupKey key{entry.group, group != nullptr ? group->ranks : undescribed[entry.group]};
-        Members& members = (entry.point_to_point ? transfers_ : collectives_)[key];
-        if (group != nullptr) members.description = group->description;
-        members.described = members.described || group != nullptr;
-        members.calls[dump.rank].insert_or_assign(entry.sequence, &entry);
-        if (entry.point_to_point) transfer_entries_[{key, dump.rank}].push_back(&entry);
+        Members*& members = known[entry.group].at(entry.point_to_point ? 1 : 0);
+        if (members == nullptr) {
+          ASSIGN_OR_RETURN(
+              members, MembersOf(dump, entry, GroupIn(described[i], entry.group), undescribed[entry.group]));
+        }
+        members->calls[dump.rank].insert_or_assign(entry.sequence, &entry);
+        if (entry.point_to_point) members->transfers[dump.rank].push_back(&entry);
       }
     }
     return {};
   }
-  static const Group* DescribedIn(const Dump& dump, const std::string& name) {
-    const auto found = std::ranges::find(dump.groups, name, &Group::name);
-    return found == dump.groups.end() || found->ranks.empty() ? nullptr : &*found;
+  // The first group of each name.
+  using Described = std::unordered_map<std::string_view, const Group*>;
+  static Described DescribedIn(const Dump& dump) {
+    Described described;
+    for (const Group& group : dump.groups) described.try_emplace(group.name, &group);
+    return described;
+  }
+  static const Group* GroupIn(const Described& described, const std::string& name) {
+    const auto found = described.find(name);
+    return found == described.end() || found->second->ranks.empty() ? nullptr : found->second;
+  }
+  // Of the entry's group; `used_by`: the ranks of one that no dump describes.
+  Result<Members*> MembersOf(const Dump& dump, const Entry& entry, const Group* group,
+                             const std::vector<int64_t>& used_by) {
+    if (group != nullptr && !std::ranges::binary_search(group->ranks, dump.rank))
+      return Fail(ErrorCode::kInvalidArgument,
+                  fmt::format("{}: by the number at the end of its name it is of rank {}, which is not in "
+                              "group {}, whose collectives it has; name it after its own rank",
+                              dump.path, dump.rank, Printable(entry.group)));
+    Members& members =
+        (entry.point_to_point ? transfers_
+                              : collectives_)[{entry.group, group != nullptr ? group->ranks : used_by}];
+    if (group != nullptr) members.description = group->description;
+    members.described = members.described || group != nullptr;
+    return &members;
   }
 
   void AddCollective(const GroupKey& key, const Members& members) {
@@ -198,14 +222,14 @@ class Finder {
   // The rank of the job for each rank within a group. One that no dump describes has those that called as
   // one of its ranks: "send 1->2" is a call of its rank 1. Two callers as the same rank are of two groups.
   using RanksWithin = std::map<size_t, std::optional<int64_t>>;
-  RanksWithin RanksOf(const GroupKey& key, const Members& members) {
+  static RanksWithin RanksOf(const GroupKey& key, const Members& members) {
     RanksWithin ranks;
     if (members.described) {
       for (const int64_t rank : key.ranks) ranks.emplace(ranks.size(), rank);
       return ranks;
     }
-    for (const auto& [rank, calls] : members.calls)
-      for (const Entry* entry : transfer_entries_[{key, rank}])
+    for (const auto& [rank, entries] : members.transfers)
+      for (const Entry* entry : entries)
         if (const std::optional<Transfer> transfer = TransferOf(*entry); transfer.has_value()) {
           const auto [known, added] =
               ranks.try_emplace(transfer->sends ? transfer->from : transfer->to, rank);
@@ -218,8 +242,9 @@ class Finder {
   void AddTransfers(const GroupKey& key, const Members& members) {
     const RanksWithin ranks = RanksOf(key, members);
     std::set<std::pair<size_t, size_t>> seen;
-    for (const auto& [rank, calls] : members.calls) {
-      for (const Entry* entry : transfer_entries_[{key, rank}]) {
+    for (const auto& [rank, entries] : members.transfers) {
+      const Calls& calls = members.calls.at(rank);
+      for (const Entry* entry : entries) {
         const Entry& state_of = *calls.at(entry->sequence);
         const std::optional<Transfer> transfer = TransferOf(*entry);
         if (state_of.state == State::kCompleted || !transfer.has_value() ||
@@ -244,7 +269,7 @@ class Finder {
                     .waiting = {part}};
     if (peer.has_value()) {
       pending.group.ranks.push_back(*peer);
-      const Entry* answer = OpenTransfer(key, members, *peer, {!transfer.sends, transfer.from, transfer.to});
+      const Entry* answer = OpenTransfer(members, *peer, {!transfer.sends, transfer.from, transfer.to});
       if (answer != nullptr)
         pending.waiting.push_back({*peer, answer});
       else
@@ -254,11 +279,11 @@ class Finder {
     std::ranges::sort(pending.waiting, {}, &Part::rank);
     hang_.pending.push_back(std::move(pending));
   }
-  const Entry* OpenTransfer(const GroupKey& key, const Members& members, int64_t rank,
-                            const Transfer& wanted) {
+  static const Entry* OpenTransfer(const Members& members, int64_t rank, const Transfer& wanted) {
     const auto calls = members.calls.find(rank);
-    if (calls == members.calls.end()) return nullptr;
-    for (const Entry* entry : transfer_entries_[{key, rank}]) {
+    const auto entries = members.transfers.find(rank);
+    if (calls == members.calls.end() || entries == members.transfers.end()) return nullptr;
+    for (const Entry* entry : entries->second) {
       const std::optional<Transfer> transfer = TransferOf(*entry);
       if (transfer.has_value() && transfer->sends == wanted.sends && transfer->from == wanted.from &&
           transfer->to == wanted.to && calls->second.at(entry->sequence)->state != State::kCompleted)
@@ -379,7 +404,6 @@ class Finder {
   std::span<const Dump> dumps_;
   std::map<int64_t, const Dump*> by_rank_;
   std::map<GroupKey, Members> collectives_, transfers_;
-  std::map<std::pair<GroupKey, int64_t>, std::vector<const Entry*>> transfer_entries_;
   Hang hang_;
 };
 

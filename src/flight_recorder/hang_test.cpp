@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/time.h"
 #include "flight_recorder/print.h"
 
 namespace gpusonde::flight_recorder {
@@ -306,6 +307,19 @@ TEST_F(FlightRecorderTest, ElementsBeyondAnyTensorAreAMismatch) {
   constexpr int64_t kQuarter = int64_t{1} << 62;
   dumps[1].entries[0].input_sizes = {{kQuarter}, {kQuarter}, {kQuarter}, {kQuarter}, {8192}};
   EXPECT_THAT(SuspectsBecause(Find(), Why::kDifferent), ElementsAre(1));
+}
+
+// A dump of a few MB can have so many.
+TEST_F(FlightRecorderTest, ManyGroupsAreNotSearchedForEachCall) {
+  StartJob(1);
+  constexpr int kGroups = 100'000;
+  for (int i = 0; i < kGroups; ++i) {
+    AddGroup(fmt::format("group {}", i), {0});
+    Call(0, 1, State::kCompleted, fmt::format("group {}", kGroups - 1 - i)).frames.clear();
+  }
+  const int64_t begin_ns = MonotonicNow();
+  EXPECT_THAT(Find().pending, IsEmpty());
+  EXPECT_LT(MonotonicNow() - begin_ns, 20 * kNanosPerSecond);
 }
 
 }  // namespace
