@@ -30,7 +30,7 @@ MaskKey KeyOf(uint64_t device, uint64_t decryptor) {
   std::array<uint8_t, kKeyBytes> decryptor_open{};
   crypto_scalarmult_base(device_open.data(), SecretOf(device).data());
   crypto_scalarmult_base(decryptor_open.data(), SecretOf(decryptor).data());
-  return *MaskKey::FromExchange(SecretOf(device), device_open, decryptor_open, true, 1);
+  return *MaskKey::FromExchange(SecretOf(device), device_open, decryptor_open, true, device, 1);
 }
 
 void MaskedReport(benchmark::State& state) {

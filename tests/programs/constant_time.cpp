@@ -64,7 +64,7 @@ void Identify() {
   crypto_scalarmult_base(device_open.data(), device.data());
   crypto_scalarmult_base(decryptor_open.data(), Bytes(3).data());
   std::vector<MaskKey> keys;
-  keys.push_back(*MaskKey::FromExchange(device, device_open, decryptor_open, true, 9));
+  keys.push_back(*MaskKey::FromExchange(device, device_open, decryptor_open, true, 1, 9));
   std::vector<uint32_t> row(kRowSlots, 4);
   Poison(row);
   gpusonde::fleet::Row weights{};

@@ -37,7 +37,7 @@ std::array<uint8_t, kKeyBytes> OpenOf(uint64_t number) {
 
 MaskKey KeyOf(uint64_t device, uint64_t decryptor, bool we_are_the_device) {
   return *MaskKey::FromExchange(SecretOf(we_are_the_device ? device : decryptor), OpenOf(device),
-                                OpenOf(decryptor), we_are_the_device, kEpoch);
+                                OpenOf(decryptor), we_are_the_device, device, kEpoch);
 }
 
 std::vector<uint32_t> PlainNumbers(const MaskAnswer& answer) {
@@ -178,6 +178,34 @@ TEST_F(Release, DifferentListsForTwoDecryptorsShowNothing) {
   size_t far = 0;
   for (const uint32_t slot : left) far += std::abs(static_cast<int32_t>(slot)) > int64_t{10 * kNoiseSigma};
   EXPECT_GT(far, kReportSlots * 99 / 100);
+}
+
+// Sybils that enrol with a victim's public key and are listed with its salt: if their masks were the victim's,
+// 999 times its report less the answers were 999 times its message, far above the noise.
+TEST_F(Release, SybilsWithADevicesPublicKeyDoNotMultiplyItsReport) {
+  constexpr uint64_t kVictim = 1;
+  constexpr uint64_t kSybils = 998;
+  std::vector<uint32_t> message(kReportSlots);
+  message[320] = message[383] = kReportWeight;
+  const std::vector<uint32_t> report = Report(kVictim, Slots(message));
+  std::vector<ReportList::Entry> entries = {{kVictim, SaltOf(kVictim)}};
+  for (uint64_t id = kDevices + 1; id <= kDevices + kSybils; ++id) entries.push_back({id, SaltOf(kVictim)});
+  const ReportList list = *ReportList::Create(kEpoch, 7, entries);
+  std::vector<uint32_t> left(kReportSlots);
+  for (size_t slot = 0; slot < kReportSlots; ++slot) left[slot] = report[slot] * (kSybils + 1);
+  for (size_t i = 0; i < decryptors_.size(); ++i) {
+    for (uint64_t id = kDevices + 1; id <= kDevices + kSybils; ++id)
+      ASSERT_TRUE(decryptors_[i]
+                      .Enrol(id, *MaskKey::FromExchange(SecretOf(kDecryptors[i]), OpenOf(kVictim),
+                                                        OpenOf(kDecryptors[i]), false, id, kEpoch))
+                      .has_value());
+    const auto answer = decryptors_[i].Answer(list);
+    ASSERT_TRUE(answer.has_value()) << answer.error().message;
+    for (size_t slot = 0; slot < kReportSlots; ++slot) left[slot] -= answer->slots()[slot];
+  }
+  size_t far = 0;
+  for (const uint32_t slot : left) far += std::abs(static_cast<int32_t>(slot)) > int64_t{1} << 20;
+  EXPECT_GT(far, kReportSlots * 99 / 100) << "what is left is uniform";
 }
 
 TEST_F(Release, ADeviceIsInAListOnce) {

@@ -23,7 +23,7 @@ void AddSlots(std::span<uint32_t, kReportSlots> to, Slots from) {
 }  // namespace
 
 Result<MaskKey> MaskKey::FromExchange(KeyBytes own_secret, KeyBytes device_public, KeyBytes decryptor_public,
-                                      bool we_are_the_device, uint32_t epoch) {
+                                      bool we_are_the_device, uint64_t device, uint32_t epoch) {
   ReadySodium();
   Wiped<uint8_t> shared(kKeyBytes);
   const KeyBytes theirs = we_are_the_device ? decryptor_public : device_public;
@@ -31,6 +31,7 @@ Result<MaskKey> MaskKey::FromExchange(KeyBytes own_secret, KeyBytes device_publi
     return Fail(ErrorCode::kInvalidArgument, "enrolment: the other side's public key is of small order");
   std::vector<uint8_t> parties(device_public.begin(), device_public.end());
   parties.insert(parties.end(), decryptor_public.begin(), decryptor_public.end());
+  AppendLittleEndian(parties, device);
   AppendLittleEndian(parties, epoch);
   return MaskKey(Derive(KeyBytes(shared.values()), "gpusonde mask key", parties), epoch);
 }

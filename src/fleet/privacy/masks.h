@@ -43,9 +43,11 @@ struct MaskUse {
 class MaskKey {
  public:
   // At enrolment: both sides derive the same key from an X25519 exchange (RFC 7748), bound to both public
-  // keys. kInvalidArgument for a public key of small order.
+  // keys and to the device's id: who enrols under another id with a device's public key, which needs no
+  // secret, gets other masks, and so can't be listed with the device's salt to multiply its report
+  // (decryptor_test.cpp). kInvalidArgument for a public key of small order.
   static Result<MaskKey> FromExchange(KeyBytes own_secret, KeyBytes device_public, KeyBytes decryptor_public,
-                                      bool we_are_the_device, uint32_t epoch);
+                                      bool we_are_the_device, uint64_t device, uint32_t epoch);
 
   uint32_t epoch() const { return epoch_; }
   // Ratchets to an epoch and forgets earlier ones. kInvalidArgument for a forgotten epoch, or one more than a

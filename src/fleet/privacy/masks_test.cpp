@@ -22,16 +22,18 @@ struct KeyPair {
   std::array<uint8_t, kKeyBytes> open;
 };
 
+constexpr uint64_t kDevice = 11;
+
 MaskKey DeviceKey(uint32_t epoch = 100) {
   const KeyPair device(1);
   const KeyPair decryptor(2);
-  return *MaskKey::FromExchange(device.secret, device.open, decryptor.open, true, epoch);
+  return *MaskKey::FromExchange(device.secret, device.open, decryptor.open, true, kDevice, epoch);
 }
 
 MaskKey DecryptorKey(uint32_t epoch = 100) {
   const KeyPair device(1);
   const KeyPair decryptor(2);
-  return *MaskKey::FromExchange(decryptor.secret, device.open, decryptor.open, false, epoch);
+  return *MaskKey::FromExchange(decryptor.secret, device.open, decryptor.open, false, kDevice, epoch);
 }
 
 std::vector<uint32_t> MaskOf(const MaskKey& key, const MaskUse& use) {
@@ -49,7 +51,7 @@ TEST(MaskKey, BothSidesOfAnExchangeAgree) {
 TEST(MaskKey, APublicKeyOfSmallOrderIsRefused) {
   const KeyPair device(1);
   const std::array<uint8_t, kKeyBytes> zero{};
-  const auto key = MaskKey::FromExchange(device.secret, device.open, zero, true, 0);
+  const auto key = MaskKey::FromExchange(device.secret, device.open, zero, true, kDevice, 0);
   ASSERT_FALSE(key.has_value());
   EXPECT_EQ(key.error().code, ErrorCode::kInvalidArgument);
 }

@@ -94,12 +94,12 @@ TEST(Memory, ARatchetedKeyIsGone) {
     ASSERT_EQ(crypto_scalarmult(shared.values().data(), device.data(), decryptor_open.data()), 0);
     std::vector<uint8_t> parties(device_open.begin(), device_open.end());
     parties.insert(parties.end(), decryptor_open.begin(), decryptor_open.end());
-    parties.insert(parties.end(), {7, 0, 0, 0});
+    parties.insert(parties.end(), {5, 0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0});
     const auto key = Derive(KeyBytes(shared.values()), "gpusonde mask key", parties);
     needle = Disguise(key.values());
   }
   EXPECT_EQ(CountInMemory(needle), 0);
-  auto key = MaskKey::FromExchange(device, device_open, decryptor_open, true, 7);
+  auto key = MaskKey::FromExchange(device, device_open, decryptor_open, true, 5, 7);
   ASSERT_TRUE(key.has_value());
   std::vector<uint32_t> slots(kReportSlots);
   key->Add({.page = 1, .salt = {}}, std::span<uint32_t, kReportSlots>(slots));

@@ -14,12 +14,15 @@ ExchangeKey::ExchangeKey(privacy::KeyBytes secret) : secret_(privacy::kKeyBytes)
   crypto_scalarmult_base(open_.data(), secret_.values().data());
 }
 
-Result<privacy::MaskKey> ExchangeKey::AsDevice(const ExchangeOpen& decryptor, uint32_t epoch) const {
-  return privacy::MaskKey::FromExchange(privacy::KeyBytes(secret_.values()), open_, decryptor, true, epoch);
+Result<privacy::MaskKey> ExchangeKey::AsDevice(const ExchangeOpen& decryptor, uint64_t id,
+                                               uint32_t epoch) const {
+  return privacy::MaskKey::FromExchange(privacy::KeyBytes(secret_.values()), open_, decryptor, true, id,
+                                        epoch);
 }
 
-Result<privacy::MaskKey> ExchangeKey::AsDecryptor(const ExchangeOpen& device, uint32_t epoch) const {
-  return privacy::MaskKey::FromExchange(privacy::KeyBytes(secret_.values()), device, open_, false, epoch);
+Result<privacy::MaskKey> ExchangeKey::AsDecryptor(const ExchangeOpen& device, uint64_t id,
+                                                  uint32_t epoch) const {
+  return privacy::MaskKey::FromExchange(privacy::KeyBytes(secret_.values()), device, open_, false, id, epoch);
 }
 
 Status Directory::Add(uint64_t device, const VerifyKey& key) {

@@ -21,9 +21,10 @@ class ExchangeKey {
   explicit ExchangeKey(privacy::KeyBytes secret);
 
   const ExchangeOpen& open() const { return open_; }
-  // Both sides of one exchange get the same key. Errors: those of MaskKey::FromExchange.
-  Result<privacy::MaskKey> AsDevice(const ExchangeOpen& decryptor, uint32_t epoch) const;
-  Result<privacy::MaskKey> AsDecryptor(const ExchangeOpen& device, uint32_t epoch) const;
+  // Both sides of one exchange get the same key; `id` is the device's. Errors: those of
+  // MaskKey::FromExchange.
+  Result<privacy::MaskKey> AsDevice(const ExchangeOpen& decryptor, uint64_t id, uint32_t epoch) const;
+  Result<privacy::MaskKey> AsDecryptor(const ExchangeOpen& device, uint64_t id, uint32_t epoch) const;
 
  private:
   ExchangeOpen open_{};

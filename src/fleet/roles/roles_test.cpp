@@ -56,8 +56,8 @@ class Reporting : public testing::Test {
     for (uint8_t id = 1; id <= kDevices; ++id) {
       const ExchangeKey exchange(Filled(id));
       std::vector<privacy::MaskKey> masks;
-      masks.push_back(*exchange.AsDevice(decryptor.open(), kEpoch));
-      decryptor_keys_.push_back(*decryptor.AsDecryptor(exchange.open(), kEpoch));
+      masks.push_back(*exchange.AsDevice(decryptor.open(), id, kEpoch));
+      decryptor_keys_.push_back(*decryptor.AsDecryptor(exchange.open(), id, kEpoch));
       devices_.emplace_back(id, SigningKey(Filled(static_cast<uint8_t>(id + 100))), std::move(masks));
       EXPECT_TRUE(directory_.Add(id, devices_.back().verify_key()).has_value());
     }

@@ -72,8 +72,8 @@ Status SimulatedFleet::Enrol(std::span<const size_t> places, uint32_t epoch, con
       std::vector<MaskKey> own;
       if (kind_ == ReportKind::kMasked) {
         for (const ExchangeKey& decryptor : exchange_keys_) {
-          auto ours = exchange.AsDevice(decryptor.open(), epoch);
-          auto theirs = decryptor.AsDecryptor(exchange.open(), epoch);
+          auto ours = exchange.AsDevice(decryptor.open(), id, epoch);
+          auto theirs = decryptor.AsDecryptor(exchange.open(), id, epoch);
           if (!ours.has_value() || !theirs.has_value()) {
             failed = true;
             return;
