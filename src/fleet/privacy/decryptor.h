@@ -98,7 +98,8 @@ class MaskDecryptor {
   Status Enrol(uint64_t device, MaskKey key);
 
   // The sum of the list's masks less this decryptor's noise: the sum of the reports, less the answers of all,
-  // is the sum of the messages plus everybody's noise. Errors, and then nothing is spent: kInvalidArgument
+  // is the sum of the messages plus everybody's noise. The caller has checked that the list is one that was
+  // drawn (fleet/roles/draw.h). Errors, and then nothing is spent: kInvalidArgument
   // for a list smaller than the minimum; kNotFound for a device that isn't enrolled; kPermissionDenied for a
   // report that was answered for already, or a device without budget; those of MaskKey::AdvanceTo for an
   // epoch before the newest one that any answer was for.

@@ -9,6 +9,7 @@
 #include "fleet/roles/aggregator.h"
 #include "fleet/roles/beacon.h"
 #include "fleet/roles/device.h"
+#include "fleet/roles/draw.h"
 #include "fleet/roles/message.h"
 #include "fleet/roles/release.h"
 
@@ -45,6 +46,28 @@ TEST(Beacon, DependsOnAllPartsAndRejectsChangedOnes) {
   EXPECT_FALSE(Reveal(kEpoch + 1, commitments, parts).has_value()) << "of another epoch";
   changed.pop_back();
   EXPECT_THAT(Reveal(kEpoch, commitments, changed).error().message, HasSubstr("2 parts for 3"));
+}
+
+TEST(Draw, OnlyDrawnListsAreAnsweredFor) {
+  const DrawnEpoch draw{
+      .epoch = kEpoch, .beacon = Filled(4), .layout = {.groups = 1, .pages = 1, .cohorts = 2}};
+  std::map<std::pair<uint32_t, uint32_t>, std::vector<privacy::ReportList::Entry>> drawn;
+  for (uint64_t device = 1; device <= 100; ++device) {
+    const Assignment assignment = AssignmentOf(device, kEpoch, draw.beacon, draw.layout);
+    drawn[{assignment.place, assignment.cohort}].push_back({device, {}});
+  }
+  ASSERT_EQ(drawn.size(), 4u);
+  const auto refusal = [&](uint32_t epoch, uint32_t place, const auto& entries) {
+    const Status checked = CheckDraw(*privacy::ReportList::Create(epoch, place, entries), draw);
+    return checked.has_value() ? "" : checked.error().message;
+  };
+  for (const auto& [place, entries] : drawn) EXPECT_EQ(refusal(kEpoch, place.first, entries), "");
+  const auto& cohort = drawn[{1, 0}];
+  EXPECT_THAT(refusal(kEpoch, 0, cohort), HasSubstr("was drawn for page 1, not for 0"));
+  EXPECT_THAT(refusal(kEpoch + 8784, 1, cohort), HasSubstr("of epoch 8861, but the beacon was drawn for 77"));
+  auto chosen = cohort;
+  chosen.push_back(drawn[{1, 1}].front());
+  EXPECT_THAT(refusal(kEpoch, 1, chosen), HasSubstr("was drawn for cohort"));
 }
 
 class Reporting : public testing::Test {

@@ -237,7 +237,7 @@ Status SimulationRun::PassHour(const Progress& progress) {
   std::vector<Cohort> cohorts;
   TRY(Gather(beacon, hour, progress, cohorts));
   const auto gathered = std::chrono::steady_clock::now();
-  TRY(ReleaseAll(std::move(cohorts), hour));
+  TRY(ReleaseAll(std::move(cohorts), {.epoch = epoch_, .beacon = beacon, .layout = layout_}, hour));
   // Excludes the comparison with the truth, which only a simulation can make.
   const double comparing_s = static_cast<double>(compare_ns_ - compared_ns) / 1e9;
   pipeline_s_ += Seconds(begin) - comparing_s;

@@ -12,6 +12,7 @@
 #include "base/result.h"
 #include "fleet/private_match.h"
 #include "fleet/roles/aggregator.h"
+#include "fleet/roles/draw.h"
 #include "fleet/roles/release.h"
 #include "fleet/simulator/applications.h"
 #include "fleet/simulator/simulated_fleet.h"
@@ -59,7 +60,7 @@ class SimulationRun {
   Status Gather(const Beacon& beacon, Hour& hour, const Progress& progress, std::vector<Cohort>& cohorts);
   Status ReportOf(size_t place, const Beacon& beacon, privacy::Random& random, Worker& worker);
   Status AskInPrivate();
-  Status ReleaseAll(std::vector<Cohort> cohorts, Hour& hour);
+  Status ReleaseAll(std::vector<Cohort> cohorts, const DrawnEpoch& draw, Hour& hour);
   Result<privacy::NoisySum> Open(Cohort& cohort, std::vector<privacy::MaskAnswer> masks,
                                  std::span<const privacy::Polynomial> shares) const;
   void Compare(const Cohort& cohort, const privacy::NoisySum& sum);

@@ -26,7 +26,7 @@ Result<privacy::NoisySum> SimulationRun::Open(Cohort& cohort, std::vector<privac
   return exact;
 }
 
-Status SimulationRun::ReleaseAll(std::vector<Cohort> cohorts, Hour& hour) {
+Status SimulationRun::ReleaseAll(std::vector<Cohort> cohorts, const DrawnEpoch& draw, Hour& hour) {
   const bool is_dead = parameters_.dead_hour == epoch_ - kFirstEpoch;
   struct Answers {
     std::vector<Result<privacy::MaskAnswer>> masks;
@@ -39,11 +39,19 @@ Status SimulationRun::ReleaseAll(std::vector<Cohort> cohorts, Hour& hour) {
     if (is_dead && decryptor == 0) return;
     const int64_t begin_ns = ThreadTimeNs();
     for (const Cohort& cohort : cohorts) {
+      const auto mask = [&]() -> Result<privacy::MaskAnswer> {
+        TRY(CheckDraw(cohort.list, draw));
+        return fleet_.mask_decryptors()[decryptor].Answer(cohort.list);
+      };
+      const auto share = [&]() -> Result<privacy::Polynomial> {
+        TRY(CheckDraw(cohort.list, draw));
+        return fleet_.bfv_decryptors()[decryptor].Answer(
+            cohort.list, std::get<CiphertextSum>(cohort.gathered.sum).ciphertext());
+      };
       if (kind_ == ReportKind::kMasked)
-        own.masks.push_back(fleet_.mask_decryptors()[decryptor].Answer(cohort.list));
+        own.masks.push_back(mask());
       else
-        own.shares.push_back(fleet_.bfv_decryptors()[decryptor].Answer(
-            cohort.list, std::get<CiphertextSum>(cohort.gathered.sum).ciphertext()));
+        own.shares.push_back(share());
     }
     own.spent_ns = ThreadTimeNs() - begin_ns;
   });
