@@ -18,7 +18,14 @@ double NoiseDeviation(uint64_t sigma, uint64_t answers) {
 }
 
 Status CheckBalance(const privacy::NoisySum& sum, uint64_t sigma, bool signatures) {
-  const double allowed = 6 * NoiseDeviation(sigma, sum.answers);  // times the root of the slots added
+  const double deviation = NoiseDeviation(sigma, sum.answers);
+  const double allowed = 6 * deviation;  // times the root of the slots added
+  const auto expected = static_cast<double>(kReportWeight * sum.reports);
+  for (size_t slot = 0; slot < kReportSlots; ++slot)
+    if (sum.slots[slot] < -7 * deviation || sum.slots[slot] > expected + 7 * deviation)
+      return Fail(ErrorCode::kCorrupt,
+                  fmt::format("release: slot {} of row {} weighs {}, beyond 0 to {}", slot % kRowSlots,
+                              slot / kRowSlots, sum.slots[slot], expected));
   double total = 0;
   for (size_t row = 0; row < kReportRows; ++row) {
     double bins = 0;
@@ -30,7 +37,6 @@ Status CheckBalance(const privacy::NoisySum& sum, uint64_t sigma, bool signature
                                                    row, bins, contributors));
   }
   const auto slots = static_cast<double>(signatures ? kReportSlots : kReportSlots - kReportRows);
-  const auto expected = static_cast<double>(kReportWeight * sum.reports);
   if (std::abs(total - expected) > allowed * std::sqrt(slots))
     return Fail(ErrorCode::kCorrupt,
                 fmt::format("release: {} reports weigh {} instead of {}", sum.reports, total, expected));

@@ -16,10 +16,11 @@ namespace gpusonde::fleet {
 // Standard deviation of the noise in a slot of a sum with this many answers.
 double NoiseDeviation(uint64_t sigma, uint64_t answers);
 
-// Whether a sum can be one of honest reports: each has a weight of 255, and in each row the bins weigh as
-// much as the contributors, within 6 standard deviations of noise; at the place of signatures all slots
-// together weigh 255 per report. kCorrupt with the difference: the whole cohort is refused. Smaller changes
-// by a cheat pass (docs/fleet/privacy.md).
+// Whether a sum can be one of honest reports: each slot is from 0 to 255 per report, within 7 standard
+// deviations of noise, as there are thousands; each report has a weight of 255, and in each row the bins
+// weigh as much as the contributors, within 6; at the place of signatures all slots together weigh 255 per
+// report. kCorrupt with the difference: the whole cohort is refused. Smaller changes by a cheat pass
+// (docs/fleet/privacy.md).
 Status CheckBalance(const privacy::NoisySum& sum, uint64_t sigma, bool signatures);
 
 // Histograms of released sums over windows and cohorts: they add up, and so does their noise. Not

@@ -241,13 +241,36 @@ TEST(Balance, HoldsForHonestReportsAndNotForSpoiltOnes) {
   EXPECT_TRUE(CheckBalance(sum, kSigma, false).has_value());
   privacy::NoisySum heavy = sum;
   heavy.slots[70] += 1 << 20;
+  EXPECT_THAT(CheckBalance(heavy, kSigma, false).error().message, HasSubstr("slot 6 of row 1 weighs"));
+  heavy.slots[70] -= 1 << 19;
   EXPECT_THAT(CheckBalance(heavy, kSigma, false).error().message, HasSubstr("row 1's bins weigh"));
-  heavy.slots[127] += 1 << 20;  // a contributor slot to match: the whole is too heavy
+  heavy.slots[127] += 1 << 19;  // a contributor slot to match: the whole is too heavy
   for (size_t row = 2; row < 12; ++row) {
     heavy.slots[64 * row] += 270'000;
     heavy.slots[64 * row + 63] += 270'000;
   }
   EXPECT_THAT(CheckBalance(heavy, kSigma, false).error().message, HasSubstr("3000 reports weigh"));
+}
+
+// Changes that leave rows and the whole in balance, or within the noise of so many slots.
+TEST(Balance, NoRowHoldsMoreThanTheCohortAndNoneLessThanNobody) {
+  constexpr uint64_t kSigma = privacy::kNoiseSigma;
+  const auto add = [](privacy::NoisySum& sum, size_t row, int32_t devices) {
+    sum.slots[64 * row] += devices * 255;
+    sum.slots[64 * row + 63] += devices * 255;
+  };
+  privacy::NoisySum moved = Honest(1388);
+  add(moved, 5, 2'000'000);
+  add(moved, 9, -2'000'000);
+  EXPECT_THAT(CheckBalance(moved, kSigma, false).error().message, HasSubstr("weighs"));
+  privacy::NoisySum invented = Honest(1388);
+  add(invented, 5, 7000);
+  EXPECT_THAT(CheckBalance(invented, kSigma, false).error().message, HasSubstr("slot 0 of row 5"));
+  privacy::NoisySum signatures{.reports = 1388, .answers = 3, .slots = std::vector<int32_t>(kReportSlots)};
+  signatures.slots[0] = 1388 * 255;
+  EXPECT_TRUE(CheckBalance(signatures, kSigma, true).has_value());
+  signatures.slots[77] += 7000 * 255;
+  EXPECT_FALSE(CheckBalance(signatures, kSigma, true).has_value());
 }
 
 TEST(Balance, OfSignaturesIsTheirWholeWeight) {
