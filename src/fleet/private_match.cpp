@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 namespace gpusonde::fleet {
 namespace {
@@ -18,20 +19,30 @@ uint32_t PlaceOf(size_t application) {
   return static_cast<uint32_t>(kFeaturesPerCiphertext * application + kFeaturesPerCiphertext - 1);
 }
 
+// The `a` of a query's key: uniform, however the seed was chosen.
+privacy::Evaluated Expand(privacy::KeyBytes seed) {
+  privacy::Random random =
+      privacy::Random::FromKey(privacy::KeyBytes(privacy::Derive(seed, "gpusonde query key", {}).values()));
+  return privacy::DrawUniform(random);
+}
+
 }  // namespace
 
 PrivateMatcher::PrivateMatcher(privacy::Random& random) : secret_(privacy::SecretKey::Generate(random)) {}
 
 PrivateQuery PrivateMatcher::Ask(const Fingerprint& fingerprint, privacy::Random& random) const {
-  PrivateQuery query{secret_.MakePublic(random), {}};
+  PrivateQuery query;
+  random.Fill(query.seed);
+  privacy::PublicKey key = secret_.MakePublic(Expand(query.seed), random);
   privacy::Wiped<uint64_t> message(kDegree);
   for (size_t part = 0; part < kQueryCiphertexts; ++part) {
     for (size_t i = 0; i < kFeaturesPerCiphertext; ++i)
       message.values()[i] =
           static_cast<uint64_t>(int64_t{fingerprint[part * kFeaturesPerCiphertext + i]}) & kPlaintextMask;
-    query.features.push_back(privacy::Encrypt(query.key, privacy::kIdentificationBits,
-                                              privacy::Plaintext(message.values()), random));
+    query.features.push_back(
+        privacy::Encrypt(key, privacy::kIdentificationBits, privacy::Plaintext(message.values()), random));
   }
+  query.b = std::move(key.b);
   return query;
 }
 
@@ -71,6 +82,7 @@ Result<std::vector<privacy::SwitchedAnswer>> PrivateCatalog::Answer(const Privat
   if (query.features.size() != kQueryCiphertexts)
     return Fail(ErrorCode::kInvalidArgument, fmt::format("private query: {} ciphertexts instead of {}",
                                                          query.features.size(), kQueryCiphertexts));
+  const privacy::PublicKey key{query.b.Copy(), Expand(query.seed)};
   std::vector<privacy::SwitchedAnswer> answers;
   for (size_t block = 0; block < factors_.size(); ++block) {
     privacy::Ciphertext sum;
@@ -79,7 +91,7 @@ Result<std::vector<privacy::SwitchedAnswer>> PrivateCatalog::Answer(const Privat
       privacy::Multiply(product, factors_[block][part]);
       privacy::Add(sum, product);
     }
-    privacy::Rerandomize(sum, query.key, random);
+    privacy::Rerandomize(sum, key, random);
     std::vector<uint32_t> places;
     for (size_t j = 0; j < std::min(kApplicationsPerAnswer, applications_ - block * kApplicationsPerAnswer);
          ++j)

@@ -67,9 +67,35 @@ TEST(PrivateMatch, AnswersOfAnotherShapeAreRefused) {
   auto answers = *PrivateCatalog(catalog).Answer(matcher.Ask(Draw(random), random), random);
   answers.pop_back();
   EXPECT_THAT(matcher.Read(answers, 65).error().message, testing::HasSubstr("64 scores instead of 65"));
-  const PrivateQuery empty{privacy::PublicKey{}, {}};
+  const PrivateQuery empty;
   EXPECT_THAT(PrivateCatalog(catalog).Answer(empty, random).error().message,
               testing::HasSubstr("0 ciphertexts instead of 4"));
+}
+
+// With b = 0 and c₁ = 2^85 in place of an encryption, an answer's c₁ is 2^85·f + a·u + e₁: were `a` of the
+// device's choice and 0, the fingerprints f were to be read in it.
+TEST(PrivateMatch, AMadeUpQueryDoesNotUncoverFingerprints) {
+  Random random = Seeded(5);
+  const Catalog catalog = DrawCatalog(64, random);
+  const PrivateCatalog hidden(catalog);
+  PrivateQuery crafted;
+  for (size_t part = 0; part < kQueryCiphertexts; ++part) {
+    privacy::Polynomial large;
+    if (part == 0) privacy::Decompose(Uint128{1} << 85, large, 0);
+    crafted.features.push_back({privacy::Evaluated(), privacy::Evaluate(std::move(large))});
+  }
+  const auto answers = hidden.Answer(crafted, random);
+  ASSERT_TRUE(answers.has_value());
+  // 2^85 is 2^9 after the switch to 2^30 of 2^106.
+  size_t read = 0;
+  for (size_t application = 0; application < 64; ++application) {
+    for (size_t i = 0; i < kFeaturesPerCiphertext; ++i) {
+      const uint32_t value = answers->front().c1[64 * application + 63 - i];
+      const int32_t feature = static_cast<int32_t>((value + (1u << 8)) << 2) >> 11;
+      read += feature == catalog.applications[application].fingerprint[i];
+    }
+  }
+  EXPECT_LT(read, 64u * 64 / 100) << "no more than by chance";
 }
 
 TEST(PrivateMatch, EveryAnswerHasTheSameSizeWhateverWasAsked) {

@@ -103,7 +103,7 @@ Status SimulationRun::AskInPrivate() {
     const auto found = BestMatch(scores);
     query_ns_ += asked_ns - begin_ns + ThreadTimeNs() - answered_ns;
     query_server_ns_ += answered_ns - asked_ns;
-    run_.query_bytes = (query.features.size() + 1) * privacy::kCiphertextBytes;
+    run_.query_bytes = query.bytes();
     run_.answer_bytes = 0;
     for (const privacy::SwitchedAnswer& answer : answers) run_.answer_bytes += privacy::Pack(answer).size();
     ++run_.identification.private_queries;
