@@ -14,9 +14,10 @@
 namespace gpusonde::fleet {
 
 inline constexpr size_t kFeatures = 256;
-// The length of every fingerprint's vector, up to rounding: scores are below 2^19 in absolute value, so that
-// they fit into plaintexts modulo 2^20.
-inline constexpr int kFingerprintLength = 720;
+// The length of every fingerprint's vector before rounding, which adds at most √256/2 = 8. The product of two
+// is therefore below 2^19 in absolute value, whatever the kernels are, and fits into plaintexts modulo 2^20.
+inline constexpr int kFingerprintLength = 716;
+static_assert((kFingerprintLength + 8) * (kFingerprintLength + 8) < 1 << 19);
 
 // An application's kernels as a vector of integers, whose direction identifies the application. All zeros if
 // no kernel was observed.

@@ -51,6 +51,25 @@ TEST(PrivateMatch, ScoresEqualThoseInPublicMode) {
   }
 }
 
+// Features between two whole numbers, as many of the larger as the length allows, are all rounded away from
+// 0.
+TEST(PrivateMatch, TheLargestScoreThatRoundingAllowsFits) {
+  constexpr double kShort = 44.5;
+  constexpr double kLong = 45.5;
+  const double squares = kFingerprintLength * kFingerprintLength - kFeatures * kShort * kShort;
+  const auto longer = static_cast<size_t>(squares / (kLong * kLong - kShort * kShort));
+  ASSERT_LE(longer, kFeatures);
+  Fingerprint fingerprint;
+  for (size_t i = 0; i < kFeatures; ++i)
+    fingerprint[i] = static_cast<int16_t>(std::lround(i < longer ? kLong : kShort));
+  const Catalog catalog{.applications = {{"long", fingerprint}}};
+  Random random = Seeded(6);
+  const PrivateMatcher matcher(random);
+  const auto answers = PrivateCatalog(catalog).Answer(matcher.Ask(fingerprint, random), random);
+  ASSERT_TRUE(answers.has_value());
+  EXPECT_EQ(*matcher.Read(*answers, 1), Scores(catalog, fingerprint));
+}
+
 TEST(PrivateMatch, OnlyTheQueryingDeviceCanDecrypt) {
   Random random = Seeded(2);
   const Catalog catalog = DrawCatalog(64, random);
