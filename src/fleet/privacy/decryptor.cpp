@@ -101,6 +101,7 @@ Status MaskDecryptor::Check(const ReportList& list) const {
       return Fail(ErrorCode::kInvalidArgument,
                   fmt::format("report list: keys of epoch {} are erased; they are of {} now", list.epoch(),
                               device.key.epoch()));
+    TRY(device.key.CheckAdvance(list.epoch()));
     if (spent == device.spent.end() && device.budget.windows_left() == 0)
       return Fail(ErrorCode::kPermissionDenied,
                   fmt::format("report list: the privacy budget of device {} is spent", entry.device));

@@ -102,7 +102,7 @@ class MaskDecryptor {
   // drawn (fleet/roles/draw.h). Errors, and then nothing is spent: kInvalidArgument
   // for a list smaller than the minimum; kNotFound for a device that isn't enrolled; kPermissionDenied for a
   // report that was answered for already, or a device without budget; those of MaskKey::AdvanceTo for an
-  // epoch before the newest one that any answer was for.
+  // epoch before the newest one that any answer was for, or far ahead.
   Result<MaskAnswer> Answer(const ReportList& list);
 
   // Removes a device and erases its key. It can't be enrolled again under this id.

@@ -180,8 +180,8 @@ TEST_F(Release, DifferentListsForTwoDecryptorsShowNothing) {
   EXPECT_GT(far, kReportSlots * 99 / 100);
 }
 
-// Sybils that enrol with a victim's public key and are listed with its salt: if their masks were the victim's,
-// 999 times its report less the answers were 999 times its message, far above the noise.
+// Sybils that enrol with a victim's public key and are listed with its salt: if their masks were the
+// victim's, 999 times its report less the answers were 999 times its message, far above the noise.
 TEST_F(Release, SybilsWithADevicesPublicKeyDoNotMultiplyItsReport) {
   constexpr uint64_t kVictim = 1;
   constexpr uint64_t kSybils = 998;
@@ -221,6 +221,19 @@ TEST_F(Release, ForgottenEpochsStayForgotten) {
   ASSERT_TRUE(decryptors_[0].Forget(kEpoch + 1).has_value());
   EXPECT_THAT(Refusal(List(1, 20)), HasSubstr("keys of epoch 500 are erased; they are of 501 now"));
   EXPECT_EQ(Refusal(List(1, 20, kEpoch + 1)), "answered");
+}
+
+TEST_F(Release, ARefusedListSpendsNothing) {
+  // The last device's key can't be ratcheted as far as the others'.
+  constexpr uint64_t kLate = kDevices + 1;
+  constexpr uint32_t kFar = kEpoch + 366 * 24;
+  ASSERT_TRUE(decryptors_[0]
+                  .Enrol(kLate, *MaskKey::FromExchange(SecretOf(kDecryptors[0]), OpenOf(kLate),
+                                                       OpenOf(kDecryptors[0]), false, kLate, kEpoch - 1))
+                  .has_value());
+  EXPECT_THAT(Refusal(List(1, kLate, kFar)), HasSubstr("can't be reached from 499"));
+  EXPECT_EQ(Refusal(List(1, 20)), "answered") << "keys are of this epoch still";
+  EXPECT_EQ(Refusal(List(1, 20, kFar)), "answered") << "reports of the far epoch weren't answered for";
 }
 
 TEST_F(Release, ARemovedDeviceGetsNoSecondAnswerByEnrollingAgain) {

@@ -36,10 +36,15 @@ Result<MaskKey> MaskKey::FromExchange(KeyBytes own_secret, KeyBytes device_publi
   return MaskKey(Derive(KeyBytes(shared.values()), "gpusonde mask key", parties), epoch);
 }
 
-Status MaskKey::AdvanceTo(uint32_t epoch) {
+Status MaskKey::CheckAdvance(uint32_t epoch) const {
   if (epoch < epoch_ || epoch - epoch_ > kMaxStep)
     return Fail(ErrorCode::kInvalidArgument,
                 fmt::format("mask key: epoch {} can't be reached from {}", epoch, epoch_));
+  return {};
+}
+
+Status MaskKey::AdvanceTo(uint32_t epoch) {
+  TRY(CheckAdvance(epoch));
   for (; epoch_ < epoch; ++epoch_) key_ = Derive(KeyBytes(key_.values()), "gpusonde mask ratchet", {});
   return {};
 }

@@ -53,6 +53,8 @@ class MaskKey {
   // Ratchets to an epoch and forgets earlier ones. kInvalidArgument for a forgotten epoch, or one more than a
   // year of hours ahead.
   Status AdvanceTo(uint32_t epoch);
+  // The error that AdvanceTo would give.
+  Status CheckAdvance(uint32_t epoch) const;
 
   // Adds the mask of this epoch.
   void Add(const MaskUse& use, std::span<uint32_t, kReportSlots> slots) const;
