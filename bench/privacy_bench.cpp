@@ -157,7 +157,7 @@ void AnswerForReports(benchmark::State& state) {
   constexpr uint64_t kDevices = 2'000;
   MaskDecryptor::Rules rules;
   std::vector<ReportList::Entry> entries;
-  MaskDecryptor decryptor(rules, SecretOf(9));
+  MaskDecryptor decryptor(rules, SecretOf(9), 1);
   for (uint64_t device = 1; device <= kDevices; ++device) {
     if (!decryptor.Enrol(device, KeyOf(device, 1'000'000)).has_value()) std::abort();
     entries.push_back({device, {}});

@@ -38,10 +38,18 @@ Result<ReportList> ReportList::Create(uint32_t epoch, uint32_t page, std::vector
   return list;
 }
 
+Wiped<uint8_t> RatchetNoiseKey(KeyBytes key, uint32_t from_epoch, uint32_t to_epoch) {
+  Wiped<uint8_t> ratcheted(kKeyBytes);
+  std::ranges::copy(key, ratcheted.values().begin());
+  for (uint32_t epoch = from_epoch; epoch < to_epoch; ++epoch)
+    ratcheted = Derive(KeyBytes(ratcheted.values()), "gpusonde noise ratchet", {});
+  return ratcheted;
+}
+
 // Derived from the list's hash: a repeated request, or a restored snapshot, gets the same noise and reveals
 // nothing new.
-std::vector<int64_t> NoiseOf(KeyBytes secret, const ListHash& list, uint64_t sigma) {
-  Random random = Random::FromKey(KeyBytes(Derive(secret, "gpusonde noise", list).values()));
+std::vector<int64_t> NoiseOf(KeyBytes key, const ListHash& list, uint64_t sigma) {
+  Random random = Random::FromKey(KeyBytes(Derive(key, "gpusonde noise", list).values()));
   std::vector<int64_t> noise(kReportSlots);
   for (int64_t& draw : noise) draw = DrawGaussian(sigma, random);
   return noise;
@@ -62,11 +70,12 @@ Result<NoisySum> Unmask(MaskedSum sum, const ReportList& list, std::vector<MaskA
   return noisy;
 }
 
-MaskDecryptor::MaskDecryptor(Rules rules, KeyBytes secret)
+MaskDecryptor::MaskDecryptor(Rules rules, KeyBytes noise_key, uint32_t epoch)
     : rules_(rules),
       fresh_budget_(rules.epsilon, rules.delta, Rho(kSensitivity, static_cast<double>(rules.sigma))),
-      secret_(kKeyBytes) {
-  std::ranges::copy(secret, secret_.values().begin());
+      noise_key_(kKeyBytes),
+      noise_epoch_(epoch) {
+  std::ranges::copy(noise_key, noise_key_.values().begin());
 }
 
 Status MaskDecryptor::Enrol(uint64_t device, MaskKey key) {
@@ -87,6 +96,10 @@ Status MaskDecryptor::Check(const ReportList& list) const {
     return Fail(ErrorCode::kInvalidArgument,
                 fmt::format("report list: {} reports; at least {} are released together",
                             list.entries().size(), rules_.min_reports));
+  if (list.epoch() < noise_epoch_)
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("report list: the noise key of epoch {} is erased; it is of {} now", list.epoch(),
+                            noise_epoch_));
   for (const ReportList::Entry& entry : list.entries()) {
     const auto found = devices_.find(entry.device);
     if (found == devices_.end())
@@ -119,12 +132,15 @@ Result<MaskAnswer> MaskDecryptor::Answer(const ReportList& list) {
     device.key.Add({list.page(), entry.salt}, slots);
     if (device.spent.try_emplace(list.epoch(), list.hash()).second) TRY(device.budget.Spend());
   }
-  const std::vector<int64_t> noise = NoiseOf(KeyBytes(secret_.values()), list.hash(), rules_.sigma);
+  const Wiped<uint8_t> noise_key = RatchetNoiseKey(KeyBytes(noise_key_.values()), noise_epoch_, list.epoch());
+  const std::vector<int64_t> noise = NoiseOf(KeyBytes(noise_key.values()), list.hash(), rules_.sigma);
   for (size_t slot = 0; slot < kReportSlots; ++slot) slots[slot] -= static_cast<uint32_t>(noise[slot]);
   return MaskAnswer(list.hash(), std::move(answer));
 }
 
 Status MaskDecryptor::Forget(uint32_t before_epoch) {
+  noise_key_ = RatchetNoiseKey(KeyBytes(noise_key_.values()), noise_epoch_, before_epoch);
+  noise_epoch_ = std::max(noise_epoch_, before_epoch);
   for (auto& [id, device] : devices_) {
     if (device.key.epoch() < before_epoch) TRY(device.key.AdvanceTo(before_epoch));
     device.spent.erase(device.spent.begin(), device.spent.lower_bound(before_epoch));

@@ -45,9 +45,13 @@ class ReportList {
   ListHash hash_{};
 };
 
-// The noise that a decryptor with this secret adds to its answer for a list: one draw for each slot, the same
+// A decryptor's noise key for an epoch, from that of an earlier one: ratcheted like mask keys, so that one
+// who steals it later can't take the noise off earlier sums.
+Wiped<uint8_t> RatchetNoiseKey(KeyBytes key, uint32_t from_epoch, uint32_t to_epoch);
+
+// The noise that a decryptor with this key adds to its answer for a list: one draw for each slot, the same
 // each time (docs/fleet/privacy.md, The scheme).
-std::vector<int64_t> NoiseOf(KeyBytes secret, const ListHash& list, uint64_t sigma);
+std::vector<int64_t> NoiseOf(KeyBytes key, const ListHash& list, uint64_t sigma);
 
 // A decryptor's answer for a list. Move-only; used up by one Unmask.
 class MaskAnswer {
@@ -90,8 +94,8 @@ class MaskDecryptor {
     uint64_t sigma = kNoiseSigma;
   };
 
-  // `secret`: the noise is derived from it; never revealed.
-  MaskDecryptor(Rules rules, KeyBytes secret);
+  // `noise_key`: that of `epoch`, the first to answer for; never revealed.
+  MaskDecryptor(Rules rules, KeyBytes noise_key, uint32_t epoch);
 
   // kInvalidArgument if the device is enrolled already, or was: with a fresh budget and no record of what was
   // answered, its reports could be answered for once more.
@@ -122,7 +126,8 @@ class MaskDecryptor {
 
   Rules rules_;
   Budget fresh_budget_;
-  Wiped<uint8_t> secret_;
+  Wiped<uint8_t> noise_key_;
+  uint32_t noise_epoch_;
   std::unordered_map<uint64_t, Device> devices_;
   std::unordered_set<uint64_t> removed_;
 };

@@ -76,7 +76,7 @@ class Release : public testing::Test {
     for (const uint64_t id : kDecryptors) {
       MaskDecryptor::Rules rules;
       rules.min_reports = 10;
-      decryptors_.emplace_back(rules, SecretOf(id + 100));
+      decryptors_.emplace_back(rules, SecretOf(id + 100), kEpoch);
       for (uint64_t device = 1; device <= kDevices; ++device)
         EXPECT_TRUE(decryptors_.back().Enrol(device, KeyOf(device, id, false)).has_value());
     }
@@ -134,7 +134,7 @@ TEST_F(Release, ARepeatIsTheSameAnswer) {
   // From a snapshot taken before it answered: the same noise, so it can't be averaged away.
   MaskDecryptor::Rules rules;
   rules.min_reports = 10;
-  MaskDecryptor restored(rules, SecretOf(kDecryptors[0] + 100));
+  MaskDecryptor restored(rules, SecretOf(kDecryptors[0] + 100), kEpoch);
   for (uint64_t device = 1; device <= kDevices; ++device)
     ASSERT_TRUE(restored.Enrol(device, KeyOf(device, kDecryptors[0], false)).has_value());
   EXPECT_EQ(PlainNumbers(*answer), PlainNumbers(*restored.Answer(List(1, 15))));
@@ -219,8 +219,35 @@ TEST_F(Release, StrangersAreRefused) {
 
 TEST_F(Release, ForgottenEpochsStayForgotten) {
   ASSERT_TRUE(decryptors_[0].Forget(kEpoch + 1).has_value());
-  EXPECT_THAT(Refusal(List(1, 20)), HasSubstr("keys of epoch 500 are erased; they are of 501 now"));
+  EXPECT_THAT(Refusal(List(1, 20)), HasSubstr("noise key of epoch 500 is erased; it is of 501 now"));
+  // A device that was enrolled an epoch later than the others.
+  constexpr uint64_t kLater = kDevices + 1;
+  ASSERT_TRUE(decryptors_[1]
+                  .Enrol(kLater, *MaskKey::FromExchange(SecretOf(kDecryptors[1]), OpenOf(kLater),
+                                                        OpenOf(kDecryptors[1]), false, kLater, kEpoch + 1))
+                  .has_value());
+  EXPECT_THAT(decryptors_[1].Answer(List(1, kLater)).error().message,
+              HasSubstr("keys of epoch 500 are erased; they are of 501 now"));
   EXPECT_EQ(Refusal(List(1, 20, kEpoch + 1)), "answered");
+}
+
+TEST_F(Release, NoiseKeysAreRatchetedInOneLeapOrInSteps) {
+  const ReportList list = List(1, 20, kEpoch + 3);
+  const auto leap = decryptors_[0].Answer(list);
+  // The same decryptor that has forgotten epochs meanwhile, and one whose key of the first epoch was kept.
+  MaskDecryptor::Rules rules;
+  rules.min_reports = 10;
+  MaskDecryptor steps(rules, SecretOf(kDecryptors[0] + 100), kEpoch);
+  MaskDecryptor kept(rules, SecretOf(kDecryptors[0] + 100), kEpoch + 3);
+  for (uint64_t device = 1; device <= kDevices; ++device) {
+    ASSERT_TRUE(steps.Enrol(device, KeyOf(device, kDecryptors[0], false)).has_value());
+    ASSERT_TRUE(kept.Enrol(device, KeyOf(device, kDecryptors[0], false)).has_value());
+  }
+  for (uint32_t epoch = kEpoch + 1; epoch <= kEpoch + 3; ++epoch)
+    ASSERT_TRUE(steps.Forget(epoch).has_value());
+  ASSERT_TRUE(steps.Forget(kEpoch).has_value()) << "nothing to forget";
+  EXPECT_EQ(PlainNumbers(*steps.Answer(list)), PlainNumbers(*leap));
+  EXPECT_NE(PlainNumbers(*kept.Answer(list)), PlainNumbers(*leap)) << "another epoch's key has other noise";
 }
 
 TEST_F(Release, ARefusedListSpendsNothing) {
@@ -252,7 +279,7 @@ TEST_F(Release, ASpentBudgetIsRefused) {
   rules.min_reports = 10;
   rules.epsilon = 1.5;  // one window, not two… whatever Budget says
   const Budget budget(rules.epsilon, rules.delta, Rho(kSensitivity, static_cast<double>(rules.sigma)));
-  MaskDecryptor decryptor(rules, SecretOf(5));
+  MaskDecryptor decryptor(rules, SecretOf(5), kEpoch);
   for (uint64_t device = 1; device <= 10; ++device)
     ASSERT_TRUE(decryptor.Enrol(device, KeyOf(device, kDecryptors[0], false)).has_value());
   for (int64_t window = 0; window < budget.windows_left(); ++window)

@@ -66,7 +66,7 @@ int CountInMemory(const Needle& needle) {
   Random random = Random::FromKey(secret);
   EXPECT_NE(random.Next(), random.Next());
   const auto derived = Derive(secret, "test", {});
-  const MaskDecryptor decryptor(MaskDecryptor::Rules(), secret);
+  const MaskDecryptor decryptor(MaskDecryptor::Rules(), secret, 7);
   EXPECT_GE(CountInMemory(needle), 3) << "copies of it are in use";
 }
 
@@ -105,6 +105,19 @@ TEST(Memory, ARatchetedKeyIsGone) {
   key->Add({.page = 1, .salt = {}}, std::span<uint32_t, kReportSlots>(slots));
   EXPECT_GE(CountInMemory(needle), 1);
   ASSERT_TRUE(key->AdvanceTo(8).has_value());
+  EXPECT_EQ(CountInMemory(needle), 0);
+}
+
+[[gnu::noinline]] MaskDecryptor WithKey(KeyBytes key) { return {MaskDecryptor::Rules(), key, 7}; }
+
+TEST(Memory, ARatchetedNoiseKeyIsGone) {
+  auto key = std::make_unique<Wiped<uint8_t>>(kKeyBytes);
+  randombytes_buf(key->values().data(), kKeyBytes);
+  const Needle needle = Disguise(key->values());
+  MaskDecryptor decryptor = WithKey(KeyBytes(key->values()));
+  key.reset();
+  EXPECT_GE(CountInMemory(needle), 1);
+  ASSERT_TRUE(decryptor.Forget(8).has_value());
   EXPECT_EQ(CountInMemory(needle), 0);
 }
 

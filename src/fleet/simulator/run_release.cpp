@@ -98,7 +98,7 @@ Status SimulationRun::ReleaseAll(std::vector<Cohort> cohorts, const DrawnEpoch& 
 void SimulationRun::Compare(const Cohort& cohort, const privacy::NoisySum& sum) {
   std::vector<int64_t> noise(kReportSlots);
   for (uint32_t decryptor = 0; decryptor < parameters_.decryptors; ++decryptor) {
-    const auto own = fleet_.NoiseIn(decryptor, cohort.list.hash());
+    const auto own = fleet_.NoiseIn(decryptor, cohort.list);
     for (size_t slot = 0; slot < kReportSlots; ++slot) noise[slot] += own[slot];
   }
   const double deviation = NoiseDeviation(parameters_.sigma, sum.answers);

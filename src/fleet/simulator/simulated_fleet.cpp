@@ -26,8 +26,8 @@ struct Enrolled {
 
 }  // namespace
 
-SimulatedFleet::SimulatedFleet(const Parameters& parameters, ReportKind kind)
-    : parameters_(parameters), kind_(kind), devices_(parameters.devices) {
+SimulatedFleet::SimulatedFleet(const Parameters& parameters, ReportKind kind, uint32_t epoch)
+    : parameters_(parameters), kind_(kind), first_epoch_(epoch), devices_(parameters.devices) {
   privacy::MaskDecryptor::Rules rules;
   rules.min_reports = parameters.min_reports;
   rules.epsilon = parameters.epsilon;
@@ -40,7 +40,7 @@ SimulatedFleet::SimulatedFleet(const Parameters& parameters, ReportKind kind)
     exchange_keys_.emplace_back(KeyBytes(SeedBytes(parameters.seed, "decryptor exchange", i).values()));
     const auto secret = SeedBytes(parameters.seed, "decryptor", i);
     if (kind == ReportKind::kMasked) {
-      mask_decryptors_.emplace_back(rules, KeyBytes(secret.values()));
+      mask_decryptors_.emplace_back(rules, KeyBytes(secret.values()), epoch);
     } else {
       bfv_decryptors_.emplace_back(parameters.min_reports, KeyBytes(secret.values()));
       shares.push_back(bfv_decryptors_.back().MakePublic(a));
@@ -51,7 +51,7 @@ SimulatedFleet::SimulatedFleet(const Parameters& parameters, ReportKind kind)
 
 Result<SimulatedFleet> SimulatedFleet::Create(const Parameters& parameters, ReportKind kind, uint32_t epoch,
                                               const Progress& progress) {
-  SimulatedFleet fleet(parameters, kind);
+  SimulatedFleet fleet(parameters, kind, epoch);
   std::vector<size_t> places(fleet.size());
   std::iota(places.begin(), places.end(), size_t{0});
   TRY(fleet.Enrol(places, epoch, progress));
@@ -105,10 +105,11 @@ Status SimulatedFleet::Enrol(std::span<const size_t> places, uint32_t epoch, con
   return {};
 }
 
-std::vector<int64_t> SimulatedFleet::NoiseIn(size_t decryptor, const privacy::ListHash& list) const {
+std::vector<int64_t> SimulatedFleet::NoiseIn(size_t decryptor, const privacy::ReportList& list) const {
   if (kind_ != ReportKind::kMasked) return std::vector<int64_t>(privacy::kReportSlots);
-  return privacy::NoiseOf(KeyBytes(SeedBytes(parameters_.seed, "decryptor", decryptor).values()), list,
-                          parameters_.sigma);
+  const auto secret = SeedBytes(parameters_.seed, "decryptor", decryptor);
+  const auto key = privacy::RatchetNoiseKey(KeyBytes(secret.values()), first_epoch_, list.epoch());
+  return privacy::NoiseOf(KeyBytes(key.values()), list.hash(), parameters_.sigma);
 }
 
 Status SimulatedFleet::Replace(std::span<const size_t> places, uint32_t epoch) {

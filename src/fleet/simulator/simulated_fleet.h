@@ -30,7 +30,7 @@ class SimulatedFleet {
   std::vector<privacy::BfvDecryptor>& bfv_decryptors() { return bfv_decryptors_; }
 
   // The noise in a decryptor's answer for a list, which only a simulation may know.
-  std::vector<int64_t> NoiseIn(size_t decryptor, const privacy::ListHash& list) const;
+  std::vector<int64_t> NoiseIn(size_t decryptor, const privacy::ReportList& list) const;
 
   // Replaces devices by new ones with new ids from this epoch on.
   Status Replace(std::span<const size_t> places, uint32_t epoch);
@@ -41,11 +41,12 @@ class SimulatedFleet {
   int64_t enrol_ns() const { return enrol_ns_; }
 
  private:
-  SimulatedFleet(const Parameters& parameters, ReportKind kind);
+  SimulatedFleet(const Parameters& parameters, ReportKind kind, uint32_t epoch);
   Status Enrol(std::span<const size_t> places, uint32_t epoch, const Progress& progress);
 
   Parameters parameters_;
   ReportKind kind_;
+  uint32_t first_epoch_;
   std::vector<std::unique_ptr<Device>> devices_;
   std::unordered_map<uint64_t, size_t> places_;
   Directory directory_;
