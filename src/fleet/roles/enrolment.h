@@ -14,8 +14,10 @@ namespace gpusonde::fleet {
 
 using ExchangeOpen = std::array<uint8_t, 32>;
 
-// An X25519 key pair (RFC 7748), from which a device and a decryptor derive a common mask key. Move-only,
-// can't be read, wiped on destruction. Thread-safe.
+// An X25519 key pair (RFC 7748), from which a device and a decryptor derive a common mask key. For the
+// enrolments of one epoch, after which both sides destroy theirs: who gets one later can derive the mask keys
+// of that epoch again, and from them those of all later ones. Move-only, can't be read, wiped on destruction.
+// Thread-safe.
 class ExchangeKey {
  public:
   explicit ExchangeKey(privacy::KeyBytes secret);

@@ -37,7 +37,6 @@ SimulatedFleet::SimulatedFleet(const Parameters& parameters, ReportKind kind, ui
   const privacy::Evaluated a = privacy::DrawUniform(random);
   std::vector<privacy::PublicKey> shares;
   for (uint32_t i = 0; i < parameters.decryptors; ++i) {
-    exchange_keys_.emplace_back(KeyBytes(SeedBytes(parameters.seed, "decryptor exchange", i).values()));
     const auto secret = SeedBytes(parameters.seed, "decryptor", i);
     if (kind == ReportKind::kMasked) {
       mask_decryptors_.emplace_back(rules, KeyBytes(secret.values()), epoch);
@@ -59,6 +58,9 @@ Result<SimulatedFleet> SimulatedFleet::Create(const Parameters& parameters, Repo
 }
 
 Status SimulatedFleet::Enrol(std::span<const size_t> places, uint32_t epoch, const Progress& progress) {
+  std::vector<ExchangeKey> decryptors;  // new in each epoch
+  for (uint32_t i = 0; i < parameters_.decryptors; ++i)
+    decryptors.emplace_back(KeyBytes(SeedBytes(parameters_.seed, "decryptor exchange", i, epoch).values()));
   const std::span<const size_t> all = places;
   while (!places.empty()) {
     const auto step = places.first(std::min(places.size(), kStep));
@@ -71,7 +73,7 @@ Status SimulatedFleet::Enrol(std::span<const size_t> places, uint32_t epoch, con
       const ExchangeKey exchange(KeyBytes(SeedBytes(parameters_.seed, "device exchange", id).values()));
       std::vector<MaskKey> own;
       if (kind_ == ReportKind::kMasked) {
-        for (const ExchangeKey& decryptor : exchange_keys_) {
+        for (const ExchangeKey& decryptor : decryptors) {
           auto ours = exchange.AsDevice(decryptor.open(), id, epoch);
           auto theirs = decryptor.AsDecryptor(exchange.open(), id, epoch);
           if (!ours.has_value() || !theirs.has_value()) {

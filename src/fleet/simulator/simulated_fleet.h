@@ -50,7 +50,6 @@ class SimulatedFleet {
   std::vector<std::unique_ptr<Device>> devices_;
   std::unordered_map<uint64_t, size_t> places_;
   Directory directory_;
-  std::vector<ExchangeKey> exchange_keys_;  // of the decryptors
   std::vector<privacy::MaskDecryptor> mask_decryptors_;
   std::vector<privacy::BfvDecryptor> bfv_decryptors_;
   privacy::PublicKey joint_;
