@@ -5,7 +5,6 @@
 #include <array>
 #include <cmath>
 #include <limits>
-#include <numbers>
 #include <string>
 #include <unordered_map>
 
@@ -14,17 +13,18 @@
 namespace gpusonde::fleet {
 namespace {
 
-// Logarithmic bins [first, first + count) of a histogram: values below `from` are in the first, values beyond
-// the range in the last.
+// Logarithmic bins [first, first + count) of a histogram, each `octaves` wide: values below `from` are in the
+// first, values beyond the range in the last. The logarithm to base 2 is exact for sizes that are powers of
+// two, which are the most frequent, and at the edges.
 struct LogSection {
   size_t first;
   size_t count;
   double from;
-  double ratio;
+  double octaves;
 
   size_t BinOf(double value) const {
     if (!(value > from)) return first;
-    const double step = std::floor(std::log(value / from) / std::log(ratio));
+    const double step = std::floor(std::log2(value / from) / octaves);
     return first + static_cast<size_t>(std::min(step, static_cast<double>(count - 1)));
   }
 };
@@ -41,7 +41,6 @@ struct ShareSection {
   }
 };
 
-constexpr double kHalfOctave = std::numbers::sqrt2;
 constexpr size_t kThird = (kBins - 1) / 3;  // 20 bins for each of three things
 constexpr size_t kHalf = (kBins - 1) / 2;   // 31 for each of two
 
@@ -86,12 +85,12 @@ void KernelTypes(const GpuWork& work, Bins& bins) {
 }
 
 void KernelDurations(const GpuWork& work, Bins& bins) {
-  constexpr LogSection kSection{.first = 1, .count = kBins - 1, .from = 256, .ratio = kHalfOctave};
+  constexpr LogSection kSection{.first = 1, .count = kBins - 1, .from = 256, .octaves = 0.5};
   for (const GpuWork::Kernel& kernel : work.kernels) bins[kSection.BinOf(Time(kernel))] += 1;
 }
 
 void LaunchShapes(const GpuWork& work, Bins& bins) {
-  constexpr LogSection kBlocks{.first = 1, .count = kHalf, .from = 1, .ratio = 2};
+  constexpr LogSection kBlocks{.first = 1, .count = kHalf, .from = 1, .octaves = 1};
   constexpr ShareSection kThreads{.first = 1 + kHalf, .count = kHalf};
   for (const GpuWork::Kernel& kernel : work.kernels) {
     bins[kBlocks.BinOf(static_cast<double>(kernel.blocks))] += Time(kernel);
@@ -124,7 +123,7 @@ void Occupancy(const GpuWork& work, Bins& bins) {
 
 void RegistersAndShared(const GpuWork& work, Bins& bins) {
   constexpr ShareSection kRegisters{.first = 1, .count = kHalf};
-  constexpr LogSection kShared{.first = 1 + kHalf, .count = kHalf, .from = 128, .ratio = kHalfOctave};
+  constexpr LogSection kShared{.first = 1 + kHalf, .count = kHalf, .from = 128, .octaves = 0.5};
   for (const GpuWork::Kernel& kernel : work.kernels) {
     const bool known = kernel.registers_per_thread > 0;
     bins[known ? kRegisters.BinOf(kernel.registers_per_thread / 256.0) : 0] += Time(kernel);
@@ -136,7 +135,8 @@ size_t FirstBinOf(GpuWork::Direction direction) { return 1 + kThird * static_cas
 
 void CopySizes(const GpuWork& work, Bins& bins) {
   for (const GpuWork::Copy& copy : work.copies) {
-    const LogSection section{.first = FirstBinOf(copy.direction), .count = kThird, .from = 2048, .ratio = 2};
+    const LogSection section{
+        .first = FirstBinOf(copy.direction), .count = kThird, .from = 2048, .octaves = 1};
     bins[section.BinOf(static_cast<double>(copy.bytes))] += 1;
   }
 }
@@ -144,7 +144,8 @@ void CopySizes(const GpuWork& work, Bins& bins) {
 void CopyRates(const GpuWork& work, Bins& bins) {
   for (const GpuWork::Copy& copy : work.copies) {
     if (copy.duration_ns <= 0 || copy.bytes <= 0) continue;
-    const LogSection section{.first = FirstBinOf(copy.direction), .count = kThird, .from = 4.0e6, .ratio = 2};
+    const LogSection section{
+        .first = FirstBinOf(copy.direction), .count = kThird, .from = 4.0e6, .octaves = 1};
     const auto bytes = static_cast<double>(copy.bytes);
     bins[section.BinOf(bytes * 1e9 / static_cast<double>(copy.duration_ns))] += bytes;
   }

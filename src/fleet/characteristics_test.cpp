@@ -80,6 +80,23 @@ TEST(Characteristics, FillTheirDeclaredBins) {
   EXPECT_EQ(Filled("unit_activity", counted), (Bars{{11, 85}, {21, 85}, {60, 85}}));
 }
 
+TEST(Characteristics, PowersOfTwoBeginTheirBins) {
+  for (size_t octave = 0; octave < 15; ++octave) {
+    GpuWork work;
+    work.kernels = {{.name = "k",
+                     .blocks = uint64_t{1} << octave,
+                     .threads_per_block = 32,
+                     .shared_bytes_per_block = uint32_t{128} << octave,
+                     .duration_ns = int64_t{256} << octave}};
+    work.copies = {{GpuWork::Direction::kToDevice, int64_t{2048} << octave, 512'000}};
+    EXPECT_EQ(Filled("kernel_durations", work), (Bars{{1 + 2 * octave, 255}})) << octave;
+    EXPECT_EQ(Filled("launch_shapes", work).begin()->first, 1 + octave);
+    EXPECT_TRUE(Filled("registers_and_shared", work).contains(32 + 2 * octave)) << octave;
+    EXPECT_EQ(Filled("copy_sizes", work), (Bars{{1 + octave, 255}})) << octave;
+    EXPECT_EQ(Filled("copy_rates", work), (Bars{{1 + octave, 255}})) << octave << ": 4 MB/s and its doubles";
+  }
+}
+
 TEST(Characteristics, SurviveAbsurdNumbers) {
   GpuWork work;
   work.kernels = {
