@@ -7,21 +7,6 @@
 
 namespace gpusonde::fleet {
 
-size_t LogBins::BinOf(double value) const {
-  if (!(value >= first)) return 0;
-  const double bin = 1 + std::floor(std::log(value / first) / std::log(ratio));
-  if (bin >= static_cast<double>(kBins)) return kBins - 1;
-  // The logarithm may miss an edge because of rounding.
-  auto found = static_cast<size_t>(bin);
-  if (value < LowerEdge(found)) --found;
-  if (found + 1 < kBins && value >= LowerEdge(found + 1)) ++found;
-  return found;
-}
-
-double LogBins::LowerEdge(size_t bin) const {
-  return bin == 0 ? 0 : first * std::pow(ratio, static_cast<double>(bin - 1));
-}
-
 Row RoundToReport(const Bins& weights) {
   Bins usable;
   std::ranges::transform(weights, usable.begin(),

@@ -17,18 +17,6 @@ inline constexpr size_t kBins = privacy::kRowSlots - 1;
 using Bins = std::array<double, kBins>;                // weights, any scale
 using Row = std::array<uint32_t, privacy::kRowSlots>;  // bins, then the contributor
 
-// Logarithmic bins: bin 0 has values below `first`, bin 62 values beyond the range, and each other bin a
-// range of `ratio`, adjacent to the previous one. first > 0, ratio > 1.
-struct LogBins {
-  double first;
-  double ratio;
-
-  // Negative numbers and NaN fall into bin 0.
-  size_t BinOf(double value) const;
-  // The lower edge of a bin; 0 for bin 0.
-  double LowerEdge(size_t bin) const;
-};
-
 // Rounds weights to whole numbers that sum to 255, by largest remainders (Hamilton's method), ties to the
 // lowest bin: no bin is off by 1 or more. Everything in bin 0 if all weights are 0. Weights that are
 // negative or not finite count as 0.

@@ -15,21 +15,6 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 uint32_t SumOfBins(const Row& row) { return std::accumulate(row.begin(), row.begin() + kBins, 0U); }
 
-TEST(LogBins, EdgesBelongToTheBinAbove) {
-  const LogBins bins{.first = 100, .ratio = 1.5};
-  for (size_t bin = 1; bin < kBins; ++bin) {
-    EXPECT_EQ(bins.BinOf(bins.LowerEdge(bin)), bin);
-    EXPECT_EQ(bins.BinOf(bins.LowerEdge(bin) * (1 - 1e-12)), bin - 1);
-  }
-}
-
-TEST(LogBins, EveryNumberHasABin) {
-  const LogBins bins{.first = 100, .ratio = 1.5};
-  for (const double value : {-1.0, 0.0, 99.0, -kInfinity, kNan}) EXPECT_EQ(bins.BinOf(value), 0U) << value;
-  EXPECT_EQ(bins.BinOf(kInfinity), kBins - 1);
-  EXPECT_EQ(bins.BinOf(std::numeric_limits<double>::max()), kBins - 1);
-}
-
 TEST(RoundToReport, SumsToTheWeightAndNoBinIsOffByOne) {
   std::mt19937_64 random(1);
   std::exponential_distribution<double> draw(1);
