@@ -6,10 +6,13 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <filesystem>
 #include <limits>
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
+#include <system_error>
 #include <thread>
 #include <type_traits>
 
@@ -76,7 +79,26 @@ Status WriteTo(const std::string& path, const std::string& text) {
   return WriteFileAtomically(path, text);
 }
 
+// Before a simulation that may take hours.
+Status CheckOutput(std::string_view option, const std::string& path) {
+  if (path.empty()) return {};
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored))
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("{} {} is a folder; give a file name", option, path));
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  if (!folder.empty() && !std::filesystem::is_directory(folder, ignored))
+    return Fail(ErrorCode::kNotFound, fmt::format("{} {}: the folder {} doesn't exist; make it first", option,
+                                                  path, folder.string()));
+  return {};
+}
+
 Status SimulateFleet(FleetOptions& options) {
+  TRY(CheckOutput("-o", options.output));
+  TRY(CheckOutput("--html", options.html));
+  if (!options.html.empty() && options.html == options.output)
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("-o and --html both name {}; give two files", options.html));
   fleet::Parameters& parameters = options.parameters;
   using fleet::ReportKind;
   if (options.reports == "bfv") parameters.reports = {ReportKind::kBfv};
@@ -97,9 +119,11 @@ Status SimulateFleet(FleetOptions& options) {
                        return !StopRequested();
                      }));
   }
+  const Status written =
+      WriteTo(options.output, options.format == "json" ? fleet::ToJson(simulated) : fleet::ToText(simulated));
+  // Even if that failed: one of the two is better than none.
   if (!options.html.empty()) TRY(WriteFileAtomically(options.html, fleet::ToHtml(simulated)));
-  return WriteTo(options.output,
-                 options.format == "json" ? fleet::ToJson(simulated) : fleet::ToText(simulated));
+  return written;
 }
 
 template <class T>
@@ -159,7 +183,8 @@ void AddSimulate(CLI::App& fleet, int& exit_status) {
       ->check(OneOf({"text", "json"}));
   command->add_option("-o,--output", options->output, "The file to write; default: standard output")
       ->check(Path());
-  command->add_option("--html", options->html, "Also write an HTML page with the curves to this file");
+  command->add_option("--html", options->html, "Also write an HTML page with the curves to this file")
+      ->check(Path());
   command->callback([options, &exit_status] {
     const Status done = SimulateFleet(*options);
     if (done.has_value()) return;

@@ -50,8 +50,12 @@ Result<Simulated> Simulate(const Parameters& parameters, std::span<const KernelS
                            parameters.threads);
   for (const ReportKind kind : parameters.reports) {
     const auto begin = std::chrono::steady_clock::now();
-    ASSIGN_OR_RETURN(SimulatedFleet fleet, SimulatedFleet::Create(parameters, kind, kFirstEpoch, progress));
-    SimulationRun run(parameters, mix, kind, std::move(fleet));
+    auto fleet = SimulatedFleet::Create(parameters, kind, kFirstEpoch, progress);
+    // Stopped meanwhile: the runs so far are kept.
+    simulated.stopped = !fleet.has_value() && fleet.error().code == ErrorCode::kUnavailable;
+    if (simulated.stopped && !simulated.runs.empty()) break;
+    if (!fleet.has_value()) return Fail(std::move(fleet).error());
+    SimulationRun run(parameters, mix, kind, *std::move(fleet));
     for (uint32_t hour = 0; hour < parameters.hours && !simulated.stopped; ++hour) {
       TRY(run.PassHour([&](std::string_view what, double share) {
         return progress(what, (hour + share) / parameters.hours);

@@ -153,6 +153,24 @@ TEST(Simulator, StopsAfterTheHourItIsIn) {
   EXPECT_EQ(simulated->runs.at(0).hours.size(), 1u);
 }
 
+TEST(Simulator, KeepsARunWhenItIsStoppedBeforeTheNext) {
+  Parameters parameters = Small();
+  parameters.devices = 2100;  // enrolled in two steps
+  parameters.decryptors = 1;
+  parameters.private_queries = 0;
+  parameters.reports = {ReportKind::kMasked, ReportKind::kBfv};
+  const auto streams = ReadKernelStreams("data/kernel-streams");
+  bool go_on = true;
+  const auto simulated = Simulate(parameters, streams.value(), [&](std::string_view what, double share) {
+    if (what == "reporting" && share >= 1) go_on = false;
+    return go_on;
+  });
+  ASSERT_TRUE(simulated.has_value()) << simulated.error().message;
+  EXPECT_TRUE(simulated->stopped);
+  ASSERT_EQ(simulated->runs.size(), 1u);
+  EXPECT_EQ(simulated->runs[0].hours.size(), 1u);
+}
+
 TEST(Simulator, ParametersThatMakeNoSenseAreNamed) {
   const auto streams = ReadKernelStreams("data/kernel-streams");
   const auto refusal = [&](auto change) {
