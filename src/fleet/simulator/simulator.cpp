@@ -25,7 +25,8 @@ Status Check(const Parameters& p, std::span<const KernelStream> streams) {
   TRY(wants(p.applications > 0 && p.applications <= 10'000, "applications must be from 1 to 10,000"));
   TRY(wants(p.unknown_applications <= 10'000, "unknown applications must be at most 10,000"));
   TRY(wants(p.load > 0 && p.load < 1, "the load must be between 0 and 1"));
-  TRY(wants(p.job_hours > 0 && p.job_hours <= 10'000, "job hours must be from 0 to 10,000"));
+  // Shorter ones would be gone before a device observes them, and be millions.
+  TRY(wants(p.job_hours >= 0.01 && p.job_hours <= 10'000, "job hours must be from 0.01 to 10,000"));
   TRY(wants(p.zipf >= 0 && p.zipf <= 10, "Zipf's exponent must be from 0 to 10"));
   TRY(wants(p.unknown_share >= 0 && p.unknown_share <= 1, "the share of unknown jobs must be from 0 to 1"));
   TRY(wants(p.churn >= 0 && p.churn <= 1, "churn must be from 0 to 1"));
@@ -33,7 +34,10 @@ Status Check(const Parameters& p, std::span<const KernelStream> streams) {
   TRY(wants(p.cohorts > 0 && p.cohorts <= 10'000, "cohorts must be from 1 to 10,000"));
   TRY(wants(p.decryptors > 0 && p.decryptors <= 7, "decryptors must be from 1 to 7"));
   TRY(wants(p.cheats <= p.devices, "cheats can't be more than devices"));
-  TRY(wants(p.epsilon > 0 && p.epsilon <= 1000, "the budget must be an epsilon from 0 to 1,000"));
+  TRY(wants(p.epsilon > 0 && p.epsilon <= 1000,
+            "the budget must be an epsilon above 0 and at most 1,000; a week of hours costs 14.8"));
+  TRY(wants(!p.dead_hour.has_value() || *p.dead_hour < p.hours,
+            "the dead hour must be one of the hours, the first of which is 0"));
   return wants(p.servers > 0 && p.node_cores > 0 && p.threads > 0,
                "servers, cores and threads must be at least 1");
 }

@@ -181,6 +181,9 @@ TEST(Simulator, ParametersThatMakeNoSenseAreNamed) {
   };
   EXPECT_THAT(refusal([](Parameters& p) { p.devices = 0; }), HasSubstr("devices must be from 1"));
   EXPECT_THAT(refusal([](Parameters& p) { p.load = 1; }), HasSubstr("load must be between"));
+  EXPECT_THAT(refusal([](Parameters& p) { p.job_hours = 1e-9; }), HasSubstr("job hours must be from 0.01"));
+  EXPECT_THAT(refusal([](Parameters& p) { p.dead_hour = p.hours; }), HasSubstr("one of the hours"));
+  EXPECT_THAT(refusal([](Parameters& p) { p.epsilon = 0; }), HasSubstr("above 0"));
   EXPECT_THAT(refusal([](Parameters& p) { p.groups = 9; }), HasSubstr("groups must be from 1 to 8"));
   EXPECT_THAT(refusal([](Parameters& p) { p.decryptors = 0; }), HasSubstr("decryptors"));
   EXPECT_THAT(Simulate(Small(), {}, GoOn).error().message, HasSubstr("kernel streams"));
