@@ -151,7 +151,7 @@ void WriteRow(Out out, std::string_view what, const std::string& value) {
 }
 
 std::string ShareOf(uint64_t part, uint64_t all) {
-  if (all == 0) return "none";
+  if (all == 0) return "none of 0";
   return fmt::format("{:.2f} % of {}", 100 * static_cast<double>(part) / static_cast<double>(all), all);
 }
 
@@ -197,18 +197,26 @@ void WriteFigures(Out out, const Run& run) {
     WriteRow(out, "differential privacy", "none");
   }
   fmt::format_to(out, "</table></div><div><h2>What it cost on this machine</h2><table>\n");
-  WriteRow(out, "a device's share of its node's cores", fmt::format("{:.5f} %", 100 * measured.device_share));
+  const bool asked = found.private_queries > 0;
+  if (asked)
+    WriteRow(out, "a device's share of its node's cores, with a private query",
+             fmt::format("{:.5f} %", 100 * measured.device_share));
+  WriteRow(out, "a device's share of its node's cores, with the catalog in the open",
+           fmt::format("{:.5f} %", 100 * measured.device_share_public));
   WriteRow(out, "a report, made and signed",
            fmt::format("{:.0f} µs, {} bytes", measured.report_us, run.report_bytes));
   WriteRow(out, "a report, verified and added", fmt::format("{:.0f} µs", measured.accept_us));
   WriteRow(out, "a decryptor's answer, for each report", fmt::format("{:.0f} µs", measured.answer_us));
-  WriteRow(out, "a private query, device",
-           fmt::format("{:.0f} µs, {} bytes", measured.query_us, run.query_bytes));
-  WriteRow(out, "a private query, server",
-           fmt::format("{:.0f} µs, {} bytes", measured.query_server_us, run.answer_bytes));
+  if (asked) {
+    WriteRow(out, "a private query, device",
+             fmt::format("{:.0f} µs, {} bytes", measured.query_us, run.query_bytes));
+    WriteRow(out, "a private query, server",
+             fmt::format("{:.0f} µs, {} bytes", measured.query_server_us, run.answer_bytes));
+  }
   WriteRow(out, "90 % of reports acknowledged within",
            fmt::format("{:.2f} ms", measured.report_latency.p90_ms));
-  WriteRow(out, "90 % of queries answered within", fmt::format("{:.2f} ms", measured.query_latency.p90_ms));
+  if (asked)
+    WriteRow(out, "90 % of queries answered within", fmt::format("{:.2f} ms", measured.query_latency.p90_ms));
   WriteRow(out, "all reports of an hour, made to released", fmt::format("{:.1f} s", measured.pipeline_s));
   fmt::format_to(out, "</table></div></div>\n");
 }
@@ -217,17 +225,17 @@ void WriteHours(Out out, const Run& run) {
   fmt::format_to(out,
                  "<h2>Hours</h2><table><tr><th>hour</th><th>devices</th><th>busy</th><th>accepted</th>"
                  "<th>rejected</th><th>cohorts</th><th>too small</th><th>unanswered</th><th>spoilt</th>"
-                 "<th>expelled</th><th>shown falsely</th></tr>\n");
+                 "<th>expelled</th><th>of them honest</th><th>shown falsely</th></tr>\n");
   for (size_t i = 0; i < run.hours.size(); ++i) {
     const Hour& hour = run.hours[i];
     uint64_t rejected = 0;
     for (size_t verdict = 1; verdict < kVerdicts; ++verdict) rejected += hour.verdicts[verdict];
     fmt::format_to(out,
                    "<tr><td>{}</td><td>{}</td><td>{:.1f} %</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td>"
-                   "<td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
+                   "<td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
                    i + 1, hour.devices, 100 * hour.busy_share, hour.verdicts[0], rejected, hour.lists,
                    hour.lists_too_small, hour.lists_unanswered, hour.lists_refused, hour.expelled,
-                   hour.released_falsely);
+                   hour.expelled_honest, hour.released_falsely);
   }
   fmt::format_to(out, "</table>\n");
 }
@@ -241,7 +249,7 @@ std::string ToHtml(const Simulated& simulated) {
   fmt::format_to(
       out,
       "<header><h1>gpusonde</h1><span>fleet</span><span class=\"simulated\">simulated</span></header>\n"
-      "<p>{} devices over {} h, {:.0f} % of them busy; {} applications in the catalog (Zipf {:g}), {} not; "
+      "<p>{} devices over {} h, {:g} % of them busy; {} applications in the catalog (Zipf {:g}), {} not; "
       "{} decryptors, {} groups of characteristics, {} cohorts; {} cheats. Applications are made from {} "
       "kernel streams of real programs. Every report was really encrypted, signed, verified, added and "
       "released by the code of the roles.{}</p>\n",

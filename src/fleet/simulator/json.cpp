@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <optional>
+
 #include "base/json_writer.h"
 #include "fleet/simulator/simulator.h"
 
@@ -9,8 +11,10 @@ std::string_view Name(ReportKind kind) { return kind == ReportKind::kMasked ? "m
 
 int64_t Whole(uint64_t number) { return static_cast<int64_t>(number); }
 
-double Share(uint64_t part, uint64_t all) {
-  return all == 0 ? 1.0 : static_cast<double>(part) / static_cast<double>(all);
+// Null of none.
+std::optional<double> Share(uint64_t part, uint64_t all) {
+  if (all == 0) return std::nullopt;
+  return static_cast<double>(part) / static_cast<double>(all);
 }
 
 void WriteParameters(JsonWriter& json, const Simulated& simulated) {
@@ -89,7 +93,7 @@ void WriteLatency(JsonWriter& json, std::string_view key, const Latency& latency
       .EndObject();
 }
 
-void WriteMeasured(JsonWriter& json, const Measured& measured) {
+void WriteMeasured(JsonWriter& json, const Measured& measured, bool asked) {
   json.BeginObject()
       .Field("wall_s", measured.wall_s)
       .Field("enrol_us", measured.enrol_us)
@@ -102,7 +106,7 @@ void WriteMeasured(JsonWriter& json, const Measured& measured) {
       .Field("query_server_us", measured.query_server_us)
       .Field("pipeline_s", measured.pipeline_s)
       .Field("release_s", measured.release_s)
-      .Field("device_share", measured.device_share)
+      .Field("device_share", asked ? std::optional(measured.device_share) : std::nullopt)
       .Field("device_share_public", measured.device_share_public);
   WriteLatency(json, "report_latency", measured.report_latency);
   WriteLatency(json, "query_latency", measured.query_latency);
@@ -142,7 +146,7 @@ void WriteRun(JsonWriter& json, const Run& run) {
       .Field("windows_left", Whole(run.budgets.windows_left))
       .EndObject();
   json.Key("measured");
-  WriteMeasured(json, run.measured);
+  WriteMeasured(json, run.measured, run.identification.private_queries > 0);
   json.EndObject();
 }
 
