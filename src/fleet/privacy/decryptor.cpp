@@ -87,6 +87,11 @@ Status MaskDecryptor::Enrol(uint64_t device, MaskKey key) {
   return {};
 }
 
+int64_t MaskDecryptor::WindowsLeft(uint64_t device) const {
+  const auto found = devices_.find(device);
+  return found == devices_.end() ? 0 : found->second.budget.windows_left();
+}
+
 void MaskDecryptor::Remove(uint64_t device) {
   if (devices_.erase(device) > 0) removed_.insert(device);
 }

@@ -109,6 +109,9 @@ class MaskDecryptor {
   // epoch before the newest one that any answer was for, or far ahead.
   Result<MaskAnswer> Answer(const ReportList& list);
 
+  // How many windows of a device it may still answer for; 0 for one that isn't enrolled.
+  int64_t WindowsLeft(uint64_t device) const;
+
   // Removes a device and erases its key. It can't be enrolled again under this id.
   void Remove(uint64_t device);
 

@@ -186,10 +186,12 @@ void WriteFigures(Out out, const Run& run) {
   WriteRow(out, "unknown ones called unknown", ShareOf(found.unknown_right, found.unknown));
   WriteRow(out, "private queries that agreed", ShareOf(found.private_agreed, found.private_queries));
   WriteRow(out, "unknown applications found spreading", fmt::format("{}", found.signatures));
-  WriteRow(out, "error of sums before noise", fmt::format("{}", run.error.largest_before_noise));
+  const bool opened = run.error.slots > 0;
+  if (opened) WriteRow(out, "error of sums before noise", fmt::format("{}", run.error.largest_before_noise));
   if (run.kind == ReportKind::kMasked) {
-    WriteRow(out, "noise within 2 standard deviations",
-             fmt::format("{:.1f} %", 100 * run.error.within_two_deviations));
+    if (opened)
+      WriteRow(out, "noise within 2 standard deviations",
+               fmt::format("{:.1f} %", 100 * run.error.within_two_deviations));
     WriteRow(out, "ε of a window", fmt::format("{:.2f}", run.budgets.epsilon_window));
     WriteRow(out, "ε spent", fmt::format("{:.2f}", run.budgets.epsilon_spent));
     WriteRow(out, "windows left in the budget", fmt::format("{}", run.budgets.windows_left));

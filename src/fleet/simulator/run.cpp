@@ -260,9 +260,13 @@ Run SimulationRun::Finish() {
     run_.budgets.epsilon_window = privacy::Epsilon(rho, parameters_.delta);
     run_.budgets.epsilon_spent =
         privacy::Epsilon(rho * static_cast<double>(run_.budgets.windows), parameters_.delta);
-    run_.budgets.windows_left =
-        static_cast<uint64_t>(privacy::Budget(parameters_.epsilon, parameters_.delta, rho).windows_left()) -
-        run_.budgets.windows;
+    // Of a window that one decryptor didn't answer, the others' budget is spent all the same.
+    int64_t left = privacy::Budget(parameters_.epsilon, parameters_.delta, rho).windows_left() -
+                   static_cast<int64_t>(run_.budgets.windows);
+    for (size_t place = 0; place < fleet_.size(); ++place)
+      for (const privacy::MaskDecryptor& decryptor : fleet_.mask_decryptors())
+        left = std::min(left, decryptor.WindowsLeft(fleet_.device(place).id()));
+    run_.budgets.windows_left = static_cast<uint64_t>(left);
     run_.at_epsilon = CoverageAtEpsilons(truth_, released_, layout_, parameters_);
   }
   // Unknown applications, and the buckets of most of their observations.

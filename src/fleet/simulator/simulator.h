@@ -96,9 +96,9 @@ struct ErrorOfSums {
 
 struct Budgets {
   double epsilon_window = 0;
-  double epsilon_spent = 0;  // by the devices that were released most often
-  uint64_t windows = 0;      // that those took part in
-  uint64_t windows_left = 0;
+  double epsilon_spent = 0;   // by the devices that were released most often
+  uint64_t windows = 0;       // that those took part in
+  uint64_t windows_left = 0;  // of the device, and at the decryptor, that has the fewest
 };
 
 struct Latency {

@@ -130,6 +130,17 @@ TEST(Simulator, CheatsAreRejectedOrSpoilOnlyTheirCohortAndAreFound) {
   EXPECT_EQ(run.error.largest_before_noise, 0u);
 }
 
+TEST(Simulator, AWindowThatOneDecryptorMissesIsSpentAtTheOthers) {
+  Parameters parameters = Small();
+  parameters.hours = 2;
+  parameters.dead_hour = 1;
+  parameters.epsilon = 1.5;  // two windows
+  parameters.churn = 0;
+  const auto run = SimulateWith(parameters).runs.at(0);
+  EXPECT_EQ(run.budgets.windows, 1u);
+  EXPECT_EQ(run.budgets.windows_left, 0u);
+}
+
 TEST(Simulator, ASpentBudgetEndsTheReleases) {
   Parameters parameters = Small();
   parameters.hours = 4;

@@ -32,6 +32,22 @@ void ExplainNothingReleased(std::back_insert_iterator<std::string> out, const Pa
       kSpread * static_cast<double>(p.min_reports) * static_cast<double>(cohorts_an_hour));
 }
 
+// Why decryptors refuse, and what would change it.
+void ExplainBudget(std::back_insert_iterator<std::string> out, const Parameters& p, const Budgets& budgets) {
+  if (budgets.windows == 0 && budgets.epsilon_window > p.epsilon)
+    fmt::format_to(
+        out,
+        "  nothing released: a window costs an epsilon of {:.2f}, more than a device's budget of {:g}; "
+        "give a larger --epsilon\n",
+        budgets.epsilon_window, p.epsilon);
+  else
+    fmt::format_to(
+        out,
+        "  unanswered       where a device's budget of {:g} is spent: give a larger --epsilon, or fewer "
+        "--hours\n",
+        p.epsilon);
+}
+
 void WriteRun(std::back_insert_iterator<std::string> out, const Parameters& parameters, const Run& run) {
   const bool masked = run.kind == ReportKind::kMasked;
   fmt::format_to(out, "\n{}\n",
@@ -69,15 +85,18 @@ void WriteRun(std::back_insert_iterator<std::string> out, const Parameters& para
                  lists - small - unanswered - refused, lists, small, unanswered, refused, expelled,
                  expelled_honest);
   if (small > 0 && small == lists) ExplainNothingReleased(out, parameters, run, accepted, lists);
+  if (masked && unanswered > 0 && run.budgets.windows_left == 0) ExplainBudget(out, parameters, run.budgets);
   fmt::format_to(out, "  identified       {} known, {} unknown called so; {} of {} private queries agreed\n",
                  ShareOf(run.identification.known_right, run.identification.known),
                  ShareOf(run.identification.unknown_right, run.identification.unknown),
                  run.identification.private_agreed, run.identification.private_queries);
-  fmt::format_to(out, "  error of sums    {} before noise", run.error.largest_before_noise);
-  if (masked)
-    fmt::format_to(out, "; noise at most {:.1f} sd, {:.1f} % within 2 sd", run.error.largest_deviations,
-                   100 * run.error.within_two_deviations);
-  fmt::format_to(out, "\n");
+  if (run.error.slots > 0) {
+    fmt::format_to(out, "  error of sums    {} before noise", run.error.largest_before_noise);
+    if (masked)
+      fmt::format_to(out, "; noise at most {:.1f} sd, {:.1f} % within 2 sd", run.error.largest_deviations,
+                     100 * run.error.within_two_deviations);
+    fmt::format_to(out, "\n");
+  }
   if (masked)
     fmt::format_to(out, "  privacy          epsilon {:.2f} a window, {:.2f} spent, {} windows left\n",
                    run.budgets.epsilon_window, run.budgets.epsilon_spent, run.budgets.windows_left);
