@@ -72,7 +72,7 @@ Found Find(const std::vector<const Known*>& catalog, const FingerprintBuilder& l
   const Fingerprint fingerprint = look.Build();
   std::vector<int32_t> scores;
   for (const Known* known : catalog) scores.push_back(Score(known->fingerprint, fingerprint));
-  if (const auto best = BestMatch(scores); best.has_value()) found.model = catalog[*best]->model;
+  if (const Match best = BestMatch(scores); best.is_known) found.model = catalog[best.application]->model;
   const auto features = look.Features();
   double most = static_cast<double>(kUnknownFloor) / (kFingerprintLength * kFingerprintLength);
   for (const Known* known : catalog) {

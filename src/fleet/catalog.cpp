@@ -5,7 +5,7 @@
 
 namespace gpusonde::fleet {
 
-std::optional<size_t> BestMatch(std::span<const int32_t> scores) {
+Match BestMatch(std::span<const int32_t> scores) {
   // Shifted, so that the floor is 1 and lower scores are 0: unknown is then the first entry, which others
   // must exceed.
   std::vector<uint32_t> above(scores.size() + 1);
@@ -15,8 +15,8 @@ std::optional<size_t> BestMatch(std::span<const int32_t> scores) {
         static_cast<uint32_t>(privacy::Select(privacy::Opaque(uint64_t{0} - (shifted >> 63)), 0, shifted));
   }
   const size_t best = privacy::ArgMax(above);
-  if (best == 0) return std::nullopt;
-  return best - 1;
+  const uint64_t known = privacy::MaskLess(0, best) & 1;
+  return {.is_known = known != 0, .application = static_cast<uint32_t>(best - known)};
 }
 
 std::vector<int32_t> Scores(const Catalog& catalog, const Fingerprint& fingerprint) {

@@ -27,12 +27,6 @@ uint64_t HashPair(uint64_t a, uint64_t b) {
 
 }  // namespace
 
-int32_t Score(const Fingerprint& a, const Fingerprint& b) {
-  int32_t score = 0;
-  for (size_t i = 0; i < kFeatures; ++i) score += int32_t{a[i]} * b[i];
-  return score;
-}
-
 FingerprintBuilder::Kernel& FingerprintBuilder::Find(std::string_view name) {
   const auto found = kernels_.find(name);
   if (found != kernels_.end()) return found->second;

@@ -24,7 +24,11 @@ static_assert((kFingerprintLength + 8) * (kFingerprintLength + 8) < 1 << 19);
 using Fingerprint = std::array<int16_t, kFeatures>;
 
 // The scalar product: kFingerprintLength² for equal fingerprints, about 0 for unrelated ones.
-int32_t Score(const Fingerprint& a, const Fingerprint& b);
+inline int32_t Score(const Fingerprint& a, const Fingerprint& b) {
+  int32_t score = 0;
+  for (size_t i = 0; i < kFeatures; ++i) score += int32_t{a[i]} * b[i];
+  return score;
+}
 
 // Makes a fingerprint of a stream of kernels. Features are the words of the kernels' names, whole names, and
 // names two and three in a row on one stream (n-grams), each weighted by the square root of its share of GPU

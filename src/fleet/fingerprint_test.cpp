@@ -50,6 +50,10 @@ Fingerprint Of(const std::vector<Launch>& launches, size_t from, size_t to, doub
   return builder.Build();
 }
 
+Match Known(size_t application) {
+  return {.is_known = true, .application = static_cast<uint32_t>(application)};
+}
+
 Catalog CatalogOf(const std::vector<Application>& applications) {
   Catalog catalog;
   for (const Application& application : applications)
@@ -91,8 +95,8 @@ TEST(Identification, PartsOfAStreamAreRecognised) {
       const auto found = BestMatch(
           Scores(catalog, Of(launches, launches.size() * third / 3, launches.size() * (third + 1) / 3)));
       ++parts;
-      right += found == application;
-      EXPECT_TRUE(!found.has_value() || *found == application) << "never taken for another";
+      right += found == Known(application);
+      EXPECT_TRUE(!found.is_known || found == Known(application)) << "never taken for another";
     }
   }
   RecordProperty("right", right);
@@ -111,7 +115,8 @@ TEST(Identification, StreamsThatAreMixedWithAnothersAreRecognised) {
       builder.Add(launches[i].stream, launches[i].name, launches[i].duration_ns);
       if (i % 10 == 9) builder.Add(99, "void stranger<float>(float*)", launches[i].duration_ns);
     }
-    EXPECT_EQ(BestMatch(Scores(catalog, builder.Build())), application) << applications[application].name;
+    EXPECT_EQ(BestMatch(Scores(catalog, builder.Build())), Known(application))
+        << applications[application].name;
   }
 }
 
@@ -123,16 +128,17 @@ TEST(Identification, WhatIsNotInTheCatalogIsUnknown) {
     const Catalog catalog = CatalogOf(others);
     const auto& launches = applications[left_out].launches;
     const auto scores = Scores(catalog, Of(launches, 0, launches.size()));
-    EXPECT_EQ(BestMatch(scores), std::nullopt) << applications[left_out].name;
+    EXPECT_EQ(BestMatch(scores), Match()) << applications[left_out].name;
   }
 }
 
 TEST(BestMatch, TakesTheFirstOfEqualsAboveTheFloor) {
   using Score = std::vector<int32_t>;
-  EXPECT_EQ(BestMatch(Score{}), std::nullopt);
-  EXPECT_EQ(BestMatch(Score{kUnknownFloor - 1, -500'000}), std::nullopt);
-  EXPECT_EQ(BestMatch(Score{0, kUnknownFloor}), 1u);
-  EXPECT_EQ(BestMatch(Score{kUnknownFloor + 5, kUnknownFloor + 9, kUnknownFloor + 9}), 1u);
+  EXPECT_EQ(BestMatch(Score{}), Match());
+  EXPECT_EQ(BestMatch(Score{kUnknownFloor - 1, -500'000}), Match());
+  EXPECT_EQ(BestMatch(Score{kUnknownFloor}), Known(0));
+  EXPECT_EQ(BestMatch(Score{0, kUnknownFloor}), Known(1));
+  EXPECT_EQ(BestMatch(Score{kUnknownFloor + 5, kUnknownFloor + 9, kUnknownFloor + 9}), Known(1));
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "fleet/catalog.h"
 #include "fleet/privacy/bfv.h"
 #include "fleet/privacy/constant_time.h"
 #include "fleet/privacy/masks.h"
@@ -54,9 +55,15 @@ void Identify() {
     for (size_t prime = 0; prime < kPrimes; ++prime) Publish(part->modulo(prime));
   const std::vector<uint32_t> places = {63, 127, 191};
   const auto scores = Decrypt(secret, kIdentificationBits, Switch(std::move(query), places));
-  std::vector<uint32_t> narrow;
-  for (const uint64_t score : scores.values()) narrow.push_back(static_cast<uint32_t>(score));
-  const size_t application = ArgMax(narrow);
+  std::vector<int32_t> narrow;
+  for (const uint64_t score : scores.values()) narrow.push_back(static_cast<int32_t>(score));
+  gpusonde::fleet::Match match = gpusonde::fleet::BestMatch(narrow);
+  // In public mode.
+  gpusonde::fleet::Fingerprint fingerprint{};
+  fingerprint.fill(40);
+  const gpusonde::fleet::Catalog catalog{.applications = {{"first", fingerprint}, {"second", fingerprint}}};
+  VALGRIND_MAKE_MEM_UNDEFINED(fingerprint.data(), sizeof fingerprint);
+  match.application += gpusonde::fleet::BestMatch(Scores(catalog, fingerprint)).application;
 
   const auto device = Bytes(2);
   std::array<uint8_t, kKeyBytes> device_open{};
@@ -70,10 +77,10 @@ void Identify() {
   gpusonde::fleet::Row weights{};
   std::ranges::copy(row, weights.begin());
   gpusonde::fleet::Finding finding;
-  finding.application = static_cast<uint32_t>(application);
-  finding.signature = static_cast<uint32_t>(application) + 1;
+  finding.application = match.application;
+  finding.signature = match.application + 1;
+  finding.is_known = match.is_known;
   VALGRIND_MAKE_MEM_UNDEFINED(&finding.is_busy, sizeof finding.is_busy);
-  VALGRIND_MAKE_MEM_UNDEFINED(&finding.is_known, sizeof finding.is_known);
   const gpusonde::fleet::Layout layout{.groups = 1, .pages = 1, .cohorts = 1};
   for (const uint32_t place : {0u, layout.signatures_place()}) {
     const auto message = MessageOf(finding, {.place = place}, layout, weights);

@@ -151,10 +151,8 @@ ApplicationMix::ApplicationMix(std::span<const KernelStream> streams, uint32_t k
       for (uint32_t group = 0; group < OpenCharacteristics(); ++group)
         look.rows.push_back(Measure(group, seen.work));
       const int64_t looked_ns = ThreadTimeNs();
-      if (const auto found = BestMatch(Scores(catalog_, look.fingerprint)); found.has_value())
-        look.identified = static_cast<uint32_t>(*found);
-      else
-        look.signature = SignatureOf(look.fingerprint);
+      look.identified = BestMatch(Scores(catalog_, look.fingerprint));
+      if (!look.identified.is_known) look.signature = SignatureOf(look.fingerprint);
       match_ns += ThreadTimeNs() - looked_ns;
       look_ns += looked_ns - begin_ns;
       kernels += seen.work.kernels.size();

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -15,9 +14,9 @@ namespace gpusonde::fleet {
 // A device's observation of its application in an epoch, and the results.
 struct Look {
   Fingerprint fingerprint{};
-  std::vector<Row> rows;               // by open group of characteristics
-  std::optional<uint32_t> identified;  // in the catalog
-  uint32_t signature = 0;              // of an unknown application, else 0
+  std::vector<Row> rows;  // by open group of characteristics
+  Match identified;
+  uint32_t signature = 0;  // of an unknown application, else 0
 };
 
 // The applications of a simulated fleet. The first are the real streams; the others are

@@ -100,7 +100,7 @@ Status SimulationRun::AskInPrivate() {
     ASSIGN_OR_RETURN(const auto answers, private_catalog_.Answer(query, random));
     const int64_t answered_ns = ThreadTimeNs();
     ASSIGN_OR_RETURN(const auto scores, matcher.Read(answers, mix_.known()));
-    const auto found = BestMatch(scores);
+    const Match found = BestMatch(scores);
     query_ns_ += asked_ns - begin_ns + ThreadTimeNs() - answered_ns;
     query_server_ns_ += answered_ns - asked_ns;
     run_.query_bytes = query.bytes();
@@ -122,18 +122,19 @@ Status SimulationRun::ReportOf(size_t place, const Beacon& beacon, privacy::Rand
     const auto looks = mix_.looks(*application);
     const Look& look = looks[static_cast<size_t>(random.Below(looks.size()))];
     finding = {.is_busy = true,
-               .is_known = look.identified.has_value(),
-               .application = look.identified.value_or(0),
+               .is_known = look.identified.is_known,
+               .application = look.identified.application,
                .signature = look.signature};
     row = look.rows[assignment.group];
     Identification& count = worker.identification;
     if (*application < mix_.known()) {
       ++count.known;
-      count.known_right += look.identified == *application;
-      count.known_wrong += look.identified.has_value() && look.identified != *application;
+      const bool is_right = look.identified.application == *application;
+      count.known_right += look.identified.is_known && is_right;
+      count.known_wrong += look.identified.is_known && !is_right;
     } else {
       ++count.unknown;
-      count.unknown_right += !look.identified.has_value();
+      count.unknown_right += !look.identified.is_known;
     }
   }
 
