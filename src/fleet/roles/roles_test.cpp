@@ -145,6 +145,25 @@ TEST_F(Reporting, AReportCountsOnce) {
   EXPECT_EQ(intake.counts()[static_cast<size_t>(Verdict::kAccepted)], 1u);
 }
 
+// Restored from a backup, it reports an epoch once more: with the same mask the difference of two reports
+// would be that of their messages.
+TEST_F(Reporting, ADeviceThatForgotAReportMasksTheNextAnew) {
+  const ExchangeKey decryptor(Filled(200));
+  std::vector<std::vector<uint32_t>> bodies;
+  for (int time = 0; time < 2; ++time) {
+    std::vector<privacy::MaskKey> masks;
+    masks.push_back(*ExchangeKey(Filled(1)).AsDevice(decryptor.open(), 1, kEpoch));
+    Device device(1, SigningKey(Filled(101)), std::move(masks));
+    const std::vector<uint32_t> message(kReportSlots);
+    const auto report = device.ReportMasked(kEpoch, 0, privacy::Slots(message), random_);
+    ASSERT_TRUE(report.has_value()) << report.error().message;
+    bodies.push_back(SlotsOf(BodyOf(*report)));
+  }
+  size_t same = 0;
+  for (size_t slot = 0; slot < kReportSlots; ++slot) same += bodies[0][slot] == bodies[1][slot];
+  EXPECT_LT(same, 3u);
+}
+
 TEST_F(Reporting, StrangersAndOtherEpochsAndPlacesAreRejected) {
   Intake intake = NewIntake();
   directory_.Remove(2);
