@@ -15,9 +15,9 @@ namespace {
 constexpr size_t kMaxKernels = 65'536;
 
 // Rare features are more specific: all PyTorch programs share words, few share three kernels in a row.
-constexpr int64_t kNameFactor = 2;
-constexpr int64_t kTwoFactor = 4;
-constexpr int64_t kThreeFactor = 8;
+constexpr double kNameFactor = 2;
+constexpr double kTwoFactor = 4;
+constexpr double kThreeFactor = 8;
 
 // Both numbers are hashes already; the product mixes all bits, and depends on their order.
 uint64_t HashPair(uint64_t a, uint64_t b) {
@@ -46,26 +46,26 @@ void FingerprintBuilder::Add(int64_t stream, std::string_view name, int64_t dura
   if (duration_ns <= 0) return;
   Kernel& kernel = Find(name);
   Recent& recent = streams_[stream];
-  total_ns_ += duration_ns;
-  kernel.time_ns += duration_ns;
+  const auto time_ns = static_cast<double>(duration_ns);
+  total_ns_ += time_ns;
+  kernel.time_ns += time_ns;
   if (recent.last != 0) {
     const uint64_t two = HashPair(recent.last, kernel.id);
-    time_ns_[two] += kTwoFactor * duration_ns;
-    if (recent.before != 0) time_ns_[HashPair(recent.before, two)] += kThreeFactor * duration_ns;
+    time_ns_[two] += kTwoFactor * time_ns;
+    if (recent.before != 0) time_ns_[HashPair(recent.before, two)] += kThreeFactor * time_ns;
   }
   recent = {kernel.id, recent.last};
 }
 
 std::map<uint64_t, double> FingerprintBuilder::Features() const {
-  std::map<uint64_t, int64_t> times_ns(time_ns_.begin(), time_ns_.end());
+  std::map<uint64_t, double> times_ns(time_ns_.begin(), time_ns_.end());
   for (const auto& [name, kernel] : kernels_) {
     if (kernel.time_ns == 0) continue;
     for (const uint64_t word : kernel.words) times_ns[word] += kernel.time_ns;
     times_ns[kernel.id] += kNameFactor * kernel.time_ns;
   }
   std::map<uint64_t, double> features;
-  for (const auto& [feature, time_ns] : times_ns)
-    features[feature] = std::sqrt(static_cast<double>(time_ns) / static_cast<double>(total_ns_));
+  for (const auto& [feature, time_ns] : times_ns) features[feature] = std::sqrt(time_ns / total_ns_);
   return features;
 }
 

@@ -48,7 +48,7 @@ class FingerprintBuilder {
   struct Kernel {
     uint64_t id = 0;
     std::vector<uint64_t> words;
-    int64_t time_ns = 0;
+    double time_ns = 0;
   };
   struct Recent {
     uint64_t last = 0;  // 0: none yet
@@ -64,8 +64,9 @@ class FingerprintBuilder {
 
   std::unordered_map<std::string, Kernel, HashName, std::equal_to<>> kernels_;
   std::map<int64_t, Recent> streams_;
-  std::unordered_map<uint64_t, int64_t> time_ns_;  // by n-gram of two and three
-  int64_t total_ns_ = 0;
+  // Whole numbers: exact, in any order, up to 2^53 ns; beyond, which is months, nothing overflows.
+  std::unordered_map<uint64_t, double> time_ns_;  // by n-gram of two and three
+  double total_ns_ = 0;
 };
 
 }  // namespace gpusonde::fleet

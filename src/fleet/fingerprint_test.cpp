@@ -7,6 +7,7 @@
 
 #include <cmath>
 #include <cstdio>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -74,6 +75,13 @@ TEST(Fingerprint, OfNothingIsNothing) {
   EXPECT_EQ(builder.Build(), Fingerprint{});
   builder.Add(0, "kernel", 0);
   EXPECT_EQ(builder.Build(), Fingerprint{});
+}
+
+TEST(Fingerprint, SurvivesAbsurdDurations) {
+  FingerprintBuilder builder;
+  for (int i = 0; i < 10; ++i) builder.Add(0, "kernel", std::numeric_limits<int64_t>::max());
+  const Fingerprint fingerprint = builder.Build();
+  EXPECT_NEAR(std::sqrt(Score(fingerprint, fingerprint)), kFingerprintLength, 8);
 }
 
 TEST(Fingerprint, IsTheSameOnASlowerGpu) {

@@ -19,6 +19,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kMaxNames = 65'536;
+// 11 days: sums of durations, scaled, stay far below 2^63.
+constexpr int64_t kMaxDurationNs = 1'000'000'000'000'000;
 
 // The words of a line, removed from the front.
 class Words {
@@ -56,7 +58,7 @@ bool ParseKernel(Words words, size_t names, KernelStream::Operation& kernel) {
   for (uint32_t& extent : kernel.grid) good = good && words.Number(extent);
   for (uint32_t& extent : kernel.block) good = good && words.Number(extent);
   return good && words.Number(kernel.shared_bytes) && words.Number(kernel.gap_ns) &&
-         words.Number(kernel.duration_ns) && words.rest().empty();
+         words.Number(kernel.duration_ns) && kernel.duration_ns <= kMaxDurationNs && words.rest().empty();
 }
 
 bool ParseTransfer(Words words, bool is_copy, KernelStream::Operation& transfer) {

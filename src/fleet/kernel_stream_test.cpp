@@ -37,6 +37,9 @@ TEST(KernelStream, InvalidStreamsAreRejectedWithTheirLine) {
   };
   EXPECT_THAT(refusal("kernel-stream 2\n"), HasSubstr("line 1 "));
   EXPECT_THAT(refusal("kernel-stream 1\n"), HasSubstr("without any operation"));
+  EXPECT_EQ(refusal("kernel-stream 1\nname 0 a\nk 0 0 1 1 1 1 1 1 0 0 1000000000000000\n"), "read");
+  EXPECT_THAT(refusal("kernel-stream 1\nname 0 a\nk 0 0 1 1 1 1 1 1 0 0 1000000000000001\n"),
+              HasSubstr("line 3 "));
   for (const char* line :
        {"q 1", "k 0 0 1 1 1 1 1 1 0 0 5", "c 0 up 1 1 1", "m 0 1 1", "m 0 1 1 1 1", "name 1 a", "m 0 -1 1 1",
         "m 0 99999999999999999999 1 1", "m 99999999999 1 1 1", ""})

@@ -174,8 +174,10 @@ void AddSimulate(CLI::App& fleet, int& exit_status) {
                    "How reports are encrypted: masks, bfv (as in Penrose) or both")
       ->capture_default_str()
       ->check(OneOf({"masks", "bfv", "both"}));
-  command->add_option("--streams", options->streams,
-                      "Folder of kernel streams; default: the ones installed with gpusonde");
+  command
+      ->add_option("--streams", options->streams,
+                   "Folder of kernel streams; default: the ones installed with gpusonde")
+      ->check(Path());
   command->add_option("--threads", options->parameters.threads, "Default: one per usable core")
       ->check(WholeNumber("N", 1, 1024));
   command->add_option("--format", options->format, "text or json")
