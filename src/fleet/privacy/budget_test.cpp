@@ -34,7 +34,7 @@ TEST(Budget, IsRefusedOnceSpent) {
   const double rho = Rho(kSensitivity, static_cast<double>(kNoiseSigma));
   Budget week(14.8, kBudgetDelta, rho);
   const int64_t windows = week.windows_left();
-  EXPECT_GE(windows, 168);
+  EXPECT_EQ(windows, 183);
   EXPECT_LE(Epsilon(rho * static_cast<double>(windows), kBudgetDelta), 14.8);
   for (int64_t i = 0; i < windows; ++i) ASSERT_TRUE(week.Spend().has_value());
   const Status refused = week.Spend();

@@ -89,7 +89,7 @@ class MaskDecryptor {
  public:
   struct Rules {
     uint64_t min_reports = 1000;
-    double epsilon = 14.8;  // of a device, in all its windows: a week of hours at ε = 1
+    double epsilon = 14.8;  // of a device, in all its windows: 183 of an hour at the noise below
     double delta = 1e-9;
     uint64_t sigma = kNoiseSigma;
   };

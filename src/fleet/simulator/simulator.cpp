@@ -32,10 +32,11 @@ Status Check(const Parameters& p, std::span<const KernelStream> streams) {
   TRY(wants(p.churn >= 0 && p.churn <= 1, "churn must be from 0 to 1"));
   TRY(wants(p.groups > 0 && p.groups <= OpenCharacteristics(), "groups must be from 1 to 8"));
   TRY(wants(p.cohorts > 0 && p.cohorts <= 10'000, "cohorts must be from 1 to 10,000"));
+  TRY(wants(p.min_reports <= 10'000'000, "a cohort's smallest number of reports must be at most 10,000,000"));
   TRY(wants(p.decryptors > 0 && p.decryptors <= 7, "decryptors must be from 1 to 7"));
   TRY(wants(p.cheats <= p.devices, "cheats can't be more than devices"));
   TRY(wants(p.epsilon > 0 && p.epsilon <= 1000,
-            "the budget must be an epsilon above 0 and at most 1,000; a week of hours costs 14.8"));
+            "the budget must be an epsilon above 0 and at most 1,000; 14.8 is enough for 183 hours"));
   TRY(wants(!p.dead_hour.has_value() || *p.dead_hour < p.hours,
             "the dead hour must be one of the hours, the first of which is 0"));
   return wants(p.servers > 0 && p.node_cores > 0 && p.threads > 0,
