@@ -13,6 +13,9 @@ namespace {
 
 // Bound for programs that generate names; all further names count as one kernel.
 constexpr size_t kMaxKernels = 65'536;
+// And for those that launch kernels in ever other orders, of which each pair may be a new sequence: further
+// ones are not counted.
+constexpr size_t kMaxSequences = 262'144;
 
 // Rare features are more specific: all PyTorch programs share words, few share three kernels in a row.
 constexpr double kNameFactor = 2;
@@ -49,10 +52,17 @@ void FingerprintBuilder::Add(int64_t stream, std::string_view name, int64_t dura
   const auto time_ns = static_cast<double>(duration_ns);
   total_ns_ += time_ns;
   kernel.time_ns += time_ns;
+  const auto count = [&](uint64_t sequence, double factor) {
+    const auto found = time_ns_.find(sequence);
+    if (found != time_ns_.end())
+      found->second += factor * time_ns;
+    else if (time_ns_.size() < kMaxSequences)
+      time_ns_.emplace(sequence, factor * time_ns);
+  };
   if (recent.last != 0) {
     const uint64_t two = HashPair(recent.last, kernel.id);
-    time_ns_[two] += kTwoFactor * time_ns;
-    if (recent.before != 0) time_ns_[HashPair(recent.before, two)] += kThreeFactor * time_ns;
+    count(two, kTwoFactor);
+    if (recent.before != 0) count(HashPair(recent.before, two), kThreeFactor);
   }
   recent = {kernel.id, recent.last};
 }

@@ -13,6 +13,7 @@
 
 #include "fleet/catalog.h"
 #include "fleet/kernel_stream.h"
+#include "fleet/privacy/testing/seeded.h"
 
 namespace gpusonde::fleet {
 namespace {
@@ -75,6 +76,21 @@ TEST(Fingerprint, OfNothingIsNothing) {
   EXPECT_EQ(builder.Build(), Fingerprint{});
   builder.Add(0, "kernel", 0);
   EXPECT_EQ(builder.Build(), Fingerprint{});
+}
+
+TEST(Fingerprint, KeepsABoundedNumberOfSequences) {
+  privacy::Random random = privacy::Seeded(1);
+  FingerprintBuilder builder;
+  for (int i = 0; i < 150'000; ++i) {
+    const auto which = static_cast<char>(random.Below(90));
+    const auto other = static_cast<char>(random.Below(90));
+    builder.Add(0,
+                std::string{static_cast<char>('a' + which % 10), static_cast<char>('a' + which / 10), '_',
+                            static_cast<char>('a' + other % 10), static_cast<char>('a' + other / 10)},
+                1000);
+  }
+  // And 8,100 names of two words.
+  EXPECT_LT(builder.Features().size(), 262'144u + 10'000);
 }
 
 TEST(Fingerprint, SurvivesAbsurdDurations) {
