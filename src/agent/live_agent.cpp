@@ -26,8 +26,6 @@ constexpr int kMinRoundMs = 900, kRoundMs = 1100;
 // For names and lines of what was sampled last, when it ends and when the clock steps.
 constexpr int64_t kFinishNs = kNanosPerSecond / 2;
 constexpr int64_t kDayNs = 86'400 * kNanosPerSecond;
-// Small, so that segments are soon deleted after the sink has ingested them.
-constexpr int64_t kSegmentBytes = int64_t{8} << 20;
 // Frames read from the spool at once while catching up; a frame has at most some hundred kB.
 constexpr size_t kFramesAtOnce = 64;
 
@@ -65,6 +63,7 @@ struct LiveAgent::State {
   Status SendAll();
   Status CatchUp();
   Status SendToSink(std::vector<model::Batch> frames);
+  Status ReadCommitted();
   Status DropCommitted();
   Status CheckRoom();
   void Spool(std::vector<model::Batch> batches);
@@ -81,7 +80,7 @@ Result<LiveAgent> LiveAgent::Create(const Options& options, Sink& sink) {
   ASSIGN_OR_RETURN(
       Engine engine,
       Engine::Create({.spool_folder = options.spool_folder,
-                      .spool = {.segment_bytes = kSegmentBytes},
+                      .spool = {.segment_bytes = options.segment_bytes},
                       .frequency_hz = options.frequency_hz,
                       .nvml_hz = options.nvml_hz,
                       .every_process = true,
@@ -106,7 +105,7 @@ Result<LiveAgent> LiveAgent::Create(const Options& options, Sink& sink) {
   engine.StartPodWatcher();
   std::unique_ptr<State> state(new State{options, sink, std::move(engine)});
   const spool::Writer& spool = state->engine.spool();
-  ASSIGN_OR_RETURN(state->committed, sink.CommittedThrough(spool.id()));
+  TRY(state->ReadCommitted());
   ASSIGN_OR_RETURN(state->ingested,
                    sink.IngestedThrough(spool.id(), state->days.front().second, spool.last_sequence()));
   if (const Status sent = state->SendAll(); !sent.has_value()) state->LogProblem(sent.error());
@@ -186,7 +185,8 @@ void LiveAgent::State::Spool(std::vector<model::Batch> batches) {
 // run left, are read back from the spool.
 Status LiveAgent::State::SendAll() {
   std::vector<model::Batch> frames = std::exchange(fresh, {});
-  if (!behind()) return {};
+  // A sink that reads the spool itself makes more of it durable meanwhile: room where the spool was full.
+  if (!behind()) return DropCommitted();
   if (!frames.empty() && fresh_first == ingested + 1)
     TRY(SendToSink(std::move(frames)));
   else
@@ -224,8 +224,15 @@ Status LiveAgent::State::SendToSink(std::vector<model::Batch> frames) {
   return {};
 }
 
+// What isn't in the spool any more was durable, which a sink may have yet to ask its server.
+Status LiveAgent::State::ReadCommitted() {
+  ASSIGN_OR_RETURN(const int64_t durable, sink.CommittedThrough(engine.spool().id()));
+  committed = std::max(durable, engine.spool().first_sequence() - 1);
+  return {};
+}
+
 Status LiveAgent::State::DropCommitted() {
-  ASSIGN_OR_RETURN(committed, sink.CommittedThrough(engine.spool().id()));
+  TRY(ReadCommitted());
   return engine.spool().DropThrough(committed);
 }
 

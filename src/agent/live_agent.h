@@ -61,6 +61,8 @@ class LiveAgent {
  public:
   struct Options {
     std::string spool_folder;
+    // Small, so that segments are soon deleted after the sink has ingested them.
+    int64_t segment_bytes = int64_t{8} << 20;
     std::string host;  // the machine's name in the rows; empty: its own
     double frequency_hz = 19;
     double nvml_hz = 1;       // NVML readings per second; 0: none

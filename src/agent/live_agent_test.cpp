@@ -25,6 +25,10 @@ namespace {
 class TestSink : public Sink {
  public:
   Result<int64_t> CommittedThrough(const Id128&) override { return durable; }
+  Result<int64_t> IngestedThrough(const Id128&, int64_t, int64_t last_sequence) override {
+    if (reads_spool) through = last_sequence;
+    return reads_spool ? last_sequence : durable;
+  }
   Status Flush() override {
     durable = through;
     return {};
@@ -53,6 +57,7 @@ class TestSink : public Sink {
   Loss TakeLoss() override { return std::exchange(loss, {}); }
 
   bool refuse = false;
+  bool reads_spool = false;  // as a sink that sends to a server, and has yet to ask what that has
   Loss loss;
   int64_t lost_rows = 0;  // as counted in the rows
   bool hold = false;      // makes nothing durable before Flush
@@ -127,6 +132,41 @@ TEST_F(LiveAgentTest, BeyondTheSpoolsLimitRowsAreDroppedAndCountedUntilTheSinkHa
   ASSERT_TRUE(agent.Round().has_value());
   EXPECT_GT(sink_.through, spooled) << "it goes on";
   EXPECT_GT(sink_.lost_rows, 0);
+}
+
+TEST_F(LiveAgentTest, AFullSpoolIsUsedAgainOnceItsFramesAreDurable) {
+  LiveAgent::Options options = Options();
+  options.max_spool_bytes = 1;
+  sink_.hold = true;  // as while a server is away: all is ingested, nothing durable
+  LiveAgent agent = LiveAgent::Create(options, sink_).value();
+  ASSERT_TRUE(agent.Round().has_value());
+  const int64_t spooled = sink_.through;
+  EXPECT_GT(spooled, 0);
+  ASSERT_TRUE(agent.Round().has_value());
+  EXPECT_EQ(sink_.through, spooled) << "it is full";
+  ASSERT_TRUE(sink_.Flush().has_value());
+  ASSERT_TRUE(agent.Round().has_value());
+  ASSERT_TRUE(agent.Round().has_value());
+  EXPECT_GT(sink_.through, spooled);
+  EXPECT_GT(sink_.lost_rows, 0);
+}
+
+TEST_F(LiveAgentTest, FramesThatAnEarlierRunHasSentDoNotCountAsWaiting) {
+  LiveAgent::Options options = Options();
+  options.segment_bytes = 1;
+  {
+    LiveAgent agent = LiveAgent::Create(options, sink_).value();
+    for (int round = 0; round < 2; ++round) ASSERT_TRUE(agent.Round().has_value());
+    ASSERT_TRUE(agent.Finish().has_value());
+  }
+  const int64_t sent = sink_.durable;
+  ASSERT_GT(sent, 3);
+  TestSink restarted;
+  restarted.reads_spool = restarted.hold = true;
+  options.max_waiting_frames = sent - 1;
+  LiveAgent agent = LiveAgent::Create(options, restarted).value();
+  ASSERT_TRUE(agent.Round().has_value());
+  EXPECT_GT(restarted.through, sent);
 }
 
 TEST_F(LiveAgentTest, WhatTheSinkGaveUpIsCounted) {

@@ -63,6 +63,8 @@ class Writer {
   // Identifies this spool in the `batches` table; random, created with the folder.
   Id128 id() const;
   int64_t last_sequence() const;
+  // The number of the first frame that was not deleted; one above last_sequence() if there is none.
+  int64_t first_sequence() const;
 
   Writer(Writer&&) noexcept;
   Writer& operator=(Writer&&) noexcept;

@@ -147,12 +147,17 @@ TEST_F(Spool, BeginsSegmentsAndDropsThemWhole) {
   ASSERT_GT(segments, 10u);
   EXPECT_EQ(ReadNumbered(path_)->frames, 100);
   EXPECT_EQ(ReadNumbered(path_, 50)->frames, 50);
+  EXPECT_EQ(writer.first_sequence(), 1);
 
   ASSERT_TRUE(writer.DropThrough(50).has_value());
   EXPECT_LT(Segments(path_).size(), segments);
   EXPECT_EQ(ReadNumbered(path_, 50)->frames, 50);
+  EXPECT_GT(writer.first_sequence(), 1);
+  EXPECT_LE(writer.first_sequence(), 51);
   ASSERT_TRUE(writer.DropThrough(1000).has_value());
   EXPECT_EQ(Segments(path_).size(), 1u) << "the one being written stays";
+  EXPECT_EQ(Read(path_, 0, [](int64_t, const model::Batch&) { return Status(); })->frames,
+            writer.last_sequence() - writer.first_sequence() + 1);
   AppendNumbered(writer, 1);
   EXPECT_EQ(ReadNumbered(path_, 100)->frames, 1);
 }

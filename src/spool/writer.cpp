@@ -180,5 +180,6 @@ Status Writer::DropThrough(int64_t sequence) {
 
 Id128 Writer::id() const { return state_->id; }
 int64_t Writer::last_sequence() const { return state_->last_sequence; }
+int64_t Writer::first_sequence() const { return state_->segments.front().first_sequence; }
 
 }  // namespace gpusonde::spool
