@@ -7,6 +7,7 @@
 #include <deque>
 #include <functional>
 #include <iterator>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -66,6 +67,7 @@ struct LiveAgent::State {
   Status ReadCommitted();
   Status DropCommitted();
   Status CheckRoom();
+  size_t RoomForFrames();
   void Spool(std::vector<model::Batch> batches);
   void LogProblem(const Error& error);
   Status FollowClock();
@@ -163,20 +165,26 @@ Status LiveAgent::State::CheckRoom() {
                           bytes / 1'000'000));
 }
 
+// How many frames more may wait for the sink.
+size_t LiveAgent::State::RoomForFrames() {
+  if (options.max_spool_bytes > 0) return std::numeric_limits<size_t>::max();
+  const int64_t waiting = engine.spool().last_sequence() - committed;
+  return static_cast<size_t>(std::max<int64_t>(options.max_waiting_frames - waiting, 0));
+}
+
 void LiveAgent::State::Spool(std::vector<model::Batch> batches) {
   options.on_rows(batches);
   const Status disk = CheckRoom();
   if (!disk.has_value()) LogProblem(disk.error());
-  const int64_t waiting = engine.spool().last_sequence() - committed;
-  const int64_t room = disk.has_value() ? std::max<int64_t>(options.max_waiting_frames - waiting, 0) : 0;
-  const spool::Writer::Stored stored = engine.Spool(batches, static_cast<size_t>(room));
+  const size_t room = disk.has_value() ? RoomForFrames() : 0;
+  const spool::Writer::Stored stored = engine.Spool(batches, room);
   if (stored.failure.has_value()) LogProblem(*stored.failure);
   for (size_t i = 0; i < stored.sequences.size(); ++i) {
     if (stored.sequences[i] == 0) continue;
     if (fresh.empty()) fresh_first = stored.sequences[i];
     fresh.push_back(std::move(batches[i]));
   }
-  if (disk.has_value() && std::cmp_less(room, batches.size()))
+  if (disk.has_value() && room < batches.size())
     LogProblem({ErrorCode::kOutOfSpace,
                 "Dropping data: the spool is full because the store has refused data for too long"});
 }

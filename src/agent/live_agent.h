@@ -70,7 +70,7 @@ class LiveAgent {
     bool diagnose = true;
     std::optional<pods::Watcher::Options> pod_watcher = {};  // null: nobody is asked for pods
     // When this many frames (some hours' worth) wait for a sink that refuses them, new data is dropped and
-    // counted.
+    // counted. Not used where max_spool_bytes bounds them.
     int64_t max_waiting_frames = 100'000;
     int64_t max_spool_bytes = 0;  // the same for the bytes of the spool; 0: no limit
     int64_t min_free_bytes = 0;   // new data is dropped and counted while the disk has less than this left

@@ -151,6 +151,20 @@ TEST_F(LiveAgentTest, AFullSpoolIsUsedAgainOnceItsFramesAreDurable) {
   EXPECT_GT(sink_.lost_rows, 0);
 }
 
+TEST_F(LiveAgentTest, ASpoolThatIsBoundedInBytesIsNotBoundedInFrames) {
+  LiveAgent::Options options = Options();
+  options.max_waiting_frames = 1;
+  options.max_spool_bytes = int64_t{1} << 30;
+  sink_.hold = true;
+  LiveAgent agent = LiveAgent::Create(options, sink_).value();
+  ASSERT_TRUE(agent.Round().has_value());
+  const int64_t spooled = sink_.through;
+  EXPECT_GT(spooled, 1);
+  ASSERT_TRUE(agent.Round().has_value());
+  EXPECT_GT(sink_.through, spooled);
+  EXPECT_EQ(sink_.lost_rows, 0);
+}
+
 TEST_F(LiveAgentTest, FramesThatAnEarlierRunHasSentDoNotCountAsWaiting) {
   LiveAgent::Options options = Options();
   options.segment_bytes = 1;
