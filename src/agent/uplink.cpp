@@ -32,6 +32,7 @@ constexpr int64_t kMaxAskedPauseNs = 60 * kNanosPerSecond;
 // What a request holds at most, unless one frame alone has more.
 constexpr size_t kRequestBytes = size_t{4} << 20;
 constexpr size_t kMaxReplyBytes = 16 << 10;
+constexpr int64_t kNsPerDay = 86'400 * kNanosPerSecond;
 
 // The integer after `"name":` in a flat JSON object that the server wrote.
 std::optional<int64_t> NumberOf(std::string_view json, std::string_view name) {
@@ -53,12 +54,6 @@ std::string_view MessageOf(std::string_view body) {
   return body.substr(0, body.find("\"}"));
 }
 
-// The rows of a request with one frame.
-int64_t RowsOf(std::string_view body) {
-  const Result<std::vector<model::Batch>> frames = spool::DecodeUpload(body);
-  return frames.has_value() && !frames->empty() ? static_cast<int64_t>(frames->front().rows) : 0;
-}
-
 }  // namespace
 
 struct Uplink::State {
@@ -71,7 +66,12 @@ struct Uplink::State {
     int64_t frames = 0;
     std::string body;
   };
-  enum class Outcome : uint8_t { kSent, kRefused, kFailed };
+  enum class Outcome : uint8_t {
+    kSent,
+    kRefused,    // one of the frames is
+    kWrongTime,  // all of the frames are of a clock that was wrong
+    kFailed,
+  };
 
   void Run();
   // Returns false to stop.
@@ -79,6 +79,7 @@ struct Uplink::State {
   Result<Request> NextRequest();
   Outcome Send(const Request& request);
   Outcome LogOutcome(Outcome outcome, const std::string& failure);
+  void Drop(const Request& request);
   void Pause();
   bool HasWork() const { return !asked_server || acknowledged < through; }
 
@@ -124,15 +125,22 @@ void Uplink::State::Run() {
           break;
         }
         one_at_a_time = false;
-        acknowledged = request->first;
-        loss.rows += RowsOf(request->body);
-        loss.names = true;
+        Drop(*request);
+        break;
+      case Outcome::kWrongTime:
+        Drop(*request);
         break;
     }
   }
   const std::lock_guard lock(mutex);
   ended = true;
   changed.notify_all();
+}
+
+void Uplink::State::Drop(const Request& request) {
+  acknowledged = request.first + request.frames - 1;
+  loss.rows += spool::CountRows(request.body);
+  loss.names = true;
 }
 
 bool Uplink::State::AwaitWork() {
@@ -198,6 +206,11 @@ Uplink::State::Outcome Uplink::State::Send(const Request& request) {
   if ((reply->status == 400 || reply->status == 413) && !message.empty() && request.frames > 0)
     return LogOutcome(Outcome::kRefused, fmt::format("the server refuses frames {} to {}: {}", request.first,
                                                      request.first + request.frames - 1, Printable(message)));
+  const int64_t today = options.epoch_now() / kNsPerDay;
+  if (reply->status == 409 && !message.empty() && !spool::IsPlausibleDay(request.day, today))
+    return LogOutcome(Outcome::kWrongTime,
+                      fmt::format("the server refuses rows of {}, when this machine's clock was wrong",
+                                  spool::FormatDay(request.day)));
   const std::optional<int64_t> committed = NumberOf(reply->body, "committed");
   if (reply->status != 200 || !committed.has_value())
     return LogOutcome(
@@ -225,8 +238,9 @@ Uplink::State::Outcome Uplink::State::LogOutcome(Outcome outcome, const std::str
       break;
     case ProblemLog::Change::kBegan:
       LogWarn("{}; {}", failure,
-              outcome == Outcome::kFailed ? "data stays in the spool"
-                                          : "a frame that is refused on its own is dropped");
+              outcome == Outcome::kFailed      ? "data stays in the spool"
+              : outcome == Outcome::kWrongTime ? "they are dropped"
+                                               : "a frame that is refused on its own is dropped");
       break;
     case ProblemLog::Change::kEnded:
       LogInfo("the server answers again");

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -19,8 +20,10 @@ namespace gpusonde::agent {
 // answered that they are durable. After a failure the pause doubles, up to max_pause_ns, each drawn at
 // random from its upper half, so that a thousand agents don't return at the same moment.
 //
-// Frames that the server refuses as malformed or too large are dropped and counted; everything else (no
-// response, full, token refused, a proxy's answer) is tried again. Not thread-safe.
+// Frames that the server refuses as malformed or too large are dropped and counted. So are those of a day
+// that the server's clock excludes, once this machine's own clock excludes it too: it was set since, and
+// their times are wrong. Everything else (no response, full, token refused, clocks apart, a proxy's answer)
+// is tried again. Not thread-safe.
 class Uplink : public Sink {
  public:
   struct Options {
@@ -31,8 +34,9 @@ class Uplink : public Sink {
     std::string spool_folder;
     int64_t first_pause_ns = kNanosPerSecond;
     int64_t max_pause_ns = 60 * kNanosPerSecond;
-    int64_t timeout_ns = 30 * kNanosPerSecond;  // for a whole request
-    int64_t flush_ns = 5 * kNanosPerSecond;     // how long Flush waits
+    int64_t timeout_ns = 30 * kNanosPerSecond;      // for a whole request
+    int64_t flush_ns = 5 * kNanosPerSecond;         // how long Flush waits
+    std::function<int64_t()> epoch_now = EpochNow;  // tests have one that is set
   };
 
   explicit Uplink(Options options);

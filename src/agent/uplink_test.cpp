@@ -170,6 +170,31 @@ TEST_F(UplinkTest, WhateverAServerAnswersNothingIsLostBeforeItSaysStored) {
   EXPECT_FALSE(loss.names);
 }
 
+TEST_F(UplinkTest, RowsOfADayThatTheServerExcludesWaitUntilThisMachinesClockExcludesItToo) {
+  constexpr int64_t kNanosPerDay = 86'400 * kNanosPerSecond;
+  std::atomic<int> refused = 0;
+  net::HttpReceiver server([&](const net::HttpReceiver::Request& request) {
+    if (FramesIn(request) == 0 || NumberIn(request, "day") == 20'000) return Stored(request);
+    ++refused;
+    return Refusal(409);
+  });
+  std::atomic<int64_t> today = 1;
+  Uplink::Options options = Options(server.port());
+  options.epoch_now = [&] { return today * kNanosPerDay; };
+  Uplink uplink(options);
+  Begin(uplink);
+  Write(uplink, 3, 1);  // before the machine has asked a time server
+  while (refused < 3) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_EQ(uplink.CommittedThrough(spool_.id()).value(), 0);
+  EXPECT_EQ(uplink.TakeLoss().rows, 0);
+  today = 20'000;
+  Write(uplink, 2, 20'000);
+  AwaitCommitted(uplink, 5);
+  const Sink::Loss loss = uplink.TakeLoss();
+  EXPECT_EQ(loss.rows, 9);
+  EXPECT_TRUE(loss.names);
+}
+
 TEST_F(UplinkTest, AFrameThatTheServerRefusesIsDroppedAloneAndCounted) {
   net::HttpReceiver server([](const net::HttpReceiver::Request& request) {
     const int64_t first = NumberIn(request, "first");

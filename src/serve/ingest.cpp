@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <optional>
@@ -20,6 +21,7 @@
 #include "model/tables/samples.h"
 #include "server/metrics_server.h"
 #include "server/query_parameters.h"
+#include "spool/host_name.h"
 #include "spool/upload.h"
 #include "usage/hours.h"
 
@@ -28,8 +30,6 @@ namespace {
 
 constexpr std::string_view kPath = "/api/v1/frames";
 constexpr int64_t kWatchedPauseMs = 1000;
-// How far an agent's day may lie from ours. A day in the future would make retention delete the others.
-constexpr int64_t kMaxDaysBehind = 366, kMaxDaysAhead = 1;
 
 // Of a frame; an agent's has a second's. The store fills the columns that a frame lacks: one column of a byte
 // a row would become hundreds of times as much.
@@ -64,22 +64,23 @@ Result<T> Required(Result<std::optional<T>> value, std::string_view name) {
   return Fail(ErrorCode::kInvalidArgument, fmt::format("parameter '{}' is missing", name));
 }
 
-Result<Frames> Parse(const server::HttpRequest& request, int64_t today) {
+// All but the batches.
+Result<Frames> ParseParameters(const server::HttpRequest& request) {
   ASSIGN_OR_RETURN(server::QueryParameters parameters, server::QueryParameters::Create(request.query));
   Frames frames{.host = std::string(parameters.TakeText("host").value_or("")), .spool = {}, .batches = {}};
+  TRY(spool::CheckHostName(frames.host));
   ASSIGN_OR_RETURN(frames.spool, Required(parameters.TakeId("spool"), "spool"));
   // A million days: 4707, and far from where arithmetic overflows.
   ASSIGN_OR_RETURN(frames.day, Required(parameters.TakeInteger("day", 0, 1'000'000), "day"));
   ASSIGN_OR_RETURN(frames.first, Required(parameters.TakeInteger("first", 1, int64_t{1} << 60), "first"));
   TRY(parameters.Finish());
-  if (frames.day < today - kMaxDaysBehind || frames.day > today + kMaxDaysAhead)
-    return Fail(
-        ErrorCode::kInvalidArgument,
-        fmt::format("the agent's clock says day {} since 1970, the server's {}; correct the wrong one",
-                    frames.day, today));
-  ASSIGN_OR_RETURN(frames.batches, spool::DecodeUpload(request.body));
-  for (const model::Batch& batch : frames.batches) TRY(CheckRows(batch));
   return frames;
+}
+
+Result<std::vector<model::Batch>> ParseBody(std::string_view body) {
+  ASSIGN_OR_RETURN(std::vector<model::Batch> batches, spool::DecodeUpload(body));
+  for (const model::Batch& batch : batches) TRY(CheckRows(batch));
+  return batches;
 }
 
 // The time of the newest sample; empty without samples.
@@ -135,24 +136,35 @@ std::string ToJson(const Answer& answer) {
   return json.Take();
 }
 
+server::HttpResponse Refuse(int status, const Error& error, std::string_view host,
+                            std::atomic<int64_t>& count) {
+  ++count;
+  LogWarn("refused frames of {}: {}", host, Printable(error.message));
+  return server::ErrorResponse(status, error);
+}
+
 server::HttpResponse Ingest(Hosts& hosts, IngestCounts& counts, const server::HttpRequest& request,
                             int64_t epoch_now_ns) {
   if (request.path != kPath)
     return server::ErrorResponse(404, {ErrorCode::kNotFound, fmt::format("agents send to {}", kPath)});
-  Result<Frames> frames = Parse(request, store::DayOf(epoch_now_ns).time_since_epoch().count());
-  if (!frames.has_value()) {
-    ++counts.refused;
-    LogWarn("refused frames of an agent: {}", Printable(frames.error().message));
-    return server::ErrorResponse(400, frames.error());
-  }
+  Result<Frames> frames = ParseParameters(request);
+  if (!frames.has_value()) return Refuse(400, frames.error(), "an agent", counts.refused);
+  const std::string host = frames->host;
+  // Either clock may be wrong. Without frames there are no rows of a wrong day.
+  const int64_t today = store::DayOf(epoch_now_ns).time_since_epoch().count();
+  if (!request.body.empty() && !spool::IsPlausibleDay(frames->day, today))
+    return Refuse(409,
+                  {ErrorCode::kUnavailable,
+                   fmt::format("the rows are of {} by the agent's clock, and the server's says {}; correct "
+                               "the wrong one",
+                               spool::FormatDay(frames->day), spool::FormatDay(today))},
+                  host, counts.turned_away);
+  Result<std::vector<model::Batch>> batches = ParseBody(request.body);
+  if (!batches.has_value()) return Refuse(400, batches.error(), host, counts.refused);
+  frames->batches = *std::move(batches);
   const auto count = std::ssize(frames->batches);
   const Result<Answer> answer = Store(hosts, *std::move(frames), epoch_now_ns);
-  if (!answer.has_value()) {
-    const bool bad_name = answer.error().code == ErrorCode::kInvalidArgument;
-    ++(bad_name ? counts.refused : counts.turned_away);
-    LogWarn("rejected an agent: {}", Printable(answer.error().message));
-    return server::ErrorResponse(bad_name ? 400 : 503, answer.error());
-  }
+  if (!answer.has_value()) return Refuse(503, answer.error(), host, counts.turned_away);
   ++counts.requests;
   counts.frames += count;
   counts.bytes += std::ssize(request.body);

@@ -167,12 +167,15 @@ TEST_F(IngestTest, TablesAndColumnsOfANewerAgentAreLeftOut) {
   EXPECT_EQ(Value("SELECT count(*) FROM samples"), "2");
 }
 
-TEST_F(IngestTest, DaysFarFromTheServersClockAreRefused) {
+TEST_F(IngestTest, DaysFarFromTheServersClockAreTurnedAwayForLater) {
   for (const int64_t day : {kToday - 367, kToday + 2, int64_t{0}}) {
     const server::HttpResponse answer = Post({Samples(100, 1)}, 1, "node-1", kAgent, day);
-    EXPECT_EQ(answer.status, 400);
-    EXPECT_THAT(*answer.body, HasSubstr("correct the wrong one"));
+    EXPECT_EQ(answer.status, 409) << "agents drop what is answered with 400";
+    EXPECT_THAT(*answer.body, HasSubstr("the server's says 2024-10-04; correct the wrong one"));
+    EXPECT_EQ(Post({}, 1, "past", kAgent, day).status, 200) << "a question has no rows";
   }
+  EXPECT_EQ(counts_.turned_away, 3);
+  EXPECT_EQ(counts_.refused, 0);
   for (const int64_t day : {kToday - 366, kToday + 1})
     EXPECT_EQ(Post({Samples(100, 1)}, 1, day < kToday ? "past" : "ahead", kAgent, day).status, 200);
 }

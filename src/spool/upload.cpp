@@ -5,8 +5,9 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstdint>
+#include <chrono>
 #include <cstring>
+#include <span>
 #include <utility>
 
 #include "spool/codec.h"
@@ -24,7 +25,27 @@ size_t BytesOf(const model::Batch& batch) {
   return bytes;
 }
 
+// Removes the first frame of a body, which isn't empty. Errors: kCorrupt.
+Result<std::span<const std::byte>> TakeFrame(std::string_view& body) {
+  uint32_t length = 0;
+  if (body.size() < sizeof length) return Fail(ErrorCode::kCorrupt, "the body ends inside its length");
+  std::memcpy(&length, body.data(), sizeof length);
+  body.remove_prefix(sizeof length);
+  if (length > body.size())
+    return Fail(ErrorCode::kCorrupt,
+                fmt::format("it has {} bytes, the body only {} more", length, body.size()));
+  const std::span<const std::byte> encoded = std::as_bytes(std::span(body.substr(0, length)));
+  body.remove_prefix(length);
+  return encoded;
+}
+
 }  // namespace
+
+std::string FormatDay(int64_t day) {
+  const std::chrono::year_month_day date{std::chrono::sys_days(std::chrono::days(day))};
+  return fmt::format("{:04}-{:02}-{:02}", static_cast<int>(date.year()), static_cast<unsigned>(date.month()),
+                     static_cast<unsigned>(date.day()));
+}
 
 void AppendToUpload(std::span<const std::byte> encoded, std::string& body) {
   const auto length = static_cast<uint32_t>(encoded.size());
@@ -36,21 +57,28 @@ Result<std::vector<model::Batch>> DecodeUpload(std::string_view body) {
   std::vector<model::Batch> batches;
   size_t room = kMaxDecodedUploadBytes;
   while (!body.empty()) {
-    uint32_t length = 0;
-    if (body.size() < sizeof length) return Fail(ErrorCode::kCorrupt, "the body ends inside a length");
-    std::memcpy(&length, body.data(), sizeof length);
-    body.remove_prefix(sizeof length);
-    if (length > body.size())
-      return Fail(ErrorCode::kCorrupt, fmt::format("frame {} has {} bytes, the body only {} more",
-                                                   batches.size() + 1, length, body.size()));
-    Result<model::Batch> batch = DecodeBatch(std::as_bytes(std::span(body.substr(0, length))), room);
-    if (!batch.has_value())
-      return Fail(std::move(batch).error().With(fmt::format("frame {}", batches.size() + 1)));
+    const auto in_frame = [&](Error error) {
+      return Fail(std::move(error).With(fmt::format("frame {}", batches.size() + 1)));
+    };
+    Result<std::span<const std::byte>> encoded = TakeFrame(body);
+    if (!encoded.has_value()) return in_frame(std::move(encoded).error());
+    Result<model::Batch> batch = DecodeBatch(*encoded, room);
+    if (!batch.has_value()) return in_frame(std::move(batch).error());
     room -= std::min(room, BytesOf(*batch));
     batches.push_back(*std::move(batch));
-    body.remove_prefix(length);
   }
   return batches;
+}
+
+int64_t CountRows(std::string_view body) {
+  int64_t rows = 0;
+  while (!body.empty()) {
+    const Result<std::span<const std::byte>> encoded = TakeFrame(body);
+    if (!encoded.has_value()) break;
+    if (const Result<model::Batch> batch = DecodeBatch(*encoded); batch.has_value())
+      rows += static_cast<int64_t>(batch->rows);
+  }
+  return rows;
 }
 
 }  // namespace gpusonde::spool

@@ -36,6 +36,16 @@ TEST(Upload, RoundTripsBatchesInTheirOrder) {
   for (size_t i = 0; i < batches.size(); ++i) EXPECT_TRUE(model::SameBatch((*decoded)[i], batches[i])) << i;
 }
 
+TEST(Upload, ADayIsPlausibleForAYearAndOnTheDayBeforeIt) {
+  constexpr int64_t kToday = 20'785;
+  for (const int64_t day : {kToday - 366, kToday, kToday + 1})
+    EXPECT_TRUE(IsPlausibleDay(day, kToday)) << day;
+  for (const int64_t day : {int64_t{0}, kToday - 367, kToday + 2})
+    EXPECT_FALSE(IsPlausibleDay(day, kToday)) << day;
+  EXPECT_EQ(FormatDay(kToday), "2026-11-28");
+  EXPECT_EQ(FormatDay(1'000'000), "4707-11-29");
+}
+
 TEST(Upload, EveryPrefixButTheWholeFramesIsRefused) {
   std::mt19937_64 random(2);
   std::string body;
@@ -59,6 +69,21 @@ TEST(Upload, DecompressesNoMoreThanTheBound) {
   AppendToUpload(Zstd(std::string(kMaxDecodedUploadBytes + 1, '\0')), body);
   ASSERT_LT(body.size(), 16u << 10) << "a bomb is small";
   EXPECT_THAT(DecodeUpload(body).error().message, HasSubstr("67108864 are allowed"));
+}
+
+TEST(Upload, RowsAreCountedOfFramesThatAreTooLargeToDecode) {
+  std::string body;
+  int64_t rows = 0;
+  for (const size_t count : {size_t{3}, kMaxDecodedUploadBytes + 1}) {
+    model::Batch batch{.table = "devices", .rows = count, .columns = {}};
+    batch.columns.push_back({.name = "simulated", .type = model::ColumnType::kBool});
+    batch.columns[0].values.resize(count);
+    AppendToUpload(EncodeBatch(batch).value(), body);
+    rows += static_cast<int64_t>(count);
+  }
+  EXPECT_FALSE(DecodeUpload(body).has_value());
+  EXPECT_EQ(CountRows(body), rows);
+  EXPECT_EQ(CountRows(""), 0);
 }
 
 TEST(Upload, TheBoundHoldsForAllFramesTogetherAndForObjects) {

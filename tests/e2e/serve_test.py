@@ -323,7 +323,7 @@ class Serve(program.TestCase):
             status, answer = self.post(body)
             self.assertEqual(status, 400)
             self.assertIn(said, answer["error"]["message"])
-        for parameters in ({"host": "../../etc"}, {"host": ""}, {"day": 0}, {"day": 1 << 40}, {"first": -1}, {"spool": "x"},
+        for parameters in ({"host": "../../etc"}, {"host": ""}, {"day": -1}, {"day": 1 << 40}, {"first": -1}, {"spool": "x"},
                            {"more": 1}):
             self.assertEqual(self.post(b"", **parameters)[0], 400, parameters)
         received = self.get("hosts")["received"]
