@@ -100,7 +100,7 @@ struct Uplink::State {
 
   // Used by the thread only.
   net::Backoff backoff{options.first_pause_ns, options.max_pause_ns};
-  bool one_at_a_time = false;  // to find the frame that the server refuses
+  int64_t alone_through = 0;  // frames up to here are sent one by one: the server refuses some of them
   ProblemLog problem;
 };
 
@@ -114,18 +114,15 @@ void Uplink::State::Run() {
     switch (outcome) {
       case Outcome::kSent:
         backoff.Reset();
-        one_at_a_time = false;
         break;
       case Outcome::kFailed:
         Pause();
         break;
       case Outcome::kRefused:
-        if (request->frames > 1) {
-          one_at_a_time = true;
-          break;
-        }
-        one_at_a_time = false;
-        Drop(*request);
+        if (request->frames > 1)
+          alone_through = request->first + request->frames - 1;
+        else
+          Drop(*request);
         break;
       case Outcome::kWrongTime:
         Drop(*request);
@@ -172,7 +169,8 @@ Result<Uplink::State::Request> Uplink::State::NextRequest() {
   TRY(spool::ReadEncoded(
       options.spool_folder, request.first - 1, [&](const spool::EncodedFrame& frame) -> Result<bool> {
         if (frame.sequence > last) return false;
-        const bool full = request.body.size() + frame.payload.size() > kRequestBytes || one_at_a_time;
+        const bool full =
+            request.body.size() + frame.payload.size() > kRequestBytes || frame.sequence <= alone_through + 1;
         if (request.frames > 0 && full) return false;
         // Frames that an earlier run's server had are gone.
         if (request.frames == 0) request.first = frame.sequence;
@@ -225,7 +223,8 @@ Uplink::State::Outcome Uplink::State::Send(const Request& request) {
     if (NumberOf(reply->body, "repeat_names") == 1) loss.names = true;
     const int64_t pause_ns =
         NumberOf(reply->body, "pause_ms").value_or(kPauseNs / kNanosPerMilli) * kNanosPerMilli;
-    const bool more = request.frames == 0 || request.body.size() >= kRequestBytes / 2;
+    const bool more =
+        request.frames == 0 || request.body.size() >= kRequestBytes / 2 || request.first <= alone_through;
     next_ns = MonotonicNow() + (more ? 0 : std::clamp<int64_t>(pause_ns, 0, kMaxAskedPauseNs));
   }
   return LogOutcome(Outcome::kSent, {});

@@ -211,6 +211,23 @@ TEST_F(UplinkTest, AFrameThatTheServerRefusesIsDroppedAloneAndCounted) {
   EXPECT_EQ(uplink.TakeLoss().rows, 0) << "counted once";
 }
 
+TEST_F(UplinkTest, EachFrameOfARefusedRequestIsSentOnceMoreAndWithoutPauses) {
+  constexpr int kFrames = 20;
+  std::atomic<int> requests = 0;
+  net::HttpReceiver server([&](const net::HttpReceiver::Request& request) -> net::HttpReceiver::Answer {
+    const int64_t last = NumberIn(request, "first") + FramesIn(request) - 1;
+    if (FramesIn(request) > 0) ++requests;
+    if (FramesIn(request) > 0 && last == kFrames) return Refusal(400);
+    return {.status = 200, .body = fmt::format(R"({{"committed":{},"pause_ms":60000}})", last)};
+  });
+  Fill(kFrames);
+  Uplink uplink(Options(server.port()));
+  Begin(uplink);
+  AwaitCommitted(uplink, kFrames);
+  EXPECT_EQ(requests, 1 + kFrames);
+  EXPECT_EQ(uplink.TakeLoss().rows, 3);
+}
+
 TEST_F(UplinkTest, AServerThatKnowsNothingGetsTheNamesAgain) {
   net::HttpReceiver server([](const net::HttpReceiver::Request& request) -> net::HttpReceiver::Answer {
     return {.status = 200,
