@@ -101,7 +101,7 @@ std::optional<int64_t> NewestSample(const std::vector<model::Batch>& batches) {
 
 struct Answer {
   int64_t committed = 0;
-  bool repeat_names = false;  // earlier frames of this spool were never here
+  bool repeat_names = false;  // frames before these are not here
   int64_t pause_ms = Pace::kMinPauseMs;
 };
 
@@ -110,11 +110,10 @@ Result<Answer> Store(Hosts& hosts, Frames frames, int64_t epoch_now_ns) {
   TRY(host->Claim(frames.spool, MonotonicNow()));
   ASSIGN_OR_RETURN(store::LiveStore* const store, host->Store());
   Answer answer;
-  answer.repeat_names =
-      store->CommittedThrough(frames.spool) == 0 && frames.first > 1 && !frames.batches.empty();
   if (!frames.batches.empty()) {
     const int64_t begin_ns = MonotonicNow();
     TRY(store->Commit(store::Day(std::chrono::days(frames.day)), frames.spool, frames.first, frames.batches));
+    answer.repeat_names = store->TakeGap();
     hosts.pace().Add(MonotonicNow() - begin_ns);
     host->AddUsageChange(usage::ChangedFrom(frames.batches));
     host->SetLastSeen(epoch_now_ns);

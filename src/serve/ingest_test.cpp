@@ -103,6 +103,18 @@ TEST_F(IngestTest, AServerThatLacksEarlierFramesAsksForTheNames) {
   EXPECT_EQ(Ok(Post({Samples(200, 1)}, 42))["repeat_names"], 0);
 }
 
+TEST_F(IngestTest, AServerThatHasSetADaysFileAsideAsksForTheNames) {
+  Ok(Post({Samples(100, 1)}, 1, "node-1", kAgent, kToday - 1));
+  Ok(Post({Samples(200, 1)}, 2));
+  hosts_.reset();
+  const std::string today = folder_ / "hosts/node-1/2024-10-04.sonde";
+  std::filesystem::resize_file(today, std::filesystem::file_size(today) / 2);
+  hosts_ = Hosts::Open({.folder = folder_ / "hosts"}).value();
+  routes_ = IngestRoutes(*hosts_, counts_, [] { return kToday * kDayNs + 1; });
+  EXPECT_EQ(Ok(Post({Samples(300, 1)}, 3))["repeat_names"], 1);
+  EXPECT_EQ(Ok(Post({Samples(400, 1)}, 4))["repeat_names"], 0);
+}
+
 TEST_F(IngestTest, AgentsOfAWatchedHostSendEverySecond) {
   Ok(Post({}, 1));
   hosts_->Find("node-1").value()->SetWatched(MonotonicNow());

@@ -71,6 +71,7 @@ class StoreSink : public agent::Sink {
   }
 
   Status Flush() override { return store_.CommitHeld(); }
+  Loss TakeLoss() override { return {.names = store_.TakeGap()}; }
 
  private:
   store::LiveStore& store_;

@@ -265,8 +265,12 @@ Status LiveStore::RefreshViews() {
 }
 
 Status LiveStore::LoadCommitted() {
-  return ForEachRow(writer().Ask("SELECT spool, max(sequence) FROM raw.batches GROUP BY spool"),
-                    [&](const Rows& row) { committed_[row.Id(0)] = row.Int64(1); });
+  std::map<Id128, int64_t> committed;
+  TRY(ForEachRow(writer().Ask("SELECT spool, max(sequence) FROM raw.batches GROUP BY spool"),
+                 [&](const Rows& row) { committed[row.Id(0)] = row.Int64(1); }));
+  // Also without what is there no more: a file that was set aside.
+  committed_ = std::move(committed);
+  return {};
 }
 
 Status LiveStore::Commit(Day day, Id128 spool, int64_t first_sequence, std::span<const model::Batch> frames) {
@@ -316,9 +320,10 @@ Status LiveStore::CommitNow(Day day, Id128 spool, int64_t first_sequence,
 Status LiveStore::CommitFrames(Day day, Id128 spool, int64_t first_sequence,
                                std::span<const model::Batch> frames) {
   const auto known = committed_.find(spool);
-  const int64_t there =
-      known == committed_.end() ? 0 : std::max<int64_t>(known->second - first_sequence + 1, 0);
+  const int64_t known_through = known == committed_.end() ? 0 : known->second;
+  const int64_t there = std::max<int64_t>(known_through - first_sequence + 1, 0);
   if (there >= std::ssize(frames)) return {};
+  const bool gap = first_sequence > known_through + 1;
   frames = frames.subspan(static_cast<size_t>(there));
   first_sequence += there;
   TRY(BeginDay(day));
@@ -327,6 +332,7 @@ Status LiveStore::CommitFrames(Day day, Id128 spool, int64_t first_sequence,
   TRY(duckdb::AppendNew(writer(), CatalogOf(day), model::kBatches.info(), {&commits, 1}));
   TRY(AppendWithWindows(day, frames, std::move(transaction)));
   committed_[spool] = first_sequence + std::ssize(frames) - 1;
+  gap_ = gap_ || gap;
   return {};
 }
 
@@ -334,6 +340,11 @@ int64_t LiveStore::CommittedThrough(Id128 spool) const {
   const std::scoped_lock lock(mutex_);
   const auto known = committed_.find(spool);
   return known == committed_.end() ? 0 : known->second;
+}
+
+bool LiveStore::TakeGap() {
+  const std::scoped_lock lock(mutex_);
+  return std::exchange(gap_, false);
 }
 
 Status LiveStore::Append(std::span<const model::Batch> batches) {

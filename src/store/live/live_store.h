@@ -84,6 +84,10 @@ class LiveStore : public Store {
   // The sequence number of the spool's last committed frame; 0 if there is none.
   int64_t CommittedThrough(Id128 spool) const;
 
+  // Whether frames have been committed since the last call without the ones before them, as after a day's
+  // file was set aside: their rows may refer to names that aren't here.
+  bool TakeGap();
+
   // Deletes days that are `max_days` or more older than the newest one (NewestBelieved) and the one last
   // written to, then the oldest ones until the rest fits into `max_bytes`. Those two days always stay. Before
   // anything is written, what day it is isn't known, and no day is too old.
@@ -160,6 +164,7 @@ class LiveStore : public Store {
   std::vector<Day> days_;               // attached; rising
   std::optional<Day> written_;          // the last one that rows were added to
   std::map<Id128, int64_t> committed_;  // by spool
+  bool gap_ = false;                    // TakeGap's
   struct Held {
     Day day;
     Id128 spool;

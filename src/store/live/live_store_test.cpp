@@ -270,6 +270,10 @@ TEST_F(Live, ADamagedDayIsSetAsideAndTheOthersAreRead) {
   EXPECT_TRUE(std::filesystem::exists(monday + ".damaged"));
   ASSERT_TRUE(store->Commit(kMonday, kLiveSpool, 3, {{Sample(0)}}).has_value())
       << "the day can be filled again";
+  EXPECT_FALSE(store->TakeGap()) << "Tuesday has the frame before";
+  ASSERT_TRUE(store->Commit(kMonday, kLiveSpool, 5, {{Sample(0)}}).has_value());
+  EXPECT_TRUE(store->TakeGap());
+  EXPECT_FALSE(store->TakeGap()) << "said once";
 }
 
 TEST_F(Live, ANewerDayIsLeftAlone) {
