@@ -87,7 +87,8 @@ std::vector<HostList::Line> HostList::Read() {
 
 bool HostList::IsYounger(const Host& host, const Known& known, int64_t age_ns) {
   if (known.summary == nullptr || known.host.lock().get() != &host) return false;
-  return MonotonicNow() - known.read_ns < (host.IsSilent(EpochNow()) ? kSilentFreshNs : age_ns);
+  const int64_t now_ns = MonotonicNow();
+  return now_ns - known.read_ns < (host.IsSilent(now_ns) ? kSilentFreshNs : age_ns);
 }
 
 // The host whose summary is the oldest of those that aren't fresh; null if all are.

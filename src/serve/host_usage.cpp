@@ -70,7 +70,7 @@ usage::Usage HostUsage::Sum(const TimeRange& range, const usage::SumBy& by) {
     else if (known.hours->is_cut() && hours.from_ns < covered.from_ns)
       add_gap(fmt::format("summed only from {} UTC on: query this host alone for all of it",
                           FormatUtcMinute(covered.from_ns)));
-    if (!all[i]->IsSilent(now_ns) && covered.from_ns < covered.to_ns)
+    if (!all[i]->IsSilent(MonotonicNow()) && covered.from_ns < covered.to_ns)
       coverage.until_ns = std::min(coverage.until_ns.value_or(covered.to_ns), covered.to_ns);
     sums.push_back(known.hours->Sum(hours, by));
   }

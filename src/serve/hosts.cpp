@@ -49,10 +49,16 @@ void ForEachFile(const std::string& folder, const Visit& visit) {
 
 }  // namespace
 
-Host::Host(Options options) : options_(std::move(options)), last_seen_ns_(0), watched_ns_(kNever) {
-  ForEachFile(options_.folder, [this](int64_t, int64_t changed_ns) {
-    last_seen_ns_ = std::max(last_seen_ns_.load(), changed_ns);
-  });
+Host::Host(Options options) : options_(std::move(options)), watched_ns_(kNever) {
+  int64_t newest_ns = 0;
+  ForEachFile(options_.folder,
+              [&newest_ns](int64_t, int64_t changed_ns) { newest_ns = std::max(newest_ns, changed_ns); });
+  SetLastSeen(newest_ns);
+}
+
+void Host::SetLastSeen(int64_t epoch_ns) {
+  last_seen_ns_ = epoch_ns;
+  seen_ns_ = MonotonicNow() - std::max<int64_t>(EpochNow() - epoch_ns, 0);
 }
 
 Result<store::LiveStore*> Host::Store() {
@@ -78,7 +84,7 @@ Status Host::Claim(const Id128& spool, int64_t now_ns) {
   return {};
 }
 
-bool Host::IsSilent(int64_t epoch_now_ns) const { return epoch_now_ns - last_seen_ns_ > kSilentNs; }
+bool Host::IsSilent(int64_t now_ns) const { return now_ns - seen_ns_ > kSilentNs; }
 
 std::optional<int64_t> Host::spool_age_ns() const {
   const int64_t age_ns = spool_age_ns_;
@@ -229,7 +235,7 @@ void Hosts::Retain(int64_t epoch_now_ns) {
 }
 
 int Hosts::LimitMemory(int64_t max_bytes) {
-  const int64_t now_ns = MonotonicNow(), epoch_now_ns = EpochNow();
+  const int64_t now_ns = MonotonicNow();
   struct Use {
     std::shared_ptr<Host> host;
     bool silent = false;
@@ -239,7 +245,7 @@ int Hosts::LimitMemory(int64_t max_bytes) {
   int64_t over_bytes = ResidentBytes() - max_bytes;
   std::vector<Use> uses;
   for (const std::shared_ptr<Host>& host : All()) {
-    Use use{.host = host, .silent = host->IsSilent(epoch_now_ns), .watched = host->IsWatched(now_ns)};
+    Use use{.host = host, .silent = host->IsSilent(now_ns), .watched = host->IsWatched(now_ns)};
     if ((!use.silent && over_bytes <= 0) || !host->IsOpen()) continue;
     use.bytes = host->MemoryBytes();
     uses.push_back(std::move(use));
@@ -259,7 +265,7 @@ int Hosts::LimitMemory(int64_t max_bytes) {
 }
 
 size_t Hosts::Agents() const {
-  const int64_t now_ns = EpochNow();
+  const int64_t now_ns = MonotonicNow();
   return static_cast<size_t>(std::ranges::count_if(
       All(), [now_ns](const std::shared_ptr<Host>& host) { return !host->IsSilent(now_ns); }));
 }

@@ -44,10 +44,11 @@ class Host {
 
   // When rows last came, ns since the epoch.
   int64_t last_seen_ns() const { return last_seen_ns_; }
-  void SetLastSeen(int64_t epoch_ns) { last_seen_ns_ = epoch_ns; }
+  void SetLastSeen(int64_t epoch_ns);
 
-  // Whether nothing has come for longer than an agent ever pauses.
-  bool IsSilent(int64_t epoch_now_ns) const;
+  // Whether nothing has come for longer than an agent ever pauses. By the monotonic clock: the other one may
+  // have been set since.
+  bool IsSilent(int64_t now_ns) const;
 
   // How old the newest sample was when it came, ns: what waited in the agent's spool. Negative if its clock
   // is ahead; empty before there is one.
@@ -78,7 +79,8 @@ class Host {
   store::LiveStore* OpenedStore() const;  // null if it isn't
 
   const Options options_;
-  std::atomic<int64_t> last_seen_ns_;
+  std::atomic<int64_t> last_seen_ns_ = 0;
+  std::atomic<int64_t> seen_ns_;                                             // the same, monotonic
   std::atomic<int64_t> watched_ns_;                                          // monotonic
   std::atomic<int64_t> spool_age_ns_ = std::numeric_limits<int64_t>::min();  // the least: unknown
   std::atomic<int64_t> usage_changed_from_ns_ = usage::kNoneOfIt;

@@ -39,7 +39,7 @@ std::vector<std::string> NoticesOf(Host& host) {
   std::vector<std::string> notices;
   if (const auto store = host.Store(); store.has_value()) notices = (*store)->notices();
   const int64_t seen_ns = host.last_seen_ns();
-  if (host.IsSilent(EpochNow()))
+  if (host.IsSilent(MonotonicNow()))
     notices.push_back(
         fmt::format("No data from {} since {} UTC: its agent doesn't run, or can't reach this server.",
                     host.name(), FormatUtcSecond(seen_ns)));
@@ -55,7 +55,7 @@ class HostPages {
         data_(server::ReadingFrom(store)),
         api_(server::ApiHandler(*data_, {.mode = "serve",
                                          .live = true,
-                                         .silent = [host = host_] { return host->IsSilent(EpochNow()); },
+                                         .silent = [host = host_] { return host->IsSilent(MonotonicNow()); },
                                          .title = host_->name(),
                                          .notices = [host = host_] { return NoticesOf(*host); },
                                          .metrics = {}})) {}
@@ -77,7 +77,7 @@ void WriteHost(JsonWriter& json, const HostList::Line& line, const HostUsage::To
       line.summary != nullptr && line.summary->has_value() ? &line.summary->value() : nullptr;
   json.BeginObject().Field("name", line.host->name());
   json.Field("last_seen_us", line.host->last_seen_ns() / kNanosPerMicro);
-  json.Field("silent", line.host->IsSilent(EpochNow()));
+  json.Field("silent", line.host->IsSilent(MonotonicNow()));
   json.Field("gpus", summary != nullptr ? std::optional(summary->gpus) : std::nullopt);
   json.Field("busy", summary != nullptr ? summary->busy : std::nullopt);
   json.Field("incidents", summary != nullptr ? std::optional(summary->incidents) : std::nullopt);

@@ -79,6 +79,15 @@ TEST_F(HostsTest, ANameIsOneAgentsForTwoMinutes) {
       << "an agent that was set up anew";
 }
 
+TEST_F(HostsTest, AHostIsSilentAfterTwoAndAHalfMinutesWhateverTheClockWasSetTo) {
+  const auto hosts = Open();
+  const auto host = hosts->FindOrMake("a").value();
+  EXPECT_TRUE(host->IsSilent(MonotonicNow())) << "it has never sent";
+  host->SetLastSeen(EpochNow() + 3600 * kNanosPerSecond);  // by a clock that was set back since
+  EXPECT_FALSE(host->IsSilent(MonotonicNow() + 149 * kNanosPerSecond));
+  EXPECT_TRUE(host->IsSilent(MonotonicNow() + 151 * kNanosPerSecond));
+}
+
 TEST_F(HostsTest, AHostThatHasSentNothingForTheDaysOfRetentionIsDeleted) {
   const auto hosts = Open();
   for (const char* name : {"gone", "there"}) {

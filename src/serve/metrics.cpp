@@ -26,7 +26,7 @@ double ToSeconds(int64_t ns) { return static_cast<double>(ns) / static_cast<doub
 
 void WriteHosts(TextWriter& writer, const Hosts& hosts) {
   std::vector<std::shared_ptr<Host>> all = hosts.All();
-  const int64_t now_ns = EpochNow();
+  const int64_t now_ns = MonotonicNow();
   writer.Begin(prometheus::kServeHosts);
   writer.Write({}, {}, std::ssize(all));
   writer.Begin(prometheus::kServeAgents);
