@@ -174,8 +174,11 @@ Result<std::shared_ptr<Host>> Hosts::FindOrMake(const std::string& name) {
   const auto found = hosts_.find(name);
   if (found != hosts_.end()) return found->second;
   if (hosts_.size() >= options_.max_hosts)
-    return Fail(ErrorCode::kOutOfSpace,
-                fmt::format("this server has {} hosts already, its limit (--max-hosts)", hosts_.size()));
+    return Fail(
+        ErrorCode::kOutOfSpace,
+        fmt::format("this server has {} hosts already, its limit; start it with a larger --max-hosts, "
+                    "or stop it and delete the folder of a host that is gone in {}",
+                    hosts_.size(), options_.folder));
   return hosts_[name] = Make(name);
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -21,6 +22,7 @@
 #include "serve/host_list.h"
 #include "serve/host_usage.h"
 #include "serve/hosts_query.h"
+#include "serve/refusals.h"
 #include "server/api.h"
 #include "server/api_json.h"
 #include "server/query_parameters.h"
@@ -35,9 +37,12 @@ constexpr size_t kMaxIncidents = 100;
 
 constexpr int64_t kUsageNs = 86'400 * kNanosPerSecond;  // of the time asked for, where it has no begin
 
-std::vector<std::string> NoticesOf(Host& host) {
-  std::vector<std::string> notices;
-  if (const auto store = host.Store(); store.has_value()) notices = (*store)->notices();
+std::vector<std::string> NoticesOf(Host& host, const Hosts& hosts, const Refusals& refusals) {
+  // With one host there is no list that would name the others.
+  std::vector<std::string> notices =
+      refusals.Sentences(MonotonicNow(), hosts.All().size() == 1 ? std::string() : host.name());
+  if (const auto store = host.Store(); store.has_value())
+    std::ranges::move((*store)->notices(), std::back_inserter(notices));
   const int64_t seen_ns = host.last_seen_ns();
   if (host.IsSilent(MonotonicNow()))
     notices.push_back(
@@ -49,7 +54,9 @@ std::vector<std::string> NoticesOf(Host& host) {
 // The API of one host. Whoever uses it holds the host, which retention may delete.
 class HostPages {
  public:
-  HostPages(const std::shared_ptr<Host>& host, store::LiveStore& store)
+  // `hosts` and `refusals` must outlive it.
+  HostPages(const std::shared_ptr<Host>& host, store::LiveStore& store, const Hosts& hosts,
+            const Refusals& refusals)
       : owner_(host),
         host_(host.get()),
         data_(server::ReadingFrom(store)),
@@ -57,7 +64,8 @@ class HostPages {
                                          .live = true,
                                          .silent = [host = host_] { return host->IsSilent(MonotonicNow()); },
                                          .title = host_->name(),
-                                         .notices = [host = host_] { return NoticesOf(*host); },
+                                         .notices = [host = host_, &hosts,
+                                                     &refusals] { return NoticesOf(*host, hosts, refusals); },
                                          .metrics = {}})) {}
 
   // Whether it is this host's: one that was deleted and made anew has another store.
@@ -163,7 +171,8 @@ class AllPages {
     ASSIGN_OR_RETURN(store::LiveStore* const store, host->Store());
     const std::scoped_lock lock(mutex_);
     std::shared_ptr<HostPages>& pages = pages_[host->name()];
-    if (pages == nullptr || !pages->IsOf(host)) pages = std::make_shared<HostPages>(host, *store);
+    if (pages == nullptr || !pages->IsOf(host))
+      pages = std::make_shared<HostPages>(host, *store, hosts_, counts_.refusals);
     return pages;
   }
 
@@ -185,6 +194,9 @@ class AllPages {
     }
     json.EndArray();
     WriteIncidents(json, lines);
+    json.Key("notices").BeginArray();
+    for (const std::string& sentence : counts_.refusals.Sentences(MonotonicNow())) json.Value(sentence);
+    json.EndArray();
     json.Key("received").BeginObject();
     json.Field("requests", counts_.requests.load()).Field("frames", counts_.frames.load());
     json.Field("bytes", counts_.bytes.load()).Field("refused", counts_.refused.load());

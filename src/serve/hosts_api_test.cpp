@@ -181,6 +181,18 @@ TEST_F(HostsApiTest, AHostThatFallsSilentHasANotice) {
   EXPECT_EQ(Ok("hosts")["hosts"][0]["silent"], true);
 }
 
+TEST_F(HostsApiTest, TheListSaysWhichHostsAreMissingAndWhy) {
+  Add("one");
+  EXPECT_TRUE(Ok("hosts")["notices"].empty());
+  counts_.refusals.Add("two", "the server is full", MonotonicNow());
+  const json said = json::array({"Rows of two are refused: the server is full."});
+  EXPECT_EQ(Ok("hosts")["notices"], said);
+  EXPECT_EQ(Ok("overview")["notices"], said) << "there is no list";
+  Add("three");
+  EXPECT_EQ(Ok("hosts")["notices"], said);
+  EXPECT_TRUE(Ok("overview", {{"host", "one"}})["notices"].empty());
+}
+
 TEST_F(HostsApiTest, LookingAtAHostMakesItsAgentSendMoreOften) {
   Add("one");
   Add("two");

@@ -8,6 +8,7 @@
 
 #include "base/time.h"
 #include "serve/hosts.h"
+#include "serve/refusals.h"
 #include "server/http_server.h"
 
 namespace gpusonde::serve {
@@ -18,7 +19,8 @@ struct IngestCounts {
   std::atomic<int64_t> frames = 0;       // in those
   std::atomic<int64_t> bytes = 0;        // of those, as sent
   std::atomic<int64_t> refused = 0;      // malformed or hostile
-  std::atomic<int64_t> turned_away = 0;  // full, or the host's name is in use: sent again later
+  std::atomic<int64_t> turned_away = 0;  // full, clocks apart, or the host's name is in use: sent again later
+  Refusals refusals;                     // of both kinds, of agents whose host is known
 };
 
 // The routes of the address for agents: POST /api/v1/frames, /healthz and /readyz (docs/serve.md has the

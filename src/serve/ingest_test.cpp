@@ -129,6 +129,10 @@ TEST_F(IngestTest, HostsAreApart) {
   EXPECT_EQ(Post({Samples(100, 1)}, 1, "c", {7, 3}).status, 503) << "--max-hosts";
   EXPECT_EQ(Post({Samples(100, 1)}, 1, "b", kAgent).status, 503) << "the name is taken";
   EXPECT_EQ(counts_.turned_away, 2);
+  EXPECT_THAT(
+      counts_.refusals.Sentences(MonotonicNow()),
+      testing::UnorderedElementsAre(HasSubstr("Rows of c are refused: this server has 2 hosts already"),
+                                    HasSubstr("Rows of b are refused: another agent sends as")));
 }
 
 TEST_F(IngestTest, RowsThatTheStoreCouldNotAppendAreRefusedBeforeItSeesThem) {

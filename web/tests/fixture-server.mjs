@@ -43,6 +43,8 @@ const HOST_INCIDENTS = [
   { host: "train-07", id: "2".repeat(32), name: "train", pid: 7, from_us: Date.now() * 1000 - 600e6, to_us: Date.now() * 1000 - 500e6, slowdown: 1.6, cause: "abstain", confidence: 0, sentence: "The cause is not clear." },
 ];
 
+const HOST_NOTICES = ["Rows of train-09 are refused: this server has 2 hosts already, its limit."];
+
 const COVERAGE = { hosts: 2, until_us: Date.now() * 1000 - 90e6, gaps: [{ host: "train-08", why: "not read yet" }], gaps_omitted: 0 };
 
 const ofServe = ({ scenario }) => scenario === "hosts" || scenario === "cluster";
@@ -135,7 +137,7 @@ export async function startFixture({ scenario = "realistic", nodes = 200_000, po
       }
       case "hosts":
         readSelection(params, []);
-        return { hosts: state.scenario === "cluster" ? CLUSTER : HOSTS, incidents: HOST_INCIDENTS };
+        return { hosts: state.scenario === "cluster" ? CLUSTER : HOSTS, incidents: HOST_INCIDENTS, notices: HOST_NOTICES };
       case "strips": {
         if (state.failing === "strips") throw new Error("strips can't be read.");
         const selection = readSelection(params, [...SELECTION, "buckets", "metrics"]);

@@ -71,6 +71,8 @@ export interface Hosts {
   hosts: HostUse[];
   // Of all hosts together in the last 24 hours, the newest first.
   incidents: HostIncident[];
+  // Sentences about hosts whose rows are refused.
+  notices: string[];
 }
 
 // The GPU time of a group of processes, ns.

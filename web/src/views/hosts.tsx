@@ -9,6 +9,7 @@ import { hostLink, type ChooseHost } from "../state/use-host";
 import type { View } from "../state/view";
 import type { ThemeChoice } from "../state/theme";
 import { ThemePicker } from "./header";
+import { Notices } from "./states";
 
 // So many lines are shown at first: who is on call looks at the worst, not at all.
 const MAX_HOSTS = 25;
@@ -36,6 +37,7 @@ const COLUMNS: Column[] = [
 interface Props {
   hosts: HostUse[];
   incidents: HostIncident[];
+  notices: string[];
   // The server doesn't respond.
   lost: boolean;
   theme: ThemeChoice;
@@ -48,7 +50,7 @@ interface Props {
 }
 
 // All hosts of `gpusonde serve`, each a link to its pages; those with problems first.
-export function HostsPage({ hosts, incidents, lost, theme, onTheme, onHost, account, children }: Props) {
+export function HostsPage({ hosts, incidents, notices, lost, theme, onTheme, onHost, account, children }: Props) {
   const [filter, setFilter] = useState("");
   const [order, setOrder] = useState<HostOrder>("problem");
   const [all, setAll] = useState(false);
@@ -73,6 +75,7 @@ export function HostsPage({ hosts, incidents, lost, theme, onTheme, onHost, acco
         <ThemePicker theme={theme} onTheme={onTheme} />
         {account}
       </header>
+      <Notices notices={notices} />
       <div class="all-hosts">
         <section aria-label="Hosts">
           <div class="hosts-line">

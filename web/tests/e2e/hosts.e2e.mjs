@@ -10,6 +10,7 @@ export const tests = [
       const [silent, busy] = await page.raw.locator(".hosts:not(.host-incidents) tbody tr").allInnerTexts();
       assert.match(busy, /train-07[^]*8[^]*54[^]*48\.0\sh \(25\.0\s%\)[^]*2[^]*3,200 MB/);
       assert.match(silent, /train-08[^]*silent since \S/);
+      assert.match(await page.text(".lost"), /Rows of train-09 are refused/);
       await page.raw.getByRole("link", { name: "train-07" }).first().click();
       await page.ready();
       assert.equal(page.param("host"), "train-07");
