@@ -139,6 +139,7 @@ LiveStore::LiveStore(std::string folder, Fd lock, const Options& options)
     : folder_(std::move(folder)),
       lock_(std::move(lock)),
       one_of_many_(options.one_of_many),
+      epoch_now_(options.epoch_now),
       recent_(std::make_unique<RecentDays>(*this)),
       database_(std::make_unique<LiveDatabase>(folder_, options.min_free_bytes, options.one_of_many)),
       samples_(std::make_unique<Rollup>(SampleRollup(), options.epoch_now)),
@@ -260,8 +261,15 @@ Status LiveStore::AddDay(Day day) {
 Status LiveStore::RefreshViews() {
   const std::vector<std::string> catalogs = Catalogs(days_);
   TRY(duckdb::CreateViews(writer(), catalogs));
-  if (catalogs.size() <= kRecentDays) return {};
-  return duckdb::CreateViews(writer(), std::span(catalogs).last(kRecentDays), LiveDatabase::kRecent);
+  recent_from_.reset();
+  const auto begun = std::ranges::upper_bound(days_, DayOf(epoch_now_())) - days_.begin();
+  // By a clock that is behind, all days are in the future.
+  const size_t newest = begun == 0 ? days_.size() : static_cast<size_t>(begun);
+  if (newest <= kRecentDays) return {};
+  const size_t first = newest - kRecentDays;
+  TRY(duckdb::CreateViews(writer(), std::span(catalogs).subspan(first), LiveDatabase::kRecent));
+  recent_from_ = days_[first];
+  return {};
 }
 
 Status LiveStore::LoadCommitted() {
@@ -432,10 +440,9 @@ Result<std::unique_ptr<Rows>> LiveStore::QueryWithin(const std::string& sql,
 
 Store& LiveStore::Within(const TimeRange& range) {
   const std::scoped_lock lock(mutex_);
-  if (!database_->is_open() || days_.size() <= kRecentDays) return *this;
+  if (!database_->is_open() || !recent_from_.has_value()) return *this;
   // Rows of a time are in the file of its day, or of a later one.
-  const Day first = days_[days_.size() - kRecentDays];
-  const bool recent = range.from_ns >= kReachNs && DayOf(range.from_ns - kReachNs) >= first;
+  const bool recent = range.from_ns >= kReachNs && DayOf(range.from_ns - kReachNs) >= *recent_from_;
   return recent ? static_cast<Store&>(*recent_) : *this;
 }
 

@@ -56,10 +56,23 @@ std::string Ask(Store& store, const std::string& sql) {
 
 const std::string kTimes = "SELECT string_agg(time_ns::VARCHAR, ',' ORDER BY time_ns) FROM samples";
 
+// An hour of a day after kMonday.
+int64_t HourAfterMonday(int day, int64_t hour) {
+  return ((kMonday + days(day)).time_since_epoch() / days(1) * 24 + hour) * 3600 * kNanosPerSecond;
+}
+
 class Live : public testing::Test {
  protected:
   std::unique_ptr<LiveStore> Open() {
     auto store = LiveStore::Open(path_);
+    EXPECT_TRUE(store.has_value()) << store.error().message;
+    return store.has_value() ? std::move(*store) : nullptr;
+  }
+
+  // By a clock at noon of a day after kMonday.
+  std::unique_ptr<LiveStore> OpenOn(int day) {
+    const int64_t now_ns = HourAfterMonday(day, 12);
+    auto store = LiveStore::Open(path_, {.epoch_now = [now_ns] { return now_ns; }});
     EXPECT_TRUE(store.has_value()) << store.error().message;
     return store.has_value() ? std::move(*store) : nullptr;
   }
@@ -201,10 +214,8 @@ TEST_F(Live, AppendGoesToThePresentDay) {
 }
 
 TEST_F(Live, ATimeInTheNewestDaysIsReadInThemAlone) {
-  const auto at = [](int day, int64_t hour) {
-    return ((kMonday + days(day)).time_since_epoch() / days(1) * 24 + hour) * 3600 * kNanosPerSecond;
-  };
-  auto store = Open();
+  const auto at = HourAfterMonday;
+  auto store = OpenOn(4);
   ASSERT_TRUE(store->Commit(kMonday, kLiveSpool, 1, {{Thread("old"), Sample(at(0, 12))}}).has_value());
   ASSERT_TRUE(
       store->Commit(kMonday + days(1), kLiveSpool, 3, {{Thread("new"), Sample(at(1, 12))}}).has_value());
@@ -229,6 +240,21 @@ TEST_F(Live, ATimeInTheNewestDaysIsReadInThemAlone) {
   ASSERT_EQ(store->Retain(3, INT64_MAX).value(), 2);
   EXPECT_EQ(&store->Within({at(4, 1), INT64_MAX}), store.get()) << "no other days are left";
   EXPECT_EQ(Ask(recent, "SELECT count(*) FROM samples"), "3");
+}
+
+TEST_F(Live, DaysOfAClockThatWasAheadDoNotHideTheNewestOnes) {
+  auto store = OpenOn(2);
+  for (const int day : {0, 1, 2, 400, 401})
+    ASSERT_TRUE(store->Commit(kMonday + days(day), kLiveSpool, day + 1, {{Sample(HourAfterMonday(day, 12))}})
+                    .has_value());
+  Store& recent = store->Within({HourAfterMonday(2, 11), INT64_MAX});
+  ASSERT_NE(&recent, store.get());
+  EXPECT_EQ(Ask(recent, "SELECT count(*) FROM samples"), "4") << "all but the first";
+  EXPECT_EQ(&store->Within({HourAfterMonday(1, 0), INT64_MAX}), store.get());
+  store.reset();
+  store = OpenOn(-1);  // a clock that is behind
+  EXPECT_EQ(&store->Within({HourAfterMonday(2, 11), INT64_MAX}), store.get());
+  EXPECT_NE(&store->Within({HourAfterMonday(401, 11), INT64_MAX}), store.get());
 }
 
 TEST_F(Live, ARunningQuerySeesADeletedDay) {
