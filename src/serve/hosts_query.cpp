@@ -3,10 +3,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -24,7 +24,6 @@ constexpr int64_t kDefaultRows = 1'000, kMaxRowsOfAll = 10'000;
 constexpr int64_t kDefaultTimeoutS = 30, kMaxTimeoutS = 60;
 // Of all rows: texts of 4 kB add up.
 constexpr size_t kMaxAnswerBytes = size_t{8} << 20;
-constexpr size_t kMaxNamedHosts = 1'000;
 
 struct SqlQuestion {
   std::string sql;
@@ -36,12 +35,13 @@ struct SqlQuestion {
 Result<std::vector<std::shared_ptr<Host>>> FindHosts(const Hosts& hosts, std::string_view names) {
   if (names == "all") return hosts.All();
   std::vector<std::shared_ptr<Host>> found;
+  std::set<std::string_view> seen;
   while (true) {
-    const size_t end = std::min(names.find(','), names.size());
-    ASSIGN_OR_RETURN(std::shared_ptr<Host> host, hosts.Find(std::string(names.substr(0, end))));
-    if (std::ranges::find(found, host) == found.end()) found.push_back(std::move(host));
-    if (end == names.size() || found.size() == kMaxNamedHosts) return found;
-    names.remove_prefix(end + 1);
+    const std::string_view name = names.substr(0, names.find(','));
+    ASSIGN_OR_RETURN(std::shared_ptr<Host> host, hosts.Find(std::string(name)));
+    if (seen.insert(name).second) found.push_back(std::move(host));
+    if (name.size() == names.size()) return found;
+    names.remove_prefix(name.size() + 1);
   }
 }
 

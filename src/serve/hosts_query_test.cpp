@@ -78,6 +78,20 @@ TEST_F(HostsQueryTest, OnlyTheHostsThatAreNamed) {
   EXPECT_EQ(Get("SELECT 1", {{"hosts", ""}}).status, 404);
 }
 
+TEST_F(HostsQueryTest, AllOfManyNamesAreAsked) {
+  hosts_ = Hosts::Open({.folder = folder_ / "many", .max_hosts = 2000}).value();
+  HostsQuery query(*hosts_);
+  std::string names;
+  for (int i = 0; i <= 1000; ++i) {
+    const std::string name = "n" + std::to_string(i);
+    ASSERT_TRUE(hosts_->FindOrMake(name).has_value());
+    names += name + ",";
+  }
+  const server::HttpResponse answer =
+      query.Answer({.path = "/api/v1/query", .query = {{"sql", "SELECT 1"}, {"hosts", names + "unknown"}}});
+  EXPECT_EQ(answer.status, 404) << "the last one is looked for too";
+}
+
 TEST_F(HostsQueryTest, RowsAreLimited) {
   const json some = Ok("SELECT start_ns FROM kernels", {{"limit", "3"}});
   EXPECT_EQ(some["rows"].size(), 3u);
