@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/utf8.h"
 
+#include <algorithm>
+
 namespace gpusonde {
 namespace {
 
@@ -44,6 +46,16 @@ bool IsUtf8(std::string_view text) {
     text.remove_prefix(piece.bytes);
   }
   return true;
+}
+
+std::string_view Utf8Prefix(std::string_view text, size_t max_bytes) {
+  if (text.size() <= max_bytes) return text;
+  // A character has at most four bytes, so that one which is cut begins in the last three.
+  for (size_t begin = max_bytes - std::min<size_t>(max_bytes, 3); begin < max_bytes; ++begin) {
+    const Utf8Piece piece = FirstPiece(text.substr(begin));
+    if (piece.valid && begin + piece.bytes > max_bytes) return text.substr(0, begin);
+  }
+  return text.substr(0, max_bytes);
 }
 
 uint32_t CodePoint(std::string_view character) {

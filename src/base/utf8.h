@@ -24,6 +24,10 @@ Utf8Piece FirstPiece(std::string_view text);
 
 bool IsUtf8(std::string_view text);
 
+// The longest beginning of at most so many bytes that ends with a whole character where the text's character
+// there is valid.
+std::string_view Utf8Prefix(std::string_view text, size_t max_bytes);
+
 // Of one valid character.
 uint32_t CodePoint(std::string_view character);
 

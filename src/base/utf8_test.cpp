@@ -44,6 +44,15 @@ TEST(Utf8, ATruncatedCharacterIsInvalid) {
   EXPECT_TRUE(IsUtf8(""));
 }
 
+TEST(Utf8, APrefixEndsWithAWholeCharacter) {
+  const std::string text = "a\u00e9\u20ac\U0001F600z";
+  const std::vector<size_t> ends = {0, 1, 1, 3, 3, 3, 6, 6, 6, 6, 10, 11, 11};
+  for (size_t bytes = 0; bytes < ends.size(); ++bytes)
+    EXPECT_EQ(Utf8Prefix(text, bytes), text.substr(0, ends[bytes])) << bytes;
+  EXPECT_EQ(Utf8Prefix("\xE2\x82z\x80\x80", 2), "\xE2\x82") << "was broken before";
+  EXPECT_EQ(Utf8Prefix("\x80\x80\x80\x80\x80", 3), "\x80\x80\x80");
+}
+
 TEST(Utf8, ToUtf8KeepsWellFormedTextAndReplacesTheRest) {
   EXPECT_EQ(ToUtf8("a\u00e9\u20ac\U0001F600"), "a\u00e9\u20ac\U0001F600");
   EXPECT_EQ(ToUtf8("\xC0\xAF"), "\xEF\xBF\xBD\xEF\xBF\xBD");

@@ -8,6 +8,7 @@
 
 #include "base/ascii.h"
 #include "base/json_writer.h"
+#include "base/utf8.h"
 
 namespace gpusonde::server {
 namespace {
@@ -20,7 +21,7 @@ std::string ValueJson(const store::Rows& rows, size_t column) {
   if (const size_t elements = rows.ListSize(column); elements > kMaxValueSize)
     return cut.Value(fmt::format("a list of {} elements", elements)).Take();
   if (const std::string_view text = rows.Text(column); text.size() > kMaxValueSize)
-    return cut.Value(text.substr(0, kMaxValueSize)).Take();
+    return cut.Value(Utf8Prefix(text, kMaxValueSize)).Take();
   return rows.Json(column);
 }
 

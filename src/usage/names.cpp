@@ -7,6 +7,7 @@
 #include <array>
 #include <iterator>
 
+#include "base/utf8.h"
 #include "model/cgroup_owner.h"
 #include "store/sql/sql_part.h"
 
@@ -68,7 +69,7 @@ Result<HolderNamer> HolderNamer::Read(store::Store& store, std::vector<store::Gp
   ASSIGN_OR_RETURN(namer.containers_, store::ContainerNames::Read(store));
   const store::SqlPart sql{"SELECT name, container, value FROM pod_labels ORDER BY name", {}};
   TRY(store::ForEachRow(store, sql, [&](const store::Rows& row) {
-    if (namer.labels_.size() < kMaxLabels) namer.labels_.emplace(row.Text(0).substr(0, kMaxNameBytes));
+    if (namer.labels_.size() < kMaxLabels) namer.labels_.emplace(Utf8Prefix(row.Text(0), kMaxNameBytes));
     if (row.Text(2).empty()) return;
     Label& label = namer.by_label_[std::string(row.Text(0))];
     label.by_container[std::string(row.Text(1))] = std::string(row.Text(2));
@@ -82,7 +83,7 @@ Result<HolderNamer> HolderNamer::Read(store::Store& store, std::vector<store::Gp
 std::string HolderNamer::Name(const SumBy& by, const store::HolderFacts& holder) const {
   std::string name = holder.without_process.has_value() ? NameOfPod(by, holder, *holder.without_process)
                                                         : NameOfProcess(by, holder);
-  name.resize(std::min(name.size(), kMaxNameBytes));
+  name.resize(Utf8Prefix(name, kMaxNameBytes).size());
   return name;
 }
 

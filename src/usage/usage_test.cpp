@@ -86,6 +86,12 @@ TEST_F(UsageTest, TheUserOfATraceIsUnknown) {
   EXPECT_THAT(Names({By::kUser}), ElementsAre("1000", ""));
 }
 
+TEST_F(UsageTest, LongNamesAreNotCutWithinACharacter) {
+  const std::string most(255, 'x');
+  Process(6, "", most + "\u00e9 --fast");
+  EXPECT_THAT(Names({By::kApplication}), Contains(most));
+}
+
 TEST_F(UsageTest, EachWayToSumUp) {
   EXPECT_THAT(Names({By::kPod}), ElementsAre("", "ml/trainer-0"));
   EXPECT_THAT(Names({By::kContainer}),
