@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/counted.h"
 #include "base/json_writer.h"
 #include "base/time.h"
 #include "serve/host_list.h"
@@ -37,6 +38,27 @@ constexpr size_t kMaxIncidents = 100;
 
 constexpr int64_t kUsageNs = 86'400 * kNanosPerSecond;  // of the time asked for, where it has no begin
 
+// How far a host's newest sample may be from now, when it comes, without a word. Agents pause a minute at
+// most, and clocks differ a little.
+constexpr int64_t kMaxAgeNs = 600 * kNanosPerSecond, kMaxAheadNs = 60 * kNanosPerSecond;
+
+// What the age of the newest rows says of the two clocks; empty: nothing.
+std::string NoticeOfClocks(const Host& host) {
+  const int64_t age_ns = host.spool_age_ns().value_or(0);
+  const auto minutes = [](int64_t ns) { return Counted(ns / (60 * kNanosPerSecond), "minute"); };
+  constexpr std::string_view kByServer = "The list of hosts and the usage of all go by this server's clock.";
+  if (age_ns < -kMaxAheadNs)
+    return fmt::format("The clock of {} is {} ahead of this server's: correct the wrong one. {}", host.name(),
+                       minutes(-age_ns), kByServer);
+  if (age_ns > kMaxAgeNs)
+    return fmt::format(
+        "The newest samples of {} were {} old when they came: its agent still sends what waited in its "
+        "spool, "
+        "or its clock is behind this server's. {}",
+        host.name(), minutes(age_ns), kByServer);
+  return {};
+}
+
 std::vector<std::string> NoticesOf(Host& host, const Hosts& hosts, const Refusals& refusals) {
   // With one host there is no list that would name the others.
   std::vector<std::string> notices =
@@ -48,6 +70,8 @@ std::vector<std::string> NoticesOf(Host& host, const Hosts& hosts, const Refusal
     notices.push_back(
         fmt::format("No data from {} since {} UTC: its agent doesn't run, or can't reach this server.",
                     host.name(), FormatUtcSecond(seen_ns)));
+  else if (std::string clocks = NoticeOfClocks(host); !clocks.empty())
+    notices.push_back(std::move(clocks));
   return notices;
 }
 

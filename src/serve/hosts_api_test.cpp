@@ -181,6 +181,20 @@ TEST_F(HostsApiTest, AHostThatFallsSilentHasANotice) {
   EXPECT_EQ(Ok("hosts")["hosts"][0]["silent"], true);
 }
 
+TEST_F(HostsApiTest, AHostWhoseClockDiffersHasANotice) {
+  Add("one");
+  const auto host = hosts_->Find("one").value();
+  for (const int64_t fine_s : {-59, 0, 599}) {
+    host->SetSpoolAge(fine_s * kNanosPerSecond);
+    EXPECT_TRUE(Ok("overview")["notices"].empty()) << fine_s;
+  }
+  host->SetSpoolAge(-1200 * kNanosPerSecond);
+  EXPECT_THAT(Ok("overview")["notices"][0].get<std::string>(),
+              HasSubstr("The clock of one is 20 minutes ahead of this server's"));
+  host->SetSpoolAge(3600 * kNanosPerSecond);
+  EXPECT_THAT(Ok("overview")["notices"][0].get<std::string>(), HasSubstr("one were 60 minutes old"));
+}
+
 TEST_F(HostsApiTest, TheListSaysWhichHostsAreMissingAndWhy) {
   Add("one");
   EXPECT_TRUE(Ok("hosts")["notices"].empty());
