@@ -8,6 +8,7 @@
 #include <functional>
 #include <iterator>
 #include <limits>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -79,6 +80,10 @@ LiveAgent& LiveAgent::operator=(LiveAgent&&) noexcept = default;
 LiveAgent::~LiveAgent() = default;
 
 Result<LiveAgent> LiveAgent::Create(const Options& options, Sink& sink) {
+  ASSIGN_OR_RETURN(const std::optional<Error> damage, spool::SetAsideIfDamaged(options.spool_folder));
+  if (damage.has_value())
+    LogError("{}; it was set aside in {}: what it held and was not stored elsewhere yet is lost",
+             damage->message, spool::DamagedFolderOf(options.spool_folder));
   ASSIGN_OR_RETURN(
       Engine engine,
       Engine::Create({.spool_folder = options.spool_folder,

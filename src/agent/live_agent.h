@@ -93,8 +93,9 @@ class LiveAgent {
   };
 
   // Sends what an earlier run left in the spool to the sink, then starts sampling. What the sink refuses now
-  // is sent later. Errors: those of Engine::Create (kUnavailable: another agent uses this spool) and of
-  // Sink::CommittedThrough and IngestedThrough. `sink` must outlive the agent.
+  // is sent later. A damaged spool is set aside (spool::SetAsideIfDamaged). Errors: those of Engine::Create
+  // (kUnavailable: another agent uses this spool) and of Sink::CommittedThrough and IngestedThrough. `sink`
+  // must outlive the agent.
   static Result<LiveAgent> Create(const Options& options, Sink& sink);
 
   // Waits about a second, then gathers, spools and commits. Errors that may go away (disk full, sink busy)

@@ -219,6 +219,25 @@ TEST_F(LiveAgentTest, AnEarlierRunsFramesThatTheSinkRefusesAreSentLater) {
   EXPECT_GT(sink_.rows["samples"], 0u);
 }
 
+TEST_F(LiveAgentTest, ADamagedSpoolKeepsNoLaterRowsFromTheSink) {
+  LiveAgent::Options options = Options();
+  options.segment_bytes = 1;
+  {
+    sink_.refuse = true;
+    LiveAgent agent = LiveAgent::Create(options, sink_).value();
+    ASSERT_TRUE(agent.Round().has_value());
+  }
+  const std::string first = folder_ + "/0000000000000000001.segment";
+  std::filesystem::resize_file(first, std::filesystem::file_size(first) - 1);
+  sink_.refuse = false;
+  LiveAgent agent = LiveAgent::Create(options, sink_).value();
+  Burn();
+  ASSERT_TRUE(agent.Round().has_value());
+  EXPECT_GT(sink_.rows["samples"], 0u);
+  EXPECT_TRUE(std::filesystem::exists(spool::DamagedFolderOf(folder_)));
+  std::filesystem::remove_all(spool::DamagedFolderOf(folder_));
+}
+
 TEST_F(LiveAgentTest, FramesThatWaitOverMidnightKeepTheirDay) {
   constexpr int64_t kDay = 20'000;
   LiveAgent::Options options = Options();

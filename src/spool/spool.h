@@ -100,6 +100,14 @@ struct EncodedFrame {
 Result<ReadSummary> ReadEncoded(const std::string& folder, int64_t after,
                                 const std::function<Result<bool>(const EncodedFrame&)>& visit);
 
+// "FOLDER.damaged".
+inline std::string DamagedFolderOf(const std::string& folder) { return folder + ".damaged"; }
+
+// Renames a spool of which a frame is damaged that was once synced to DamagedFolderOf, in place of an earlier
+// one: nobody can send what follows such a frame. Returns the damage, or nothing if there is none. Reads the
+// whole spool. Errors: kUnavailable while a writer has it; kTooNew, kPermissionDenied, kIo.
+Result<std::optional<Error>> SetAsideIfDamaged(const std::string& folder);
+
 // Bytes of the folder's segments. Errors: those of listing it.
 Result<int64_t> StoredBytes(const std::string& folder);
 

@@ -255,6 +255,39 @@ TEST_F(Spool, AFlippedByteIsNeverTakenForData) {
   }
 }
 
+TEST_F(Spool, ADamagedOneIsSetAsideAndANewOneBegun) {
+  EXPECT_EQ(SetAsideIfDamaged(path_).value(), std::nullopt) << "there is none";
+  Id128 id;
+  for (int time = 0; time < 2; ++time) {  // the second one replaces the first
+    auto writer = Writer::Open(path_, {.segment_bytes = 1000}).value();
+    EXPECT_NE(writer.id(), id);
+    id = writer.id();
+    AppendNumbered(writer, 20, 300);
+    EXPECT_EQ(SetAsideIfDamaged(path_).error().code, ErrorCode::kUnavailable) << "it is in use";
+    writer = Writer::Open(folder_ / "other").value();
+    EXPECT_EQ(SetAsideIfDamaged(path_).value(), std::nullopt);
+    const std::string first = Segments(path_).at(0);
+    PutByte(first, 100, static_cast<char>(~ReadFile(first).value()[100]));
+    const std::optional<Error> damage = SetAsideIfDamaged(path_).value();
+    ASSERT_TRUE(damage.has_value());
+    EXPECT_THAT(damage->message, HasSubstr("frame 1 at offset 48 is damaged"));
+    EXPECT_FALSE(std::filesystem::exists(path_));
+    EXPECT_GT(Segments(DamagedFolderOf(path_)).size(), 5u);
+    std::filesystem::remove_all(folder_ / "other");
+  }
+}
+
+TEST_F(Spool, ATornEndIsNoDamage) {
+  {
+    auto writer = Writer::Open(path_).value();
+    AppendNumbered(writer, 4);
+  }
+  const std::string segment = Segments(path_).at(0);
+  std::filesystem::resize_file(segment, std::filesystem::file_size(segment) - 5);
+  EXPECT_EQ(SetAsideIfDamaged(path_).value(), std::nullopt);
+  EXPECT_EQ(Writer::Open(path_)->last_sequence(), 3);
+}
+
 TEST_F(Spool, GarbageThatWasNeverSyncedIsATornEnd) {
   {
     auto writer = Writer::Open(path_).value();
