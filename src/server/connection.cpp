@@ -18,15 +18,15 @@ using std::chrono::seconds;
 
 // Further requests of a pipelining client wait in its socket.
 constexpr size_t kMaxBufferedBytes = size_t{2} * kMaxHeaderBytes;
-// The time a client may take for a body: this, and a second more for each of these bytes.
-constexpr auto kBodyTimeout = seconds(30);
+// The time a client may take for a response: this, and a second more for each of these bytes.
+constexpr auto kSendTimeout = seconds(30);
 constexpr size_t kMinBytesPerSecond = 64 << 10;
 // After a response that ends a connection, the client's remaining data is read for this long: closing with
 // unread data would reset the connection, and the response might be lost.
 constexpr auto kLinger = seconds(2);
 constexpr size_t kMaxLingerBytes = 1 << 20;
 
-std::chrono::seconds TimeFor(size_t bytes) { return kBodyTimeout + seconds(bytes / kMinBytesPerSecond); }
+seconds TimeFor(size_t bytes) { return seconds(bytes / kMinBytesPerSecond); }
 
 // Why a client's certificate was not accepted; empty if the handshake failed for another reason.
 std::string CertificateError(Channel& stream, error_code error) {
@@ -94,15 +94,22 @@ asio::awaitable<error_code> Connection::ReadHeader(http::request_parser<http::em
 }
 
 asio::awaitable<error_code> Connection::ReadBody(http::request_parser<http::string_body>& parser,
-                                                 size_t bytes) {
-  stream_.bare().expires_after(TimeFor(bytes));
-  auto [error, read] = co_await http::async_read(stream_, buffer_, parser, kAsTuple);
+                                                 std::chrono::milliseconds timeout) {
+  const auto begin = std::chrono::steady_clock::now();
+  parser.eager(true);
+  error_code error;
+  for (size_t received = 0; !error && !parser.is_done();) {
+    stream_.bare().expires_at(begin + timeout + TimeFor(received));
+    auto [failed, bytes] = co_await http::async_read_some(stream_, buffer_, parser, kAsTuple);
+    error = failed;
+    received += bytes;
+  }
   stream_.bare().expires_never();
   co_return error;
 }
 
 asio::awaitable<bool> Connection::Send(BeastResponse message, bool bodyless) {
-  stream_.bare().expires_after(TimeFor(message.body().size()));
+  stream_.bare().expires_after(kSendTimeout + TimeFor(message.body().size()));
   http::response_serializer<http::span_body<const char>> serializer(message);
   if (bodyless) {
     auto [error, bytes] = co_await http::async_write_header(stream_, serializer, kAsTuple);

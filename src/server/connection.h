@@ -110,9 +110,11 @@ class Connection {
   boost::asio::awaitable<boost::system::error_code> ReadHeader(
       boost::beast::http::request_parser<boost::beast::http::empty_body>& parser,
       std::chrono::milliseconds timeout);
-  // `bytes`: the body's length, or the most that it may have.
+  // Whatever length the client has announced, it has `timeout` and a second for each 64 KiB that have
+  // arrived.
   boost::asio::awaitable<boost::system::error_code> ReadBody(
-      boost::beast::http::request_parser<boost::beast::http::string_body>& parser, size_t bytes);
+      boost::beast::http::request_parser<boost::beast::http::string_body>& parser,
+      std::chrono::milliseconds timeout);
 
   // Returns false when the client is gone or too slow. `bodyless`: sends only the header.
   boost::asio::awaitable<bool> Send(BeastResponse message, bool bodyless);

@@ -328,7 +328,7 @@ asio::awaitable<std::optional<HttpResponse>> HttpServer::State::RespondToPost(
   const ScopedCount receiving(bodies_bytes, bytes);
   http::request_parser<http::string_body> parser(std::move(header));
   parser.body_limit(options.max_body_bytes);
-  const error_code error = co_await connection.ReadBody(parser, bytes);
+  const error_code error = co_await connection.ReadBody(parser, options.body_timeout);
   if (error == http::error::body_limit)
     co_return ErrorResponse(
         413, {ErrorCode::kInvalidArgument,

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <string>
 #include <thread>
 
@@ -23,14 +24,15 @@ class UploadsTest : public testing::Test {
  protected:
   void SetUp() override { Start(kMaxBody); }
   void TearDown() override { Stop(); }
-  void Start(size_t max_body) {
+  void Start(size_t max_body, std::chrono::milliseconds body_timeout = std::chrono::seconds(30)) {
     const auto reply = [](std::string text) {
       return HttpResponse{.content_type = "text/plain",
                           .body = std::make_shared<const std::string>(std::move(text))};
     };
     server_ = HttpServer::Create({.guard = {.access = tokens_.Open()},
                                   .max_body_bytes = max_body,
-                                  .max_bodies_bytes = 2 * max_body},
+                                  .max_bodies_bytes = 2 * max_body,
+                                  .body_timeout = body_timeout},
                                  {.api = [=](const HttpRequest&) { return reply("got"); },
                                   .files = [=](const HttpRequest&) { return reply("file"); },
                                   .uploads =
@@ -117,6 +119,20 @@ TEST_F(UploadsTest, BodiesThatStillArriveAreBoundedTogether) {
   EXPECT_EQ(status, 503);
   first.Send(std::string(999, 'x'));
   EXPECT_EQ(first.Receive().value().status, 200);
+  third.Send(Post("y"));
+  EXPECT_EQ(third.Receive().value().body, "/api/x y");
+}
+
+TEST_F(UploadsTest, ABodyThatStallsLosesItsPlaceHoweverLongItSaysToBe) {
+  Stop();
+  constexpr size_t kLong = size_t{16} << 20;  // 256 s at the rate that a client must have
+  Start(kLong, std::chrono::milliseconds(100));
+  HttpClient first = Connect(), second = Connect();
+  for (HttpClient* client : {&first, &second})
+    client->Send(Head(fmt::format("Content-Length: {}\r\n", kLong)) + "x");
+  EXPECT_TRUE(first.IsClosed());
+  EXPECT_TRUE(second.IsClosed());
+  HttpClient third = Connect();
   third.Send(Post("y"));
   EXPECT_EQ(third.Receive().value().body, "/api/x y");
 }
