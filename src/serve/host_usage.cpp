@@ -153,6 +153,7 @@ HostUsage::Known HostUsage::Read(Host& host, Known known) const {
     const std::optional<store::Day> first_day = days.empty() ? std::nullopt : std::optional(days.front());
     auto hours = known.hours == nullptr ? std::make_shared<usage::UsageHours>(MaxBytes())
                                         : std::make_shared<usage::UsageHours>(*known.hours);
+    hours->SetMaxBytes(MaxBytes());  // there may be more hosts than the last time
     // A deleted day may have been the only one that saw a process.
     TRY(hours->Update(*store, first_day == known.first_day ? changed_from_ns : usage::kAllOfIt));
     known.hours = std::move(hours);

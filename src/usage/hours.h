@@ -35,8 +35,9 @@ class UsageHours {
  public:
   static constexpr int64_t kMaxHours = int64_t{24} * 31;
 
-  // Beyond `max_bytes` the oldest hours are forgotten.
+  // Beyond `max_bytes` Update forgets the oldest hours.
   explicit UsageHours(size_t max_bytes) : max_bytes_(max_bytes) {}
+  void SetMaxBytes(size_t max_bytes) { max_bytes_ = max_bytes; }
 
   // Reads the store anew from `changed_from_ns` on (ChangedFrom of all rows that came since the last call),
   // and what came after that call. Errors: those of Store::Query; nothing has changed then.

@@ -265,6 +265,11 @@ TEST_F(UsageHoursTest, OldHoursAreForgottenBeyondTheBound) {
   EXPECT_TRUE(small.is_cut());
   EXPECT_GT(small.covered().from_ns, kBegin);
   EXPECT_LT(small.covered().from_ns, kBegin + 1200 * kMinuteNs) << "the newest are kept";
+  const int64_t first_ns = small.covered().from_ns;
+  small.SetMaxBytes(10'000);
+  ASSERT_TRUE(small.Update(*store_, kNoneOfIt).has_value());
+  EXPECT_LE(small.bytes(), 10'000u);
+  EXPECT_GT(small.covered().from_ns, first_ns);
   std::swap(hours_, small);
   ExpectAllAsRead(3);
 }
