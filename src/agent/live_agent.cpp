@@ -52,6 +52,8 @@ struct LiveAgent::State {
   Engine engine;
   // (first frame, its day), rising; the first holds for all before, too.
   std::deque<std::pair<int64_t, int64_t>> days = {{0, Today()}};
+  int64_t run_begin = 0;  // the last frame of earlier runs
+  int64_t skip_to = 0;    // Sink::Loss::skip_to, until that is done
   int64_t ingested = 0;   // the last frame that the sink has ingested
   int64_t committed = 0;  // the last of those that it has made durable
   // The frames spooled in this round, consecutive from `fresh_first` on.
@@ -72,6 +74,8 @@ struct LiveAgent::State {
   void Spool(std::vector<model::Batch> batches);
   void LogProblem(const Error& error);
   Status FollowClock();
+  void CountLoss(const Sink::Loss& loss);
+  Status Skip();
 };
 
 LiveAgent::LiveAgent(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -115,6 +119,9 @@ Result<LiveAgent> LiveAgent::Create(const Options& options, Sink& sink) {
   TRY(state->ReadCommitted());
   ASSIGN_OR_RETURN(state->ingested,
                    sink.IngestedThrough(spool.id(), state->days.front().second, spool.last_sequence()));
+  state->run_begin = spool.last_sequence();
+  state->skip_to = state->ingested;
+  TRY(state->Skip());
   if (const Status sent = state->SendAll(); !sent.has_value()) state->LogProblem(sent.error());
   state->engine.Recall(options.recall);
   return LiveAgent(std::move(state));
@@ -124,10 +131,8 @@ Status LiveAgent::Round() {
   State& state = *state_;
   state.engine.collector().Wait(kMinRoundMs, kRoundMs);
   TRY(state.FollowClock());
-  if (const Sink::Loss loss = state.sink.TakeLoss(); loss.rows > 0 || loss.names) {
-    state.engine.collector().CountLostRows(model::DropReason::kServerRefused, loss.rows);
-    state.engine.Rewrite();
-  }
+  state.CountLoss(state.sink.TakeLoss());
+  if (const Status skipped = state.Skip(); !skipped.has_value()) state.LogProblem(skipped.error());
   ASSIGN_OR_RETURN(std::vector<model::Batch> batches, state.engine.Gather());
   state.Spool(std::move(batches));
   if (const Status sent = state.SendAll(); !sent.has_value()) state.LogProblem(sent.error());
@@ -157,6 +162,31 @@ Status LiveAgent::State::FollowClock() {
   days.emplace_back(engine.spool().last_sequence() + 1, today);
   engine.Rewrite();
   return {};
+}
+
+void LiveAgent::State::CountLoss(const Sink::Loss& loss) {
+  skip_to = std::max(skip_to, loss.skip_to);
+  if (loss.rows == 0 && !loss.names) return;
+  engine.collector().CountLostRows(model::DropReason::kServerRefused, loss.rows);
+  engine.Rewrite();
+}
+
+// A spool that lost its end, as after a power cut on a disk that ignores fsync, or that came back with a
+// snapshot: its sink has frames of the same numbers, and would take those of this run for repeated ones.
+Status LiveAgent::State::Skip() {
+  if (skip_to <= engine.spool().last_sequence()) return {};
+  LogWarn("the spool in {} is older than what was sent from it: it ends with frame {}, and {} are stored",
+          options.spool_folder, engine.spool().last_sequence(), skip_to);
+  int64_t rows = 0;
+  TRY(spool::Read(options.spool_folder, run_begin, [&](int64_t, const model::Batch& batch) {
+    rows += static_cast<int64_t>(batch.rows);
+    return Status();
+  }));
+  TRY(engine.spool().SkipTo(skip_to));
+  CountLoss({.rows = rows, .names = rows > 0});
+  ingested = skip_to;
+  fresh.clear();
+  return ReadCommitted();
 }
 
 Status LiveAgent::State::CheckRoom() {

@@ -50,6 +50,8 @@ class Sink {
   struct Loss {
     int64_t rows = 0;
     bool names = false;  // rows refer to names that the sink doesn't have: they must be repeated
+    // The sink has frames up to this one, more than there are: it would take new ones for those. 0: none.
+    int64_t skip_to = 0;
   };
   virtual Loss TakeLoss() { return {}; }
 };

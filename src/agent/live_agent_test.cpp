@@ -219,6 +219,27 @@ TEST_F(LiveAgentTest, AnEarlierRunsFramesThatTheSinkRefusesAreSentLater) {
   EXPECT_GT(sink_.rows["samples"], 0u);
 }
 
+TEST_F(LiveAgentTest, RowsOfASpoolThatIsOlderThanItsSinkReachIt) {
+  sink_.through = sink_.durable = 1000;  // the spool was lost
+  LiveAgent agent = LiveAgent::Create(Options(), sink_).value();
+  ASSERT_TRUE(agent.Round().has_value());
+  EXPECT_GT(sink_.through, 1000);
+  EXPECT_GT(sink_.rows["sources"], 0u);
+}
+
+TEST_F(LiveAgentTest, ASinkThatFindsOutLaterHowMuchItHasGetsTheNextRowsAndAllNames) {
+  sink_.reads_spool = true;
+  LiveAgent agent = LiveAgent::Create(Options(), sink_).value();
+  ASSERT_TRUE(agent.Round().has_value());
+  EXPECT_LT(sink_.through, 1000);
+  const size_t sources = sink_.rows["sources"];
+  sink_.loss.skip_to = sink_.through = sink_.durable = 1000;
+  ASSERT_TRUE(agent.Round().has_value());
+  EXPECT_GT(sink_.through, 1000);
+  EXPECT_GT(sink_.rows["sources"], sources);
+  EXPECT_GT(sink_.lost_rows, 0) << "those of the first round";
+}
+
 TEST_F(LiveAgentTest, ADamagedSpoolKeepsNoLaterRowsFromTheSink) {
   LiveAgent::Options options = Options();
   options.segment_bytes = 1;

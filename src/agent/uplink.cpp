@@ -32,6 +32,8 @@ constexpr int64_t kMaxAskedPauseNs = 60 * kNanosPerSecond;
 // What a request holds at most, unless one frame alone has more.
 constexpr size_t kRequestBytes = size_t{4} << 20;
 constexpr size_t kMaxReplyBytes = 16 << 10;
+// Far from where arithmetic overflows.
+constexpr int64_t kMaxSequence = int64_t{1} << 59;
 constexpr int64_t kNsPerDay = 86'400 * kNanosPerSecond;
 
 // The integer after `"name":` in a flat JSON object that the server wrote.
@@ -158,12 +160,14 @@ bool Uplink::State::AwaitWork() {
 Result<Uplink::State::Request> Uplink::State::NextRequest() {
   Request request;
   int64_t last = 0;
+  bool is_last_day = true;
   {
     const std::lock_guard lock(mutex);
     request.first = acknowledged + 1;
     while (days.size() > 1 && days[1].first <= request.first) days.pop_front();
     request.day = days.front().second;
     last = days.size() > 1 ? std::min(through, days[1].first - 1) : through;
+    is_last_day = last == through;
     if (!asked_server) return request;
   }
   TRY(spool::ReadEncoded(
@@ -178,6 +182,13 @@ Result<Uplink::State::Request> Uplink::State::NextRequest() {
         ++request.frames;
         return frame.sequence < last;
       }));
+  if (request.frames == 0 && !is_last_day) {
+    // The numbers up to those of the next day were skipped.
+    std::unique_lock lock(mutex);
+    acknowledged = last;
+    lock.unlock();
+    return NextRequest();
+  }
   if (request.frames == 0)
     return Fail(ErrorCode::kCorrupt,
                 fmt::format("frame {} is missing in {}", request.first, options.spool_folder));
@@ -217,8 +228,12 @@ Uplink::State::Outcome Uplink::State::Send(const Request& request) {
                     Printable(message.empty() ? std::string_view(reply->body).substr(0, 200) : message)));
   {
     const std::lock_guard lock(mutex);
+    // A server that says more than there is has the frames that this spool has lost.
+    if (!asked_server && *committed > through && *committed <= kMaxSequence) {
+      loss.skip_to = *committed;
+      loss.names = true;
+    }
     asked_server = true;
-    // A server that says more than it was sent has the frames of this spool's earlier run.
     acknowledged = std::max(acknowledged, std::min(*committed, through));
     if (NumberOf(reply->body, "repeat_names") == 1) loss.names = true;
     const int64_t pause_ns =

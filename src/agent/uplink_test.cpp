@@ -243,6 +243,33 @@ TEST_F(UplinkTest, AServerThatKnowsNothingGetsTheNamesAgain) {
   EXPECT_EQ(loss.rows, 0);
 }
 
+TEST_F(UplinkTest, AServerThatHasMoreOfASpoolThanThereIsSaysWithWhichFrameToGoOn) {
+  for (const auto& [committed, skip_to] : {std::pair(int64_t{7}, 7), std::pair(int64_t{1} << 62, 0)}) {
+    net::HttpReceiver server([&](const net::HttpReceiver::Request& request) -> net::HttpReceiver::Answer {
+      if (FramesIn(request) > 0) return Stored(request);
+      return {.status = 200, .body = fmt::format(R"({{"committed":{},"pause_ms":0}})", committed)};
+    });
+    Fill(2);
+    const int64_t last = spool_.last_sequence();
+    Uplink uplink(Options(server.port()));
+    Begin(uplink);
+    AwaitCommitted(uplink, last);
+    EXPECT_EQ(uplink.TakeLoss().skip_to, skip_to);
+    EXPECT_EQ(uplink.TakeLoss().skip_to, 0) << "said once";
+  }
+}
+
+TEST_F(UplinkTest, FramesAfterAGapInTheirNumbersAreSent) {
+  net::HttpReceiver server(Stored);
+  Uplink uplink(Options(server.port()));
+  Fill(2);
+  Begin(uplink);
+  AwaitCommitted(uplink, 2);
+  ASSERT_TRUE(spool_.SkipTo(100).has_value());
+  Write(uplink, 3);
+  AwaitCommitted(uplink, 103);
+}
+
 TEST_F(UplinkTest, AServerCannotAcknowledgeMoreThanItWasSent) {
   net::HttpReceiver server([](const net::HttpReceiver::Request&) -> net::HttpReceiver::Answer {
     return {.status = 200, .body = R"({"committed":1000000,"repeat_names":0,"pause_ms":0})"};

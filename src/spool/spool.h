@@ -60,6 +60,10 @@ class Writer {
   // Deletes the segments whose frames are all at or below `sequence` (never the one being written).
   Status DropThrough(int64_t sequence);
 
+  // Numbers the next frame sequence + 1, and deletes all frames before it. `sequence` must not be below
+  // last_sequence(). Errors: those of Append.
+  Status SkipTo(int64_t sequence);
+
   // Identifies this spool in the `batches` table; random, created with the folder.
   Id128 id() const;
   int64_t last_sequence() const;

@@ -162,6 +162,21 @@ TEST_F(Spool, BeginsSegmentsAndDropsThemWhole) {
   EXPECT_EQ(ReadNumbered(path_, 100)->frames, 1);
 }
 
+TEST_F(Spool, SkipsNumbers) {
+  {
+    auto writer = Writer::Open(path_).value();
+    AppendNumbered(writer, 3);
+    ASSERT_TRUE(writer.SkipTo(100).has_value());
+    EXPECT_EQ(writer.first_sequence(), 101);
+    EXPECT_EQ(writer.last_sequence(), 100);
+    AppendNumbered(writer, 2);
+    EXPECT_EQ(ReadNumbered(path_, 100)->frames, 2);
+  }
+  auto writer = Writer::Open(path_).value();
+  AppendNumbered(writer, 1);
+  EXPECT_EQ(ReadNumbered(path_, 100)->last_sequence, 103);
+}
+
 TEST_F(Spool, ReadingAFolderThatIsNotASpoolIsAnError) {
   EXPECT_EQ(ReadNumbered(path_).error().code, ErrorCode::kNotFound);
   std::filesystem::create_directory(path_);

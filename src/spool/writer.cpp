@@ -178,6 +178,17 @@ Status Writer::DropThrough(int64_t sequence) {
   return {};
 }
 
+Status Writer::SkipTo(int64_t sequence) {
+  TRY(state_->Sync());
+  const int64_t before = state_->last_sequence;
+  state_->last_sequence = state_->synced = sequence;
+  if (Status begun = state_->BeginSegment(); !begun.has_value()) {
+    state_->last_sequence = state_->synced = before;
+    return begun;
+  }
+  return DropThrough(sequence);
+}
+
 Id128 Writer::id() const { return state_->id; }
 int64_t Writer::last_sequence() const { return state_->last_sequence; }
 int64_t Writer::first_sequence() const { return state_->segments.front().first_sequence; }
