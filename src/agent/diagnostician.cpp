@@ -85,7 +85,11 @@ std::vector<model::Batch> Diagnostician::Round(std::span<const model::Batch> gat
 std::vector<model::Batch> Diagnostician::Finish(std::span<const model::Batch> gathered) {
   std::vector<model::Batch> batches = Round(gathered);
   if (state_->signals.has_value()) state_->signals->Stop();
-  state_->diagnosis.Finish(MonotonicNow() + state_->options.epoch_offset_ns);
+  const int64_t now_ns = MonotonicNow() + state_->options.epoch_offset_ns;
+  if (state_->options.ends_incidents)
+    state_->diagnosis.Abandon(now_ns);
+  else
+    state_->diagnosis.Finish(now_ns);
   std::ranges::move(state_->diagnosis.DrainRows(), std::back_inserter(batches));
   return batches;
 }

@@ -25,7 +25,8 @@ class Diagnostician {
   struct Options {
     Id128 source;
     int64_t epoch_offset_ns = 0;
-    bool with_kernel = true;  // else without signals that need privileges
+    bool with_kernel = true;      // else without signals that need privileges
+    bool ends_incidents = false;  // with the last round: no later run goes on with them (Recall)
     // Called when an incident begins, changes its cause or ends.
     std::function<void(const diagnose::Report&)> on_incident = [](const diagnose::Report&) {};
     // Called when a leading indicator moves as it does before steps slow down.

@@ -93,6 +93,7 @@ Result<Engine> Engine::Create(Options options) {
     diagnostician.emplace(Diagnostician::Options{.source = collector.source(),
                                                  .epoch_offset_ns = epoch_offset_ns,
                                                  .with_kernel = refusal.empty(),
+                                                 .ends_incidents = options.ends_incidents,
                                                  .on_incident = options.on_incident,
                                                  .on_warning = options.on_warning});
   return Engine(std::unique_ptr<State>(new State{.options = std::move(options),

@@ -39,6 +39,7 @@ class Engine {
     std::string host;                               // the machine's name in the rows; empty: its own
     std::string command;  // the profiled command as typed; empty for the whole machine
     bool diagnose = true;
+    bool ends_incidents = false;                             // as in Diagnostician::Options
     std::optional<pods::Watcher::Options> pod_watcher = {};  // null: nobody is asked for pods
     symbols::LineClient::Options lines;                      // who finds source lines
     symbols::FileReader::Options files = ParsedHere();       // who parses program files

@@ -98,6 +98,7 @@ Result<LiveAgent> LiveAgent::Create(const Options& options, Sink& sink) {
                       .overhead = options.overhead,
                       .host = options.host,
                       .diagnose = options.diagnose,
+                      .ends_incidents = options.recall == nullptr,
                       .pod_watcher = options.pod_watcher,
                       .lines = options.lines,
                       .files = options.files,
@@ -123,7 +124,7 @@ Result<LiveAgent> LiveAgent::Create(const Options& options, Sink& sink) {
   state->skip_to = state->ingested;
   TRY(state->Skip());
   if (const Status sent = state->SendAll(); !sent.has_value()) state->LogProblem(sent.error());
-  state->engine.Recall(options.recall);
+  if (options.recall != nullptr) state->engine.Recall(options.recall);
   return LiveAgent(std::move(state));
 }
 

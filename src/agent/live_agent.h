@@ -87,9 +87,9 @@ class LiveAgent {
     std::function<void(const std::string&)> on_problem = [](const std::string&) {};
     // Called with the rows of each round before they are spooled, so also with those that are then dropped.
     std::function<void(std::span<const model::Batch>)> on_rows = [](std::span<const model::Batch>) {};
-    // Replays the previous run's rows into the diagnosis, once the sink has all of them. By default does
-    // nothing.
-    std::function<Status(diagnose::Diagnosis&)> recall = [](diagnose::Diagnosis&) { return Status(); };
+    // Replays the previous run's rows into the diagnosis, once the sink has all of them. Null: no run does,
+    // and open incidents end with the run.
+    std::function<Status(diagnose::Diagnosis&)> recall = nullptr;
     // The offset from CLOCK_MONOTONIC to the wall clock; tests inject one that steps.
     std::function<int64_t()> measure_epoch_offset = MeasureEpochOffset;
   };
