@@ -131,8 +131,10 @@ void WriteIncidents(JsonWriter& json, std::span<const HostList::Line> lines) {
     const store::NewestIncidents::Line* incident;
   };
   std::vector<Found> all;
+  int64_t count = 0;
   for (const HostList::Line& line : lines) {
     if (line.summary == nullptr || !line.summary->has_value()) continue;
+    count += (*line.summary)->incidents;
     for (const store::NewestIncidents::Line& incident : (*line.summary)->newest)
       all.push_back({&line.host->name(), &incident});
   }
@@ -149,7 +151,7 @@ void WriteIncidents(JsonWriter& json, std::span<const HostList::Line> lines) {
     json.Field("slowdown", incident.slowdown).Field("cause", incident.cause);
     json.Field("confidence", incident.confidence).Field("sentence", incident.sentence).EndObject();
   }
-  json.EndArray();
+  json.EndArray().Field("incidents_omitted", count - std::ssize(all));
 }
 
 class AllPages {

@@ -118,6 +118,20 @@ TEST_F(HostsApiTest, TheListHasTheIncidentsOfAllHostsTheNewestFirst) {
     found.push_back(incident["host"].get<std::string>() + " " + incident["sentence"].get<std::string>());
   EXPECT_THAT(
       found, testing::ElementsAre("node-1 1", "node-2 2", "node-3 3", "node-1 11", "node-2 12", "node-3 13"));
+  EXPECT_EQ(list["incidents_omitted"], 0);
+}
+
+TEST_F(HostsApiTest, TheListSaysHowManyIncidentsItLeavesOut) {
+  Add("one");
+  Add("two");
+  model::BatchBuilder incidents(model::kIncidents);
+  for (uint64_t number = 1; number <= 33; ++number)
+    incidents.Append({.incident = {7, number}, .process = {5, 1}, .start_ns = EpochNow()});
+  ASSERT_TRUE(hosts_->Find("one").value()->Store().value()->Append({{incidents.Take()}}).has_value());
+  const json list = Ok("hosts");
+  EXPECT_EQ(list["hosts"][0]["incidents"], 33);
+  EXPECT_EQ(list["incidents"].size(), 20u);
+  EXPECT_EQ(list["incidents_omitted"], 13);
 }
 
 // A job with a process on each host, which kept its GPU busy for half of the ten seconds.

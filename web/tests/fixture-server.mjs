@@ -137,7 +137,7 @@ export async function startFixture({ scenario = "realistic", nodes = 200_000, po
       }
       case "hosts":
         readSelection(params, []);
-        return { hosts: state.scenario === "cluster" ? CLUSTER : HOSTS, incidents: HOST_INCIDENTS, notices: HOST_NOTICES };
+        return { hosts: state.scenario === "cluster" ? CLUSTER : HOSTS, incidents: HOST_INCIDENTS, incidents_omitted: 1234, notices: HOST_NOTICES };
       case "strips": {
         if (state.failing === "strips") throw new Error("strips can't be read.");
         const selection = readSelection(params, [...SELECTION, "buckets", "metrics"]);

@@ -71,6 +71,8 @@ export interface Hosts {
   hosts: HostUse[];
   // Of all hosts together in the last 24 hours, the newest first.
   incidents: HostIncident[];
+  // How many of that time are not among them.
+  incidents_omitted: number;
   // Sentences about hosts whose rows are refused.
   notices: string[];
 }

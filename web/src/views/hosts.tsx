@@ -37,6 +37,7 @@ const COLUMNS: Column[] = [
 interface Props {
   hosts: HostUse[];
   incidents: HostIncident[];
+  incidents_omitted: number;
   notices: string[];
   // The server doesn't respond.
   lost: boolean;
@@ -50,7 +51,7 @@ interface Props {
 }
 
 // All hosts of `gpusonde serve`, each a link to its pages; those with problems first.
-export function HostsPage({ hosts, incidents, notices, lost, theme, onTheme, onHost, account, children }: Props) {
+export function HostsPage({ hosts, incidents, incidents_omitted, notices, lost, theme, onTheme, onHost, account, children }: Props) {
   const [filter, setFilter] = useState("");
   const [order, setOrder] = useState<HostOrder>("problem");
   const [all, setAll] = useState(false);
@@ -103,7 +104,7 @@ export function HostsPage({ hosts, incidents, notices, lost, theme, onTheme, onH
           {found.length === 0 && <p class="dim">No host’s name contains “{filter}”</p>}
           <More shown={shown.length} of={found.length} onAll={() => setAll(true)} />
         </section>
-        {incidents.length > 0 && <IncidentsOfAll incidents={incidents} onOpen={open} />}
+        {incidents.length > 0 && <IncidentsOfAll incidents={incidents} omitted={incidents_omitted} onOpen={open} />}
         {children}
       </div>
     </div>
@@ -174,7 +175,7 @@ function More({ shown, of, onAll }: { shown: number; of: number; onAll: () => vo
 }
 
 // The newest incidents of all hosts, each a link to those of its host.
-function IncidentsOfAll({ incidents, onOpen }: { incidents: HostIncident[]; onOpen: (event: MouseEvent, host: string, page: View["page"]) => void }) {
+function IncidentsOfAll({ incidents, omitted, onOpen }: { incidents: HostIncident[]; omitted: number; onOpen: (event: MouseEvent, host: string, page: View["page"]) => void }) {
   const [all, setAll] = useState(false);
   const shown = all ? incidents : incidents.slice(0, MAX_INCIDENTS);
   return (
@@ -213,6 +214,7 @@ function IncidentsOfAll({ incidents, onOpen }: { incidents: HostIncident[]; onOp
         </tbody>
       </table>
       <More shown={shown.length} of={incidents.length} onAll={() => setAll(true)} />
+      {omitted > 0 && <p class="dim">{formatCount(omitted)} more are only on the pages of their hosts</p>}
     </section>
   );
 }

@@ -35,6 +35,7 @@ export const tests = [
       const [newest, older] = await page.raw.locator(".host-incidents tbody tr").allInnerTexts();
       assert.match(newest, /train-08[^]*hpc \(411\)[^]*2\.2×[^]*Another program took the CPU\./);
       assert.match(older, /train-07[^]*train \(7\)[^]*1\.6×/);
+      assert.match(await page.text("[aria-label='Incidents of all hosts'] > p"), /1,234 more are only on the pages of their hosts/);
       const size = page.raw.viewportSize();
       await page.raw.setViewportSize({ width: 320, height: size.height });
       const lines = await page.raw.locator(".host-incidents tbody a").evaluateAll((links) => links.map((link) => link.getClientRects().length));
