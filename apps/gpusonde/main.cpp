@@ -5,9 +5,11 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
+#include "base/result.h"
 #include "base/version.h"
 #include "command.h"
 #include "messages.h"
@@ -68,6 +70,12 @@ int Main(int argc, char** argv) {
     return app.exit(done);
   } catch (const CLI::ParseError& error) {
     return WrongUsage(ExplainUsage(app, error));
+  } catch (const std::system_error& error) {
+    if (error.code() != std::errc::resource_unavailable_try_again) throw;
+    return ExitStatusOf(app.get_subcommands().front()->get_name(),
+                        Fail(ErrorCode::kUnavailable,
+                             "the system starts no more threads for this user or service; allow more (ulimit "
+                             "-u, pids.max of the cgroup, TasksMax of the systemd unit)"));
   }
   if (app.get_subcommands().empty()) return WrongUsage(ListCommands(app));
   return FinishOutput(app.get_subcommands().front()->get_name(), exit_status);
