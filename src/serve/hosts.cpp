@@ -173,6 +173,9 @@ Result<std::shared_ptr<Host>> Hosts::FindOrMake(const std::string& name) {
   const std::scoped_lock lock(mutex_);
   const auto found = hosts_.find(name);
   if (found != hosts_.end()) return found->second;
+  if (being_deleted_.contains(name))
+    return Fail(ErrorCode::kUnavailable,
+                fmt::format("the old data of {} is being deleted; it can send again in a moment", name));
   if (hosts_.size() >= options_.max_hosts)
     return Fail(
         ErrorCode::kOutOfSpace,
@@ -218,7 +221,14 @@ void Hosts::Retain(int64_t epoch_now_ns) {
     else if (*gone > 0)
       LogInfo("retention: deleted {} old days of {}", *gone, host->name());
   }
+  for (std::shared_ptr<Host>& host : TakeOldHosts(epoch_now_ns)) Delete(std::move(host));
+}
+
+// The hosts that retention deletes. From now on nobody finds them, and until they are deleted their names
+// can't be used.
+std::vector<std::shared_ptr<Host>> Hosts::TakeOldHosts(int64_t epoch_now_ns) {
   const std::set<std::string> old = NamesOfOldHosts();
+  std::vector<std::shared_ptr<Host>> taken;
   const std::scoped_lock lock(mutex_);
   std::erase_if(hosts_, [&](const auto& entry) {
     const std::shared_ptr<Host>& host = entry.second;
@@ -226,15 +236,26 @@ void Hosts::Retain(int64_t epoch_now_ns) {
     if (epoch_now_ns - host->last_seen_ns() < options_.max_days * kDayNs || host.use_count() > 1 ||
         !old.contains(host->name()))
       return false;
-    std::error_code failed;
-    fs::remove_all(host->folder(), failed);
-    if (failed) {
-      LogError("can't delete the data of {} past retention: {}", host->name(), failed.message());
-      return false;
-    }
-    LogInfo("retention: deleted {}, which has sent nothing for {} days", host->name(), options_.max_days);
+    being_deleted_.insert(host->name());
+    taken.push_back(host);
     return true;
   });
+  return taken;
+}
+
+// Without the lock: gigabytes take a while, in which all requests would wait.
+void Hosts::Delete(std::shared_ptr<Host> host) {
+  const std::string name = host->name(), folder = host->folder();
+  host.reset();  // closes its files
+  std::error_code failed;
+  fs::remove_all(folder, failed);
+  if (failed)
+    LogError("can't delete the data of {} past retention: {}", name, failed.message());
+  else
+    LogInfo("retention: deleted {}, which has sent nothing for {} days", name, options_.max_days);
+  const std::scoped_lock lock(mutex_);
+  being_deleted_.erase(name);
+  if (failed) hosts_[name] = Make(name);
 }
 
 int Hosts::LimitMemory(int64_t max_bytes) {

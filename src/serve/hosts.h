@@ -110,7 +110,7 @@ class Hosts {
   Result<std::shared_ptr<Host>> Find(const std::string& name) const;
 
   // The host, which is made if it is new. Errors: kInvalidArgument for a name that can't be one; kOutOfSpace
-  // beyond max_hosts.
+  // beyond max_hosts; kUnavailable while Retain deletes an old one of the name.
   Result<std::shared_ptr<Host>> FindOrMake(const std::string& name);
 
   // By name.
@@ -137,12 +137,15 @@ class Hosts {
   Hosts(Options options, Fd lock);
   std::shared_ptr<Host> Make(const std::string& name) const;
   std::set<std::string> NamesOfOldHosts() const;
+  std::vector<std::shared_ptr<Host>> TakeOldHosts(int64_t epoch_now_ns);
+  void Delete(std::shared_ptr<Host> host);
 
   const Options options_;
   Fd lock_;
   Pace pace_;
-  mutable std::mutex mutex_;  // guards hosts_
+  mutable std::mutex mutex_;  // guards what follows
   std::map<std::string, std::shared_ptr<Host>> hosts_;
+  std::set<std::string> being_deleted_;  // names
 };
 
 }  // namespace gpusonde::serve

@@ -6,7 +6,10 @@
 
 #include <chrono>
 #include <filesystem>
+#include <fstream>
 #include <limits>
+#include <string>
+#include <thread>
 
 #include "base/heap.h"
 #include "base/testing/temp_folder.h"
@@ -106,6 +109,27 @@ TEST_F(HostsTest, AHostThatHasSentNothingForTheDaysOfRetentionIsDeleted) {
   EXPECT_THAT(NamesOf(*hosts), ElementsAre("there"));
   EXPECT_FALSE(std::filesystem::exists(folder_.path() + "/hosts/gone"));
   EXPECT_TRUE(std::filesystem::exists(folder_.path() + "/hosts/there"));
+}
+
+TEST_F(HostsTest, WhileAHostIsDeletedTheOthersAreFoundAndItsNameIsNotUsed) {
+  const auto hosts = Open();
+  ASSERT_TRUE(hosts->FindOrMake("gone").value()->Store().has_value());
+  const std::string folder = folder_.path() + "/hosts/gone";
+  // Closing its database takes a while, and so do many files.
+  for (int i = 0; i < 500; ++i) std::ofstream(folder + "/" + std::to_string(i));
+  bool found_meanwhile = false;
+  std::string refusal;
+  std::jthread retain([&] {
+    while (std::filesystem::exists(folder)) hosts->Retain(EpochNow());  // one that All has stays
+  });
+  while (std::filesystem::exists(folder)) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    if (!hosts->All().empty()) continue;
+    if (const auto made = hosts->FindOrMake("gone"); !made.has_value()) refusal = made.error().message;
+    found_meanwhile |= std::filesystem::exists(folder);
+  }
+  EXPECT_TRUE(found_meanwhile);
+  EXPECT_THAT(refusal, HasSubstr("is being deleted"));
 }
 
 TEST_F(HostsTest, AClockThatIsAheadDeletesNoHost) {
