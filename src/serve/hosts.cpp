@@ -131,8 +131,12 @@ Result<int> Host::Retain(int max_days, int64_t max_bytes) {
     const std::scoped_lock lock(mutex_);
     if (retained_ns_ == seen_ns && seen_ns != 0) return 0;
   }
+  const bool was_open = IsOpen();
   ASSIGN_OR_RETURN(store::LiveStore* const store, Store());
-  ASSIGN_OR_RETURN(const int gone, store->Retain(max_days, max_bytes));
+  const Result<int> gone = store->Retain(max_days, max_bytes);
+  // After a start all hosts are opened here, one after the other.
+  if (!was_open) store->CloseFiles();
+  if (!gone.has_value()) return gone;
   const std::scoped_lock lock(mutex_);
   retained_ns_ = seen_ns;
   return gone;

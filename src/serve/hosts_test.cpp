@@ -191,18 +191,28 @@ TEST_F(HostsTest, StoresOfSilentHostsAreClosedAndOthersBeyondTheMemory) {
   }
 }
 
-TEST_F(HostsTest, RetentionOpensNoStoreOfAHostThatHasSentNothingSince) {
+TEST_F(HostsTest, RetentionOpensOnlyWhatHasComeSinceAndLeavesFilesAsTheyWere) {
   const auto hosts = Open();
   const auto host = hosts->FindOrMake("a").value();
   host->SetLastSeen(EpochNow());
   ASSERT_EQ(host->Retain(7, 1 << 30).value(), 0);
+  EXPECT_FALSE(host->IsOpen());
+  for (int64_t day = 1; day <= 3; ++day) {
+    model::BatchBuilder samples(model::kSamples);
+    samples.Append({.time_ns = day * kRetainedDayNs, .process = {1, 1}});
+    ASSERT_TRUE(host->Store()
+                    .value()
+                    ->Commit(store::Day(std::chrono::days(day)), {1, 1}, day, {{samples.Take()}})
+                    .has_value());
+  }
+  EXPECT_EQ(host->Retain(7, 0).value(), 0) << "nothing has come since";
+  host->SetLastSeen(EpochNow());
+  EXPECT_EQ(host->Retain(7, 0).value(), 2);
   EXPECT_TRUE(host->IsOpen());
   ASSERT_TRUE(host->CloseFiles());
-  ASSERT_EQ(host->Retain(7, 1 << 30).value(), 0);
-  EXPECT_FALSE(host->IsOpen());
   host->SetLastSeen(EpochNow());
-  ASSERT_EQ(host->Retain(7, 1 << 30).value(), 0);
-  EXPECT_TRUE(host->IsOpen());
+  EXPECT_EQ(host->Retain(7, 0).value(), 0) << "the day that is written to stays";
+  EXPECT_FALSE(host->IsOpen());
 }
 
 }  // namespace
