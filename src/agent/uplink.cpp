@@ -32,6 +32,8 @@ constexpr int64_t kMaxAskedPauseNs = 60 * kNanosPerSecond;
 // What a request holds at most, unless one frame alone has more.
 constexpr size_t kRequestBytes = size_t{4} << 20;
 constexpr size_t kMaxReplyBytes = 16 << 10;
+// A second more for each of these: what the server gives (src/server/connection.cpp).
+constexpr size_t kBytesPerSecond = 64 << 10;
 // Far from where arithmetic overflows.
 constexpr int64_t kMaxSequence = int64_t{1} << 59;
 constexpr int64_t kNsPerDay = 86'400 * kNanosPerSecond;
@@ -207,7 +209,9 @@ Uplink::State::Outcome Uplink::State::Send(const Request& request) {
                            request.day, request.first);
   const Result<net::HttpReply> reply = net::HttpExchange(
       url, {.content = request.body, .type = "application/octet-stream", .authorization = "Bearer " + *token},
-      kMaxReplyBytes, options.timeout_ns, options.tls);
+      kMaxReplyBytes,
+      options.timeout_ns + static_cast<int64_t>(request.body.size() / kBytesPerSecond) * kNanosPerSecond,
+      options.tls);
   if (!reply.has_value())
     return LogOutcome(Outcome::kFailed, fmt::format("the server at {}:{} can't be reached: {}", url.host,
                                                     url.port, reply.error().message));

@@ -34,7 +34,7 @@ class Uplink : public Sink {
     std::string spool_folder;
     int64_t first_pause_ns = kNanosPerSecond;
     int64_t max_pause_ns = 60 * kNanosPerSecond;
-    int64_t timeout_ns = 30 * kNanosPerSecond;      // for a whole request
+    int64_t timeout_ns = 30 * kNanosPerSecond;      // for a request, and a second for each 64 KiB of it
     int64_t flush_ns = 5 * kNanosPerSecond;         // how long Flush waits
     std::function<int64_t()> epoch_now = EpochNow;  // tests have one that is set
   };

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <chrono>
 #include <map>
+#include <random>
 #include <string>
 #include <thread>
 
@@ -278,6 +279,24 @@ TEST_F(UplinkTest, AServerCannotAcknowledgeMoreThanItWasSent) {
   Begin(uplink);
   Write(uplink, 2);
   AwaitCommitted(uplink, 2);
+}
+
+TEST_F(UplinkTest, ALargeRequestHasMoreTime) {
+  net::HttpReceiver server([](const net::HttpReceiver::Request& request) {
+    if (FramesIn(request) > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1200));
+    return Stored(request);
+  });
+  Uplink::Options options = Options(server.port());
+  options.timeout_ns = kNanosPerSecond;
+  std::mt19937_64 random(7);
+  model::BatchBuilder builder(model::kSamples);
+  for (int row = 0; row < 20'000; ++row) builder.Append({.time_ns = static_cast<int64_t>(random() >> 1)});
+  const model::Batch large = builder.Take();
+  ASSERT_EQ(spool_.Store({&large, 1}).lost_rows, 0);
+  ASSERT_GT(spool::StoredBytes(folder_ / "spool").value(), 128 << 10);
+  Uplink uplink(options);
+  Begin(uplink);
+  AwaitCommitted(uplink, 1);
 }
 
 TEST_F(UplinkTest, ATokenIsReadAgainForEachRequest) {
