@@ -108,7 +108,7 @@ inline constexpr std::array kDropReasons = {
              "Python frames whose function was gone, or its memory unreadable, before its name was read."},
     DropInfo{DropReason::kSpoolFailed, true, "spool_failed", "Rows that could not be written to disk."},
     DropInfo{DropReason::kServerRefused, true, "server_refused",
-             "Rows that the server refused as malformed or too large."},
+             "Rows that the server refused: malformed, too large, or of a clock that was days wrong."},
     DropInfo{DropReason::kGpuRecordsDropped, true, "gpu_records_dropped",
              "GPU activity records that CUPTI dropped or had no buffer for."},
     DropInfo{DropReason::kGpuMessagesLost, true, "gpu_messages_lost",
