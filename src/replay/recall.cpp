@@ -67,8 +67,8 @@ Status RecallPrograms(store::Store& store, const TimeRange& range,
 
 Status RecallIncidents(store::Store& store, const TimeRange& range, diagnose::Diagnosis& diagnosis) {
   const std::vector<store::Parameter> since = {range.from_ns};
-  ASSIGN_OR_RETURN(const auto incidents, store::ReadTable(store, model::kIncidents,
-                                                          "WHERE end_ns IS NULL OR end_ns >= ?", since));
+  ASSIGN_OR_RETURN(const auto incidents,
+                   store::ReadTable(store, model::kIncidents, "WHERE end_ns IS NULL OR end_ns >= ?", since));
   for (const model::Incident& incident : incidents) diagnosis.Ingest(incident);
   return {};
 }

@@ -94,7 +94,8 @@ TEST_F(RecallTest, AnIncidentThatEndedWhileNoAgentRanEnds) {
   EXPECT_TRUE(after[0].end_ns.has_value());
 }
 
-// Only its last minutes are replayed: they look like those of a program that was disturbed from the beginning.
+// Only its last minutes are replayed: they look like those of a program that was disturbed from the
+// beginning.
 TEST_F(RecallTest, ALongIncidentThatHadEndedIsNotToldAgain) {
   const model::Incident before = BeginIncident();
   machine_->Train(6000, kContended);
