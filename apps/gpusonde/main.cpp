@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
@@ -19,6 +22,15 @@
 
 namespace gpusonde::app {
 namespace {
+
+// A standard descriptor that is closed (`2>&-`) would be that of the next file that is opened, such as the
+// spool, and messages would be written into it. Opened for the wrong direction it fails as a closed one does.
+// Programs that are started find it closed.
+void ReserveStandardDescriptors() {
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (::fcntl(fd, F_GETFD) < 0)
+      static_cast<void>(::open("/dev/null", (fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) | O_CLOEXEC));
+}
 
 int WrongUsage(const std::string& message) {
   std::fputs(message.c_str(), stderr);
@@ -67,7 +79,7 @@ int Main(int argc, char** argv) {
     std::ranges::reverse(words);  // as CLI11 takes them
     app.parse(std::move(words));
   } catch (const CLI::Success& done) {  // --help, --version
-    return app.exit(done);
+    return FinishOutput("help", app.exit(done));
   } catch (const CLI::ParseError& error) {
     return WrongUsage(ExplainUsage(app, error));
   } catch (const std::system_error& error) {
@@ -84,4 +96,7 @@ int Main(int argc, char** argv) {
 }  // namespace
 }  // namespace gpusonde::app
 
-int main(int argc, char** argv) { return gpusonde::app::Main(argc, argv); }
+int main(int argc, char** argv) {
+  gpusonde::app::ReserveStandardDescriptors();
+  return gpusonde::app::Main(argc, argv);
+}

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <fmt/format.h>
+
+#include <cstdio>
 #include <string_view>
+#include <utility>
 
 #include "base/error.h"
 #include "base/result.h"
@@ -20,10 +24,23 @@ int ExitStatusOf(std::string_view command, const Status& done);
 // whoever read it had enough.
 int FinishOutput(std::string_view command, int status);
 
+// Flushes standard output, for those who wait for it while the program goes on. FinishOutput reports a
+// failure.
+void FlushOutput();
+
 // Prints a message that is not an error, in the same format.
 void PrintNotice(std::string_view command, std::string_view message);
 
 // Prints text whose lines begin with a label, ten characters wide, to standard error.
 void PrintLabelled(std::string_view text);
+
+// Prints to standard output or standard error. fmt::print throws where that fails, on a full disk or when the
+// reader is gone, which would end the program; this leaves it to FinishOutput, which reports it of standard
+// output. Of standard error nobody can be told.
+void WriteTo(std::FILE* stream, std::string_view text);
+template <class... Values>
+void PrintTo(std::FILE* stream, fmt::format_string<Values...> format, Values&&... values) {
+  WriteTo(stream, fmt::format(format, std::forward<Values>(values)...));
+}
 
 }  // namespace gpusonde::app

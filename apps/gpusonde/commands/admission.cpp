@@ -30,8 +30,8 @@ Status RunAdmission(const AdmissionFlags& flags, const server::ListenAddress& li
   std::thread serving([&webhook] { webhook->Run(); });
   std::string url = webhook->Url();
   url.pop_back();  // its path, "/"
-  fmt::print("answers admission reviews at {}{} (press Ctrl-C to stop)\n", url, admission::kPath);
-  std::fflush(stdout);
+  PrintTo(stdout, "answers admission reviews at {}{} (press Ctrl-C to stop)\n", url, admission::kPath);
+  FlushOutput();
   WaitForStopSignal();
   webhook->Stop();
   serving.join();

@@ -71,9 +71,9 @@ Status RunAgentOf(const AgentFlags& flags) {
     options.on_rows = [&totals](std::span<const model::Batch> rows) { totals.Ingest(rows, MonotonicNow()); };
   ASSIGN_OR_RETURN(agent::LiveAgent agent, agent::LiveAgent::Create(options, uplink));
   ASSIGN_OR_RETURN(const auto metrics_push, PushMetrics(flags.live.otlp, totals));
-  fmt::print("sampling this machine at {:g} Hz and sending to {} as {} (press Ctrl-C to stop)\n",
-             flags.live.frequency_hz, flags.server, flags.host);
-  std::fflush(stdout);
+  PrintTo(stdout, "sampling this machine at {:g} Hz and sending to {} as {} (press Ctrl-C to stop)\n",
+          flags.live.frequency_hz, flags.server, flags.host);
+  FlushOutput();
   TRY(RunAgent(agent, flags.live, [] {}));
   if (metrics_push != nullptr) metrics_push->Finish();
   return {};

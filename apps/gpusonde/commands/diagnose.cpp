@@ -58,9 +58,9 @@ Status RunOverDumps(const DiagnoseOptions& options) {
   }
   ASSIGN_OR_RETURN(const flight_recorder::Hang hang, flight_recorder::FindHang(dumps));
   if (options.format == "json")
-    fmt::print("{}", flight_recorder::FormatJson(dumps, hang));
+    WriteTo(stdout, flight_recorder::FormatJson(dumps, hang));
   else if (options.format == "text")
-    fmt::print("{}", Wrap(flight_recorder::FormatText(dumps, hang), Terminal::Of(STDOUT_FILENO).width, 4));
+    WriteTo(stdout, Wrap(flight_recorder::FormatText(dumps, hang), Terminal::Of(STDOUT_FILENO).width, 4));
   else
     return Fail(ErrorCode::kInvalidArgument,
                 "dumps of the Flight Recorder have no situations: use text or json");
@@ -82,12 +82,12 @@ Status Run(const DiagnoseOptions& options) {
   TRY(replay::Replay(*store, span, diagnosis));
   diagnosis.Finish(span.to_ns);
   if (options.format == "json") {
-    fmt::print("{}", diagnose::FormatJson(diagnosis));
+    WriteTo(stdout, diagnose::FormatJson(diagnosis));
   } else if (options.format == "situations") {
     for (const auto& [incident, situation] : situations)
-      fmt::print("{{\"incident\":\"{}\",\"situation\":{}}}\n", incident.ToHex(), situation);
+      PrintTo(stdout, "{{\"incident\":\"{}\",\"situation\":{}}}\n", incident.ToHex(), situation);
   } else {
-    fmt::print("{}", Wrap(diagnose::FormatText(diagnosis), Terminal::Of(STDOUT_FILENO).width, 4));
+    WriteTo(stdout, Wrap(diagnose::FormatText(diagnosis), Terminal::Of(STDOUT_FILENO).width, 4));
   }
   return {};
 }
@@ -105,9 +105,9 @@ Status AskServer(const DiagnoseOptions& options, const ApiServer& server, const 
                    AskApi(server, all_hosts ? "hosts" : "incidents?buckets=1" + times));
   ASSIGN_OR_RETURN(const server::IncidentsAnswer answer, server::ParseIncidents(body));
   if (options.format == "json")
-    fmt::print("{}\n", PrintableLines(body));
+    PrintTo(stdout, "{}\n", PrintableLines(body));
   else
-    fmt::print("{}", Wrap(server::ToText(answer), Terminal::Of(STDOUT_FILENO).width, 4));
+    WriteTo(stdout, Wrap(server::ToText(answer), Terminal::Of(STDOUT_FILENO).width, 4));
   if (answer.errors.empty()) return {};
   return Fail(ErrorCode::kUnavailable,
               fmt::format("{} can't be read:{}", Counted(std::ssize(answer.errors), "host"),

@@ -11,6 +11,7 @@
 #include "base/terminal.h"
 #include "command.h"
 #include "doctor/report.h"
+#include "messages.h"
 #include "values.h"
 
 namespace gpusonde::app {
@@ -23,8 +24,8 @@ struct DoctorOptions {
 
 int Diagnose(const DoctorOptions& options) {
   const doctor::Report report = doctor::Examine({.state_folder = options.state_folder});
-  fmt::print("{}", options.format == "json" ? doctor::FormatJson(report)
-                                            : doctor::FormatText(report, Terminal::Of(STDOUT_FILENO).colour));
+  WriteTo(stdout, options.format == "json" ? doctor::FormatJson(report)
+                                           : doctor::FormatText(report, Terminal::Of(STDOUT_FILENO).colour));
   return report.CanRecord() ? kExitOk : kExitFailed;
 }
 

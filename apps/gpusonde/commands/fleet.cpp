@@ -53,7 +53,7 @@ class ProgressBar {
  public:
   ProgressBar() : shown_(::isatty(STDERR_FILENO) == 1) {}
   ~ProgressBar() {
-    if (shown_) fmt::print(stderr, "\r\033[K");
+    if (shown_) PrintTo(stderr, "\r\033[K");
   }
   ProgressBar(const ProgressBar&) = delete;
   ProgressBar& operator=(const ProgressBar&) = delete;
@@ -64,8 +64,8 @@ class ProgressBar {
     last_ = now;
     constexpr int kWidth = 40;
     const int full = static_cast<int>(std::clamp(share, 0.0, 1.0) * kWidth);
-    fmt::print(stderr, "\r\033[K{:<20} [{:#<{}}{:<{}}] {:3.0f} %", what, "", full, "", kWidth - full,
-               100 * share);
+    PrintTo(stderr, "\r\033[K{:<20} [{:#<{}}{:<{}}] {:3.0f} %", what, "", full, "", kWidth - full,
+            100 * share);
     std::fflush(stderr);
   }
 
@@ -206,7 +206,7 @@ void AddFleet(CLI::App& app, int& exit_status) {
   AddSimulate(*command, exit_status);
   command->callback([command, &exit_status] {
     if (!command->get_subcommands().empty()) return;
-    fmt::print(stderr, "{}", ListCommands(*command));
+    WriteTo(stderr, ListCommands(*command));
     exit_status = kExitUsage;
   });
 }

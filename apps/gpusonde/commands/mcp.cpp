@@ -61,8 +61,8 @@ Status Serve(mcp::Source& source, const Http& http) {
   if (!http.has_value()) return mcp::ServeStdio(server, STDIN_FILENO, STDOUT_FILENO);
   ASSIGN_OR_RETURN(const auto transport, mcp::HttpTransport::Start(server, *http));
   CatchStopSignals();
-  fmt::print("listening at {} (press Ctrl-C to stop)\n", transport->Url());
-  std::fflush(stdout);
+  PrintTo(stdout, "listening at {} (press Ctrl-C to stop)\n", transport->Url());
+  FlushOutput();
   WaitForStopSignal();
   source.Interrupt();  // the call that runs
   return {};

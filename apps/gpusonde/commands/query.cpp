@@ -75,9 +75,8 @@ Status Print(store::Rows& rows, const std::string& format) {
   ASSIGN_OR_RETURN(const store::Printed printed,
                    store::PrintRows(rows, FormatOf(format), stdout, Terminal::Of(STDOUT_FILENO).width));
   if (::isatty(STDERR_FILENO) == 1)
-    fmt::print(
-        stderr, "{}{}\n", Counted(printed.rows, "row"),
-        printed.cut ? "; values are cut to the terminal's width; use --format csv for whole ones" : "");
+    PrintTo(stderr, "{}{}\n", Counted(printed.rows, "row"),
+            printed.cut ? "; values are cut to the terminal's width; use --format csv for whole ones" : "");
   return {};
 }
 

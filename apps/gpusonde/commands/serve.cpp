@@ -110,9 +110,9 @@ Status RunServe(const ServeFlags& flags, const server::ListenAddress& listen,
                    server::UiServer::Start(api, pages, guard, server::AnsweringSqlPosts(api)));
   const Serving serving(*ingest);
   if (!ui->remark().empty()) PrintNotice("serve", ui->remark());
-  fmt::print("agents send to {}, stored in {}\nthe UI is at {} (press Ctrl-C to stop)\n", ingest->Url(),
-             flags.state, ui->Url());
-  std::fflush(stdout);
+  PrintTo(stdout, "agents send to {}, stored in {}\nthe UI is at {} (press Ctrl-C to stop)\n", ingest->Url(),
+          flags.state, ui->Url());
+  FlushOutput();
   int64_t retained_ns = 0, limited_ns = 0;
   while (!StopRequested()) {
     std::this_thread::sleep_for(std::chrono::milliseconds(200));

@@ -72,8 +72,8 @@ Status New(const TokenFlags& flags) {
   TRY(WriteAll(file.fd.get(), std::as_bytes(std::span(line))));
   if (::fsync(file.fd.get()) != 0) return Fail(ErrnoError(errno, "write " + flags.file));
   if (::isatty(STDOUT_FILENO) != 0)
-    fmt::print(stderr, "The token of '{}', of scope {}; it is not shown again:\n", flags.name, flags.scope);
-  fmt::print("{}\n", token);
+    PrintTo(stderr, "The token of '{}', of scope {}; it is not shown again:\n", flags.name, flags.scope);
+  PrintTo(stdout, "{}\n", token);
   return {};
 }
 
@@ -87,7 +87,7 @@ Status Revoke(const TokenFlags& flags) {
     if (line.has_value() && !line->all().empty() && line->all().front().name == flags.name) {
       if (::pwrite(file.fd.get(), "#", 1, static_cast<off_t>(begin)) != 1 || ::fsync(file.fd.get()) != 0)
         return Fail(ErrnoError(errno, "write " + flags.file));
-      fmt::print("revoked '{}'; servers that use {} refuse it from now on\n", flags.name, flags.file);
+      PrintTo(stdout, "revoked '{}'; servers that use {} refuse it from now on\n", flags.name, flags.file);
       return {};
     }
     begin = end + 1;
@@ -98,7 +98,7 @@ Status Revoke(const TokenFlags& flags) {
 Status List(const TokenFlags& flags) {
   ASSIGN_OR_RETURN(const TokensFile file, OpenTokens(flags.file, O_RDONLY));
   for (const server::Token& token : file.tokens.all())
-    fmt::print("{:<8} {}\n", Name(token.scope), token.name);
+    PrintTo(stdout, "{:<8} {}\n", Name(token.scope), token.name);
   return {};
 }
 

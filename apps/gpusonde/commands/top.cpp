@@ -70,7 +70,7 @@ Status PrintOnce(const TopOptions& options) {
   const std::vector<std::string> lines = top::Render(
       snapshot,
       {.terminal = {.width = Terminal::Of(STDOUT_FILENO).width}, .sort = options.sort, .problem = {}});
-  for (const std::string& line : lines) fmt::print("{}\n", line);
+  for (const std::string& line : lines) PrintTo(stdout, "{}\n", line);
   return {};
 }
 

@@ -151,15 +151,15 @@ Status RunUp(const UpOptions& options, const std::optional<server::ListenAddress
                                .sources = std::make_shared<server::SourceFolders>(std::move(sources))},
                               listen, guard));
   if (!server->remark().empty()) PrintNotice("up", server->remark());
-  fmt::print("sampling this machine at {:g} Hz into {}\nthe UI is at {} (press Ctrl-C to stop)\n",
-             options.live.frequency_hz, options.state, server->Url());
-  std::fflush(stdout);
+  PrintTo(stdout, "sampling this machine at {:g} Hz into {}\nthe UI is at {} (press Ctrl-C to stop)\n",
+          options.live.frequency_hz, options.state, server->Url());
+  FlushOutput();
   std::unique_ptr<server::MetricsServer> metrics;
   if (options.metrics.has_value()) {
     ASSIGN_OR_RETURN(metrics,
                      server::MetricsServer::Start(totals, {.listen = *options.metrics, .guard = guard}));
-    fmt::print("metrics for Prometheus are at {}\n", metrics->Url());
-    std::fflush(stdout);
+    PrintTo(stdout, "metrics for Prometheus are at {}\n", metrics->Url());
+    FlushOutput();
   }
   if (!options.no_open) OpenInBrowser(server->Url());
 

@@ -64,7 +64,7 @@ Status Run(const UsageOptions& options) {
                              : options.format == "json"
                                  ? usage::ToJson(usage, options.price) + "\n"
                                  : usage::ToText(usage, options.price, Terminal::Of(STDOUT_FILENO));
-  fmt::print("{}", report);
+  WriteTo(stdout, report);
   return {};
 }
 
@@ -77,7 +77,7 @@ Status AskServer(const UsageOptions& options, const ApiServer& server, const std
   if (options.format == "text") target += fmt::format("&width={}", Terminal::Of(STDOUT_FILENO).width);
   ASSIGN_OR_RETURN(std::string report, AskApi(server, target));
   std::erase(report, '\r');  // of CSV; a control character like others that the server could send
-  fmt::print("{}{}", PrintableLines(report), options.format == "json" ? "\n" : "");
+  PrintTo(stdout, "{}{}", PrintableLines(report), options.format == "json" ? "\n" : "");
   return {};
 }
 

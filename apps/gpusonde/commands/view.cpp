@@ -59,8 +59,8 @@ int View(const ViewOptions& options, const std::optional<server::ListenAddress>&
   if (!server.has_value()) return FailView(server.error());
   CatchStopSignals();
   if (!(*server)->remark().empty()) PrintNotice("view", (*server)->remark());
-  fmt::print("{} is at {} (press Ctrl-C to stop)\n", TitleOf(options.files), (*server)->Url());
-  std::fflush(stdout);
+  PrintTo(stdout, "{} is at {} (press Ctrl-C to stop)\n", TitleOf(options.files), (*server)->Url());
+  FlushOutput();
   ReportToParent((*server)->Url());
   WaitForStopSignal();
   return kExitOk;
