@@ -133,8 +133,7 @@ class Formatter : public CLI::Formatter {
 
   std::string make_footer(const CLI::App* app) const override {
     std::string text = CLI::Formatter::make_footer(app);
-    text.erase(0, std::min(text.find_first_not_of('\n'), text.size()));
-    if (!text.empty()) text.insert(0, "\n");
+    text.erase(0, std::min(text.find_first_not_of('\n'), text.size()));  // CLI11 puts an empty line above
     return Terminal::Of(STDOUT_FILENO).width == 0 ? text : Wrap(text, HelpWidth(), 4);
   }
 
