@@ -15,6 +15,9 @@
 namespace gpusonde::app {
 namespace {
 
+// 31 years in seconds, an exabyte in gigabytes: as nanoseconds and bytes both fit into int64_t.
+constexpr double kMaxPositive = 1e9;
+
 std::optional<double> ParseFinite(std::string_view text) {
   const std::optional<double> value = ParseNumber<double>(text);
   return value.has_value() && std::isfinite(*value) ? value : std::nullopt;
@@ -90,9 +93,10 @@ CLI::Validator Percentage(double min, double max) {
 CLI::Validator PositiveNumber(std::string name) {
   return {[](std::string& input) {
             const std::optional<double> value = ParseFinite(input);
-            return value.has_value() && *value > 0
+            return value.has_value() && *value > 0 && *value <= kMaxPositive
                        ? std::string()
-                       : fmt::format("'{}' is not a number greater than 0", input);
+                       : fmt::format("'{}' is not a number greater than 0 and at most {:.0f}", input,
+                                     kMaxPositive);
           },
           std::move(name)};
 }

@@ -27,7 +27,7 @@ CLI::Validator Number(std::string name, double min, double max, bool also_zero =
 CLI::Validator Percentage();
 // The same from `min` to `max` per cent.
 CLI::Validator Percentage(double min, double max);
-// Greater than 0.
+// Greater than 0, at most 1e9.
 CLI::Validator PositiveNumber(std::string name);
 
 }  // namespace gpusonde::app
