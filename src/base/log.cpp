@@ -30,6 +30,17 @@ spdlog::level::level_enum SpdlogLevel(LogLevel level) {
   return spdlog::level::err;
 }
 
+// To what GPUSONDE_LOG names, else warnings: spdlog takes a name that it doesn't know for "off".
+void SetLevel(spdlog::logger& logger) {
+  const char* const variable = std::getenv("GPUSONDE_LOG");
+  const std::string wanted = variable == nullptr || *variable == '\0' ? "warn" : variable;
+  const spdlog::level::level_enum level = spdlog::level::from_str(wanted);
+  const bool unknown = level == spdlog::level::off && wanted != "off";
+  logger.set_level(unknown ? spdlog::level::warn : level);
+  if (unknown)
+    logger.warn("GPUSONDE_LOG={} is no level; they are debug, info, warn, error and off", Printable(wanted));
+}
+
 struct Limits {
   std::mutex mutex;
   LogLimiter limiter;
@@ -53,8 +64,7 @@ spdlog::logger& Logger() {
   static auto& logger = [] -> spdlog::logger& {
     auto& created = *new spdlog::logger("gpusonde", std::make_shared<spdlog::sinks::stderr_sink_mt>());
     created.set_pattern("%Y-%m-%dT%H:%M:%S.%eZ %l %v", spdlog::pattern_time_type::utc);
-    const char* wanted = std::getenv("GPUSONDE_LOG");
-    created.set_level(wanted != nullptr ? spdlog::level::from_str(wanted) : spdlog::level::warn);
+    SetLevel(created);
     std::atexit([] {
       Limits& limits = AllLimits();
       const std::lock_guard lock(limits.mutex);

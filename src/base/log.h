@@ -8,8 +8,8 @@
 namespace gpusonde {
 
 // The program's log: one line per message on stderr, beginning with the UTC time. Only warnings and errors by
-// default; GPUSONDE_LOG=debug|info|warn|error sets the level. Messages may contain untrusted names: they are
-// escaped (base/printable.h), and above debug level each log call in the source is rate-limited
+// default; GPUSONDE_LOG=debug|info|warn|error|off sets the level. Messages may contain untrusted names: they
+// are escaped (base/printable.h), and above debug level each log call in the source is rate-limited
 // (base/log_limiter.h). Thread-safe. A command prints its messages for the user itself, not to the log.
 enum class LogLevel { kDebug, kInfo, kWarn, kError };
 
