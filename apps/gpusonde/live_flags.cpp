@@ -120,10 +120,15 @@ Status RunAgent(agent::LiveAgent& agent, const LiveFlags& flags, const std::func
 }
 
 Status MakeFolder(const std::string& path) {
-  if (::mkdir(path.c_str(), 0700) == 0 || errno == EEXIST) return {};
-  Error error = ErrnoError(errno, "make the folder " + path);
-  error.message += "; make it, or name another with --state";
-  return Fail(std::move(error));
+  for (size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
+    const std::string folder = path.substr(0, end);
+    if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
+      Error error = ErrnoError(errno, "make the folder " + folder);
+      error.message += "; make it, or name another with --state";
+      return Fail(std::move(error));
+    }
+    if (end == std::string::npos) return {};
+  }
 }
 
 }  // namespace gpusonde::app

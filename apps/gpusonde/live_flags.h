@@ -47,7 +47,8 @@ agent::LiveAgent::Options AgentOptions(const LiveFlags& flags, const std::string
 // after each round.
 Status RunAgent(agent::LiveAgent& agent, const LiveFlags& flags, const std::function<void()>& after_round);
 
-// Makes the folder (mode 0700) unless it is there; its parent must be. Errors: those of mkdir.
+// Makes the folder, and those above it that are missing, as $HOME/.local/state may be (mode 0700, as the XDG
+// Base Directory Specification says). Errors: those of mkdir.
 Status MakeFolder(const std::string& path);
 
 }  // namespace gpusonde::app
