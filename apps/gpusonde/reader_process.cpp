@@ -29,6 +29,7 @@
 #include "command.h"
 #include "messages.h"
 #include "recordings.h"
+#include "stop_signal.h"
 #include "store/memory_limit.h"
 #include "store/recordings/recording.h"
 
@@ -67,7 +68,8 @@ void CatchSignals() {
   struct sigaction on_stop{};
   on_stop.sa_sigaction = OnStop;
   on_stop.sa_flags = SA_SIGINFO;
-  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) ::sigaction(number, &on_stop, nullptr);
+  for (const int number : {SIGINT, SIGTERM, SIGQUIT}) ::sigaction(number, &on_stop, nullptr);
+  if (!IgnoresHangup()) ::sigaction(SIGHUP, &on_stop, nullptr);
   struct sigaction on_alarm{};
   on_alarm.sa_handler = OnAlarm;
   ::sigaction(SIGALRM, &on_alarm, nullptr);

@@ -21,7 +21,13 @@ void CatchStopSignals() {
   struct sigaction action{};
   action.sa_handler = OnStop;
   action.sa_flags = SA_RESETHAND;
-  for (const int number : {SIGINT, SIGTERM, SIGHUP}) ::sigaction(number, &action, nullptr);
+  for (const int number : {SIGINT, SIGTERM}) ::sigaction(number, &action, nullptr);
+  if (!IgnoresHangup()) ::sigaction(SIGHUP, &action, nullptr);
+}
+
+bool IgnoresHangup() {
+  struct sigaction hangup{};
+  return ::sigaction(SIGHUP, nullptr, &hangup) == 0 && hangup.sa_handler == SIG_IGN;
 }
 
 void WaitForStopSignal() {

@@ -4,8 +4,11 @@
 namespace gpusonde::app {
 
 // From now on the first SIGINT, SIGTERM or SIGHUP only requests a stop; a second one ends the program at
-// once.
+// once. A SIGHUP that is ignored stays so.
 void CatchStopSignals();
+
+// Whether SIGHUP is ignored, as nohup(1) has it: the program is to outlive its terminal.
+bool IgnoresHangup();
 
 // Returns when a stop was requested, at once if it already was. Call CatchStopSignals first.
 void WaitForStopSignal();

@@ -28,6 +28,7 @@
 #include "sources/proc/process.h"
 #include "spool/segment.h"
 #include "spool/spool.h"
+#include "stop_signal.h"
 #include "store/each_row.h"
 #include "store/queries/profile_query.h"
 #include "store/queries/usual_steps.h"
@@ -70,9 +71,7 @@ void CatchSignals(int restart) {
   action.sa_sigaction = OnSignal;
   action.sa_flags = SA_SIGINFO | restart;
   for (const int number : {SIGINT, SIGTERM, SIGCHLD}) ::sigaction(number, &action, nullptr);
-  struct sigaction hangup{};
-  if (::sigaction(SIGHUP, nullptr, &hangup) == 0 && hangup.sa_handler != SIG_IGN)  // as nohup(1) leaves it
-    ::sigaction(SIGHUP, &action, nullptr);
+  if (!IgnoresHangup()) ::sigaction(SIGHUP, &action, nullptr);
   ::signal(SIGPIPE, SIG_IGN);
 }
 
