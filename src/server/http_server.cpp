@@ -70,8 +70,8 @@ Error ListenError(error_code error, const ListenAddress& listen) {
   const std::string address = listen.ToText();
   if (error == asio::error::address_in_use)
     return {ErrorCode::kUnavailable,
-            fmt::format("port {} of {} is in use by another program; stop it or choose another port, as in "
-                        "--listen 127.0.0.1:0 for any free port",
+            fmt::format("port {} of {} is in use by another program; stop it or choose another port: with "
+                        "127.0.0.1:0 it is any that is free",
                         listen.port, listen.ip)};
   if (error == asio::error::access_denied)
     return {

@@ -21,10 +21,11 @@ Result<std::unique_ptr<HttpServer>> CreateAtDefaultPort(HttpServerOptions option
     Result<std::unique_ptr<HttpServer>> server = HttpServer::Create(options, routes);
     if (server.has_value() || server.error().code != ErrorCode::kUnavailable) return server;
   }
-  return Fail(ErrorCode::kUnavailable,
-              fmt::format("ports {} to {} of {} are all in use; choose another, as in --listen 127.0.0.1:0 "
-                          "for any free port",
-                          kDefaultPort, kLastDefaultPort, options.listen.ip));
+  return Fail(
+      ErrorCode::kUnavailable,
+      fmt::format("ports {} to {} of {} are all in use; choose another one: with 127.0.0.1:0 it is any "
+                  "that is free",
+                  kDefaultPort, kLastDefaultPort, options.listen.ip));
 }
 
 std::string RemarkOn(const ListenAddress& address, const Guard& guard, bool port_was_named) {
