@@ -42,7 +42,11 @@ struct TokensFile {
 Result<TokensFile> OpenTokens(const std::string& path, int flags) {
   TokensFile file;
   // Of hashes nobody can make tokens, and servers run as users of their own.
-  ASSIGN_OR_RETURN(file.fd, Open(path, flags | O_NONBLOCK | O_NOCTTY, 0644));
+  Result<Fd> opened = Open(path, flags | O_NONBLOCK | O_NOCTTY, 0644);
+  if (!opened.has_value() && opened.error().code == ErrorCode::kNotFound)
+    opened.error().message +=
+        (flags & O_CREAT) != 0 ? "; make its folder first" : "; `gpusonde token new` makes it";
+  ASSIGN_OR_RETURN(file.fd, std::move(opened));
   struct stat status{};
   if (::fstat(file.fd.get(), &status) != 0) return Fail(ErrnoError(errno, "stat " + path));
   if (!S_ISREG(status.st_mode)) return Fail(ErrorCode::kUnsupported, path + " is not a regular file");
@@ -119,7 +123,7 @@ void AddToken(CLI::App& app, int& exit_status) {
   const auto add = [&](const std::string& name, const std::string& text, bool is_named,
                        Status (*run)(const TokenFlags&)) {
     CLI::App* const verb = command->add_subcommand(name, text);
-    verb->add_option("--tokens", flags->file, "The server's file of tokens")->required();
+    verb->add_option("--tokens", flags->file, "The server's file of tokens")->check(Path())->required();
     if (is_named) verb->add_option("--name", flags->name, "Who or what the token is for")->required();
     verb->callback([flags, run, &exit_status] { exit_status = ExitStatusOf("token", run(*flags)); });
     return verb;
