@@ -12,15 +12,19 @@
 #include "server/http_message.h"
 #include "server/listen_address.h"
 #include "spool/host_name.h"
+#include "values.h"
 
 namespace gpusonde::app {
 
 void AddClientFlags(CLI::App& command, const std::string& url_flag, ClientFlags& flags) {
-  command.add_option("--token-file", flags.token_file,
-                     fmt::format("File with a token for the server of {}, one line [none]", url_flag));
-  command.add_option(
-      "--tls-ca", flags.ca,
-      fmt::format("PEM file with the CA of the certificate of {} [the system's CAs]", url_flag));
+  command
+      .add_option("--token-file", flags.token_file,
+                  fmt::format("File with a token for the server of {}, one line [none]", url_flag))
+      ->check(Path());
+  command
+      .add_option("--tls-ca", flags.ca,
+                  fmt::format("PEM file with the CA of the certificate of {} [the system's CAs]", url_flag))
+      ->check(Path());
 }
 
 void AddServerFlags(CLI::App& command, const std::string& what, ServerFlags& flags) {

@@ -5,21 +5,27 @@
 
 #include <CLI/CLI.hpp>
 
+#include "values.h"
+
 namespace gpusonde::app {
 
 void AddTlsFlags(CLI::App& command, ListenFlags& flags) {
-  CLI::Option* const certificate = command.add_option(
-      "--tls-cert", flags.certificate, "PEM file with the TLS certificate and its chain [none]");
+  CLI::Option* const certificate = command
+                                       .add_option("--tls-cert", flags.certificate,
+                                                   "PEM file with the TLS certificate and its chain [none]")
+                                       ->check(Path());
   CLI::Option* const key =
-      command.add_option("--tls-key", flags.key, "PEM file with the certificate's key [none]");
+      command.add_option("--tls-key", flags.key, "PEM file with the certificate's key [none]")->check(Path());
   certificate->needs(key);
   key->needs(certificate);
 }
 
 void AddListenFlags(CLI::App& command, ListenFlags& flags) {
   AddTlsFlags(command, flags);
-  command.add_option("--tokens", flags.tokens,
-                     "File with the tokens that give access, which `gpusonde token new` adds to [none]");
+  command
+      .add_option("--tokens", flags.tokens,
+                  "File with the tokens that give access, which `gpusonde token new` adds to [none]")
+      ->check(Path());
   command.add_flag(
       "--insecure", flags.insecure,
       "Listen beyond loopback without TLS or without tokens: anyone on the network path, or who reaches the "

@@ -46,12 +46,15 @@ void AddOtlpFlags(CLI::App& command, OtlpFlags& flags, bool profiles) {
   command.add_option("--otlp", flags.url,
                      "http[s]://HOST[:PORT][/PATH] of a receiver of OTLP/HTTP to send metrics to, and `up` "
                      "profiles; http only on loopback [none]");
-  command.add_option(
-      "--otlp-headers", flags.headers_file,
-      "File with HTTP headers for --otlp, a `Name: value` a line, such as a token; read before "
-      "each request [none]");
-  command.add_option("--otlp-tls-ca", flags.ca,
-                     "PEM file with the CA of the receiver's certificate [the system's CAs]");
+  command
+      .add_option("--otlp-headers", flags.headers_file,
+                  "File with HTTP headers for --otlp, a `Name: value` a line, such as a token; read before "
+                  "each request [none]")
+      ->check(Path());
+  command
+      .add_option("--otlp-tls-ca", flags.ca,
+                  "PEM file with the CA of the receiver's certificate [the system's CAs]")
+      ->check(Path());
   command.add_flag(
       "--otlp-insecure", flags.insecure,
       "Send to http:// beyond loopback: anyone on the network path can then read everything, also the "

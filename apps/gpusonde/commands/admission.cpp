@@ -11,6 +11,7 @@
 #include "listen_flags.h"
 #include "messages.h"
 #include "stop_signal.h"
+#include "values.h"
 
 namespace gpusonde::app {
 namespace {
@@ -74,6 +75,7 @@ void AddAdmission(CLI::App& app, int& exit_status) {
       ->add_option(
           "--tls-client-ca", flags->client_ca,
           "PEM file with the CAs that must have signed the API server's client certificate (mTLS) [none]")
+      ->check(Path())
       ->needs(command->get_option("--tls-cert"));
   command->add_option("--listen", flags->listen, "IP:PORT to listen on; port 0: any free port")
       ->capture_default_str();

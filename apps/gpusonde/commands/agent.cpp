@@ -96,16 +96,23 @@ void AddAgent(CLI::App& app, int& exit_status) {
   command
       ->add_option("--token-file", flags->token_file,
                    "File with the token that the server asks for; read before each request")
+      ->check(Path())
       ->required();
-  command->add_option("--tls-ca", flags->tls.ca,
-                      "PEM file with the CA of the server's certificate [the system's CAs]");
+  command
+      ->add_option("--tls-ca", flags->tls.ca,
+                   "PEM file with the CA of the server's certificate [the system's CAs]")
+      ->check(Path());
   CLI::Option* const certificate =
-      command->add_option("--tls-cert", flags->tls.certificate,
-                          "PEM file with a certificate of this machine, if the server asks [none]");
-  CLI::Option* const key = command->add_option("--tls-key", flags->tls.key, "PEM file with its key [none]");
+      command
+          ->add_option("--tls-cert", flags->tls.certificate,
+                       "PEM file with a certificate of this machine, if the server asks [none]")
+          ->check(Path());
+  CLI::Option* const key =
+      command->add_option("--tls-key", flags->tls.key, "PEM file with its key [none]")->check(Path());
   certificate->needs(key);
   key->needs(certificate);
   command->add_option("--state", flags->state, "Folder for data that waits to be sent")
+      ->check(Path())
       ->capture_default_str();
   command->add_option("--host", flags->host, "Name of this machine at the server")->capture_default_str();
   command->add_option("--spool-mb", flags->spool_mb, "Drop new data while this much waits to be sent")

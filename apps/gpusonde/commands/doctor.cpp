@@ -39,6 +39,7 @@ void AddDoctor(CLI::App& app, int& exit_status) {
       ->check(OneOf({"text", "json"}))
       ->capture_default_str();
   command->add_option("--state", options->state_folder, "The folder where `gpusonde up` keeps its data")
+      ->check(Path())
       ->capture_default_str();
   command->footer(
       "Exit status 0 if `gpusonde record` would work here, else 1.\n\n"

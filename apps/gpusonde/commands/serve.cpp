@@ -147,8 +147,9 @@ void AddServe(CLI::App& app, int& exit_status) {
       ->add_option("--tls-client-ca", flags->client_ca,
                    "PEM file with the CAs that must have signed agents' certificates (mTLS, in addition to a "
                    "token) [none]")
+      ->check(Path())
       ->needs(command->get_option("--tls-cert"));
-  command->add_option("--state", flags->state, "Folder for the data")->capture_default_str();
+  command->add_option("--state", flags->state, "Folder for the data")->check(Path())->capture_default_str();
   command->add_option("--listen", flags->listen, "IP:PORT for agents; port 0: any free port")
       ->capture_default_str();
   command->add_option(

@@ -201,7 +201,7 @@ void AddUp(CLI::App& app, int& exit_status) {
       "  gpusonde up\n"
       "  gpusonde up --state /data/gpusonde --days 30 --max-gb 50 --no-open\n\n"
       "Keeps one file per day under STATE/days; any DuckDB client can read them while gpusonde is stopped.");
-  command->add_option("--state", options->state, "Folder for the data")->capture_default_str();
+  command->add_option("--state", options->state, "Folder for the data")->check(Path())->capture_default_str();
   AddLiveFlags(*command, options->live, true);
   command->add_option("--days", options->days, "Retention in days")
       ->capture_default_str()
@@ -217,13 +217,15 @@ void AddUp(CLI::App& app, int& exit_status) {
   command
       ->add_option("--sources", options->sources,
                    "Folders whose source files the UI may show, except hidden ones [none]")
+      ->check(Path())
       ->allow_extra_args(false);
   AddListenFlags(*command, options->protection);
   command->add_option("--metrics-listen", options->metrics_listen,
                       "IP:PORT of another address for /metrics alone, for tokens of scope metrics [none]");
-  command->add_option(
-      "--relabel", options->relabel,
-      "JSON file with rules that change the labels of /metrics; docs/metrics.md has them [none]");
+  command
+      ->add_option("--relabel", options->relabel,
+                   "JSON file with rules that change the labels of /metrics; docs/metrics.md has them [none]")
+      ->check(Path());
   command->add_flag("--no-open", options->no_open, "Don't open a browser");
   command->callback([options, &exit_status] {
     std::optional<server::ListenAddress> listen;

@@ -114,6 +114,7 @@ void AddView(CLI::App& app, int& exit_status) {
   command
       ->add_option("--sources", options->sources,
                    "Folders whose source files the UI may show, except hidden ones [.]")
+      ->check(Path())
       ->allow_extra_args(false);
   AddListenFlags(*command, options->protection);
   command->add_flag("--no-open", options->no_open, "Don't open a browser");
