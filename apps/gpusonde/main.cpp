@@ -53,11 +53,11 @@ int Main(int argc, char** argv) {
   app.formatter(HelpFormatter());
   app.footer(
       "Begin with:\n"
-      "  gpusonde doctor                             what works on this machine\n"
-      "  gpusonde record -- python3 train.py         profile a program into run.sonde\n"
-      "  gpusonde view run.sonde                     look at it\n"
-      "  gpusonde analyze trace.json.gz              findings in a trace of PyTorch or Nsight Systems\n"
-      "  sudo gpusonde up                            profile the machine all the time\n"
+      "  gpusonde doctor                             # what works on this machine\n"
+      "  gpusonde record -- python3 train.py         # profile a program into run.sonde\n"
+      "  gpusonde view run.sonde                     # look at it\n"
+      "  gpusonde analyze trace.json.gz              # findings in a trace of PyTorch or Nsight Systems\n"
+      "  sudo gpusonde up                            # profile the machine all the time\n"
       "`gpusonde COMMAND --help` explains a command.");
   app.require_subcommand(0, 1);  // with (1, 1), CLI11 would report a missing command before a parse error
   int exit_status = kExitOk;

@@ -37,7 +37,7 @@ docs/compare.md describes the figures, the tests and the JSON.
   gpusonde compare before/*.sonde vs after/*.sonde
   gpusonde compare before.sqlite after.sqlite --format json | jq '.pace'
   gpusonde compare --trend nightly/ --format html -o trend.html
-  gpusonde compare main.sonde branch.sonde --fail-over 5%     exit status 1 if B takes significantly longer)";
+  gpusonde compare main.sonde branch.sonde --fail-over 5%     # exit status 1 if B takes significantly longer)";
 
 struct CompareOptions {
   std::vector<std::string> runs;  // A B, or A… vs B…; of a trend all, or a folder

@@ -123,10 +123,10 @@ void AddDiagnose(CLI::App& app, int& exit_status) {
       "Examples:\n"
       "  gpusonde diagnose run.sonde\n"
       "  gpusonde diagnose run.sonde --format json | jq -r '.incidents[].sentence'\n"
-      "  gpusonde diagnose /tmp/nccl_trace_rank_*    which rank a job hangs on, by PyTorch's Flight "
+      "  gpusonde diagnose /tmp/nccl_trace_rank_*    # which rank a job hangs on, by PyTorch's Flight "
       "Recorder\n"
       "  gpusonde diagnose --server https://gpusonde.example:7171 --token-file token\n"
-      "                                              incidents of all hosts of a `gpusonde serve`\n\n"
+      "                                              # incidents of all hosts of a `gpusonde serve`\n\n"
       "gpusonde finds steps in the GPU work of a program and compares them with its clean ones. "
       "docs/diagnose.md\n"
       "describes the signals it uses and what each cause means.");

@@ -220,11 +220,11 @@ std::string Footer() {
   return text +
          "\nExamples:\n"
          "  gpusonde export run.sonde --format folded | flamegraph.pl > run.svg\n"
-         "  gpusonde export run.sonde --format pprof --from 5 --to 10     makes run.pb.gz\n"
-         "  gpusonde export run.sonde --format otlp --type gpu            makes run.otlp.gz\n"
+         "  gpusonde export run.sonde --format pprof --from 5 --to 10     # makes run.pb.gz\n"
+         "  gpusonde export run.sonde --format otlp --type gpu            # makes run.otlp.gz\n"
          "  gpusonde export run.sonde --format folded --type gpu | flamegraph.pl > gpu.svg\n"
          "  gpusonde export run.sonde --format speedscope --filter inflate -o inflate.json\n"
-         "  gpusonde export run.sonde --format chrome --from 5 --to 10    makes run.trace.json\n"
+         "  gpusonde export run.sonde --format chrome --from 5 --to 10    # makes run.trace.json\n"
          "  gpusonde export run.sonde --format parquet -o tables";
 }
 

@@ -32,8 +32,8 @@ It speaks the Model Context Protocol over standard input and output. To add it t
   {"mcpServers": {"gpusonde": {"command": "gpusonde", "args": ["mcp", "run.sonde"]}}}
 
   gpusonde mcp rank0.json.gz rank1.json.gz
-  gpusonde mcp --live                                            the machine that `gpusonde up` watches
-  gpusonde mcp --live http://127.0.0.1:7171 --host node-3        a host of `gpusonde serve`
+  gpusonde mcp --live                                            # the machine that `gpusonde up` watches
+  gpusonde mcp --live http://127.0.0.1:7171 --host node-3        # a host of `gpusonde serve`
   gpusonde mcp run.sonde --listen 127.0.0.1:7180 --tokens tokens
 
 docs/mcp.md describes its tools and their limits.)";

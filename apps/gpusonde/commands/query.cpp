@@ -42,7 +42,7 @@ files, keyed tables only the last row per key; raw.TABLE has all rows as stored.
 With --server, hosts of a `gpusonde serve` answer, each by itself; the first column is the host's name. The token
 must be of scope admin.
 
-  gpusonde query --server https://gpusonde.example:7171 --token-file token --hosts all
+  gpusonde query --server https://gpusonde.example:7171 --token-file token --hosts all \
                  'SELECT name, count(*) AS kernels FROM kernels GROUP BY name')";
 
 struct QueryOptions {

@@ -303,7 +303,7 @@ void AddRecord(CLI::App& app, int& exit_status) {
       "Examples:\n"
       "  gpusonde record -o run.sonde -- python3 train.py\n"
       "  gpusonde record -o run.sonde -p 4711 --duration 30\n"
-      "  gpusonde record --recover -o run.sonde     after a crash\n\n"
+      "  gpusonde record --recover -o run.sonde     # after a crash\n\n"
       "Without privileges (see `gpusonde doctor`), it records only the GPU work of a program given after "
       "--.\n"
       "Exits with the program's status; 125 if gpusonde itself fails, 126 or 127 if the program can't be "

@@ -203,7 +203,7 @@ void AddTop(CLI::App& app, int& exit_status) {
       "Examples:\n"
       "  gpusonde top\n"
       "  gpusonde top --once --sort memory\n"
-      "  gpusonde top --url http://127.0.0.1:7171 --host node-3      a host of `gpusonde serve`\n\n"
+      "  gpusonde top --url http://127.0.0.1:7171 --host node-3      # a host of `gpusonde serve`\n\n"
       "Keys: q quits; b, m, k and c sort by busy time, memory, kernels per second and CPU time. If standard\n"
       "output is not a terminal, it is as with --once. docs/top.md explains the columns.");
   command->add_option("--url", flags->url, "http[s]://HOST[:PORT] of `gpusonde up` or `serve`")
