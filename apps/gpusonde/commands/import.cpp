@@ -27,7 +27,8 @@ namespace {
 constexpr const char* kImportFooter = R"(
 Traces are Nsight Systems SQLite exports, nvprof databases and PyTorch profiler (Kineto) JSON, the latter also
 compressed with gzip or zstd. Several traces, such as those of a job's ranks, become processes of one recording.
-docs/import.md describes the conversion. `view`, `query`, `diagnose` and `export` read traces directly too.
+docs/import.md describes the conversion. `view`, `query`, `diagnose`, `export`, `usage` and `mcp` read traces
+directly too.
 
   gpusonde import trace.json.gz -o run.sonde
   gpusonde import rank*.json.gz -o job.sonde; gpusonde view job.sonde)";

@@ -308,7 +308,7 @@ void AddRecord(CLI::App& app, int& exit_status) {
       "--.\n"
       "Exits with the program's status; 125 if gpusonde itself fails, 126 or 127 if the program can't be "
       "started.");
-  command->add_option("-o,--output", options->output, "The recording to write")
+  command->add_option("-o,--output", options->output, "The recording to write; replaces an older one")
       ->check(Path())
       ->capture_default_str();
   command->add_option("-p,--pid", options->pid, "Profile this process and its children")

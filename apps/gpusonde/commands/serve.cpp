@@ -133,7 +133,7 @@ void AddServe(CLI::App& app, int& exit_status) {
   auto flags = std::make_shared<ServeFlags>();
   CLI::App* command = app.add_subcommand("serve", "Receive the data of many machines' agents and show it");
   command->footer(
-      "Example:\n"
+      "Examples:\n"
       "  gpusonde serve --state /data/gpusonde --tokens /etc/gpusonde/tokens\n"
       "  gpusonde serve --tokens tokens --listen 0.0.0.0:7272 --pages-listen 0.0.0.0:7171 \\\n"
       "      --tls-cert server.crt --tls-key server.key\n\n"

@@ -33,7 +33,7 @@
 namespace gpusonde::app {
 namespace {
 
-// A refresh costs the server CPU time: 0.27 s where it was measured (docs/top.md). Of the time at most a
+// A refresh costs the server CPU time: 0.16 s where it was measured (docs/top.md). Of the time at most a
 // tenth.
 constexpr int64_t kPausePerReading = 9;
 // How soon a stop or a new size of the terminal shows.
