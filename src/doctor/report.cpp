@@ -25,6 +25,8 @@ constexpr std::string_view kGreen = "\x1b[32m";
 constexpr std::string_view kRed = "\x1b[31m";
 constexpr std::string_view kPlain = "\x1b[0m";
 
+constexpr size_t kMinWhyWidth = 20;  // characters, however narrow the terminal is
+
 constexpr std::string_view kWorks = "works";
 constexpr std::string_view kDoesNot = "doesn't";
 
@@ -74,11 +76,13 @@ Report Examine(const Settings& settings) {
   return report;
 }
 
-std::string FormatText(const Report& report, bool colour) {
+std::string FormatText(const Report& report, const Terminal& terminal) {
   size_t name_width = 0;
   for (const Examined& each : report.examined)
     name_width = std::max(name_width, each.capability->name.size());
   const size_t why_column = 2 + name_width + 2 + kDoesNot.size() + 2;
+  const size_t why_width =
+      terminal.width == 0 ? 0 : std::max(terminal.width, why_column + kMinWhyWidth) - why_column;
 
   std::string text = fmt::format("gpusonde {} on {}, Linux {}\n", kVersion, report.host, report.kernel);
   for (const auto& [use, title] : kUses) {
@@ -87,13 +91,15 @@ std::string FormatText(const Report& report, bool colour) {
     for (const auto& [capability, finding] : report.examined) {
       if (capability->use != use) continue;
       const std::string_view word = finding.works ? kWorks : kDoesNot;
-      text += fmt::format("  {:<{}}  {}{:<{}}{}  {}\n", capability->name, name_width,
-                          colour ? (finding.works ? kGreen : kRed) : "", word, kDoesNot.size(),
-                          colour ? kPlain : "", Indented(finding.why, why_column));
+      text +=
+          fmt::format("  {:<{}}  {}{:<{}}{}  {}\n", capability->name, name_width,
+                      terminal.colour ? (finding.works ? kGreen : kRed) : "", word, kDoesNot.size(),
+                      terminal.colour ? kPlain : "", Indented(Wrap(finding.why, why_width, 0), why_column));
       if (!finding.works) Collect(advice, *capability, finding);
     }
     for (const Advice& each : advice)
-      text += fmt::format("  → for {}: {}\n", fmt::join(each.names, ", "), Indented(each.what_to_do, 4));
+      text += Wrap(fmt::format("  → for {}: {}\n", fmt::join(each.names, ", "), Indented(each.what_to_do, 4)),
+                   terminal.width, 4);
   }
   std::vector<std::string_view> missing;
   for (const auto& [capability, finding] : report.examined)

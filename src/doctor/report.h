@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/terminal.h"
 #include "doctor/capability.h"
 
 namespace gpusonde::doctor {
@@ -26,8 +27,8 @@ struct Report {
 // Runs every probe; takes well under a second.
 Report Examine(const Settings& settings);
 
-// As text: grouped by use, columns aligned. `colour` adds ANSI colours.
-std::string FormatText(const Report& report, bool colour);
+// As text for this terminal: grouped by use, columns aligned.
+std::string FormatText(const Report& report, const Terminal& terminal);
 
 // One JSON object, keys as in docs/doctor.md.
 std::string FormatJson(const Report& report);

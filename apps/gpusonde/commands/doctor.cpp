@@ -25,7 +25,7 @@ struct DoctorOptions {
 int Diagnose(const DoctorOptions& options) {
   const doctor::Report report = doctor::Examine({.state_folder = options.state_folder});
   WriteTo(stdout, options.format == "json" ? doctor::FormatJson(report)
-                                           : doctor::FormatText(report, Terminal::Of(STDOUT_FILENO).colour));
+                                           : doctor::FormatText(report, Terminal::Of(STDOUT_FILENO)));
   return report.CanRecord() ? kExitOk : kExitFailed;
 }
 
