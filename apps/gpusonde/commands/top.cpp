@@ -141,8 +141,8 @@ bool Press(char key, top::SortBy& sort) {
 }
 
 Status Show(const TopOptions& options) {
-  CatchStopSignals();
   ASSIGN_OR_RETURN(top::Snapshot snapshot, Read(options));
+  CatchStopSignals();  // before that, nothing needs to be restored, and the server may not answer
   const bool colour = Terminal::Of(STDOUT_FILENO).colour;
   top::SortBy sort = options.sort;
   std::string problem;
