@@ -16,7 +16,6 @@
 #include "base/fd.h"
 #include "base/temporary_folder.h"
 #include "convert/import.h"
-#include "importers/trace.h"
 #include "model/enums.h"
 #include "store/queries/profile_query.h"
 #include "store/recordings/recording.h"
@@ -29,9 +28,10 @@ Result<std::vector<std::string>> ImportIntoRecordings(const std::vector<std::str
   std::vector<std::string> recordings, traces;
   std::error_code failed;
   for (const std::string& file : files) {
-    // What isn't a trace that anybody knows is left to the store, which says what it seems to be.
+    // Of files that are neither, the importer knows best what they are and what makes a trace of them; of
+    // folders and empty files the store says it.
     const bool is_trace = !IsRecording(file) && std::filesystem::is_regular_file(file, failed) &&
-                          std::filesystem::file_size(file, failed) > 0 && importers::IsTrace(file);
+                          std::filesystem::file_size(file, failed) > 0;
     (is_trace ? traces : recordings).push_back(file);
   }
   if (traces.empty()) return recordings;

@@ -157,5 +157,7 @@ void AddQuery(CLI::App& app, int& exit_status) {
                              }});
   });
 }
+    if (std::ranges::find(files, "") != files.end())
+      throw CLI::ValidationError("an empty path names no file: is a variable unset?");
 
 }  // namespace gpusonde::app
