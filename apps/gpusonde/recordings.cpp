@@ -20,6 +20,7 @@
 #include "store/queries/profile_query.h"
 #include "store/recordings/recording.h"
 #include "store/rollups/recorded_sums.h"
+#include "values.h"
 
 namespace gpusonde::app {
 Result<std::vector<std::string>> ImportIntoRecordings(const std::vector<std::string>& files,
@@ -77,7 +78,7 @@ void AddTraceOptions(CLI::App& command, convert::ImportOptions& traces) {
   command
       .add_option("--temp-limit", traces.temp_limit,
                   "Disk space for imported traces, such as 20GB; default: all free space")
-      ->transform(CLI::AsSizeValue(/*kb_is_1000=*/true));
+      ->transform(Size());
   command.add_flag("--partial", traces.partial, "Read the readable part of damaged traces");
 }
 

@@ -82,7 +82,6 @@ std::string NameOfText(const CLI::Option& option) {
 std::string ValueName(const CLI::Option& option) {
   std::string name = option.get_type_name();
   if (const size_t colon = name.find(':'); colon != std::string::npos) name.erase(0, colon + 1);
-  if (name.starts_with("SIZE [")) return "SIZE";  // with all of its units
   if (name == "TEXT") return NameOfText(option);
   return name == "INT" || name == "UINT" || name == "FLOAT" ? "N" : name;
 }
@@ -224,6 +223,13 @@ std::string Explain(const CLI::App& app, const CLI::App& command, const CLI::Par
     return ExplainExtras(command, extras);
   if (no_command) return fmt::format("no command was given: {}", fmt::join(CommandNames(command), ", "));
   std::string text = error.what();
+  if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr) {
+    const std::string name = text.substr(0, text.find(':'));
+    const CLI::Option* const without_value = command.get_option_no_throw(name);
+    if (without_value == nullptr || without_value->get_type_size() == 0) return text;
+    return fmt::format("{} needs a value: {}", name,
+                       CLI::detail::find_and_replace(ValueName(*without_value), "|", ", "));
+  }
   if (dynamic_cast<const CLI::RequiredError*>(&error) == nullptr) return text;
   const CLI::Option* missing = command.get_option_no_throw(text.substr(0, text.find(' ')));
   if (missing == nullptr || missing->get_type_name().find('|') == std::string::npos) return text;

@@ -7,9 +7,12 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <optional>
+#include <string_view>
 #include <utility>
 
+#include "base/ascii.h"
 #include "base/text.h"
 
 namespace gpusonde::app {
@@ -28,7 +31,36 @@ std::optional<double> ParsePercent(std::string_view text) {
   return ParseFinite(text.substr(0, text.size() - (text.ends_with('%') ? 1 : 0)));
 }
 
+constexpr std::pair<std::string_view, double> kUnits[] = {
+    {"", 1},         {"b", 1},        {"k", 1e3},      {"kb", 1e3},     {"m", 1e6},
+    {"mb", 1e6},     {"g", 1e9},      {"gb", 1e9},     {"t", 1e12},     {"tb", 1e12},
+    {"kib", 0x1p10}, {"mib", 0x1p20}, {"gib", 0x1p30}, {"tib", 0x1p40},
+};
+
+std::optional<uint64_t> ParseSize(std::string_view text) {
+  constexpr double kMaxBytes = 1e18;
+  const size_t digits = std::min(text.find_first_not_of("0123456789."), text.size());
+  const std::optional<double> value = ParseFinite(text.substr(0, digits));
+  std::string_view rest = text.substr(digits);
+  rest.remove_prefix(std::min(rest.find_first_not_of(' '), rest.size()));
+  const std::string unit = ToLower(std::string(rest));
+  const auto* const found = std::ranges::find(kUnits, unit, &std::pair<std::string_view, double>::first);
+  if (!value.has_value() || found == std::end(kUnits) || *value * found->second > kMaxBytes)
+    return std::nullopt;
+  return static_cast<uint64_t>(*value * found->second);
+}
+
 }  // namespace
+
+CLI::Validator Size() {
+  return {[](std::string& input) {
+            const std::optional<uint64_t> bytes = ParseSize(input);
+            if (!bytes.has_value()) return fmt::format("'{}' is not a size, such as 20GB or 512MiB", input);
+            input = fmt::format("{}", *bytes);
+            return std::string();
+          },
+          "SIZE"};
+}
 
 CLI::Validator Path() {
   return {[](std::string& input) {

@@ -27,6 +27,8 @@ CLI::Validator Number(std::string name, double min, double max, bool also_zero =
 CLI::Validator Percentage();
 // The same from `min` to `max` per cent.
 CLI::Validator Percentage(double min, double max);
+// "20GB", "1.5GiB", "100kB" or "4096": becomes a number of bytes. For transform().
+CLI::Validator Size();
 // Greater than 0, at most 1e9.
 CLI::Validator PositiveNumber(std::string name);
 

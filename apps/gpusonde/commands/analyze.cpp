@@ -177,7 +177,7 @@ void AddAnalyze(CLI::App& app, int& exit_status) {
   command
       ->add_option("--temp-limit", options->how.temp_limit,
                    "Disk space for temporary files, such as 20GB; default: all free space")
-      ->transform(CLI::AsSizeValue(/*kb_is_1000=*/true));
+      ->transform(Size());
   CLI::Option* const operators = command->add_flag(
       "--operators", options->how.operators,
       "GPU time by operator, module and range that launched it; reads the traces a second time");

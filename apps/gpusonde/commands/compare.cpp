@@ -280,7 +280,7 @@ void AddCompare(CLI::App& app, int& exit_status) {
   command
       ->add_option("--temp-limit", options->how.temp_limit,
                    "Disk space for temporary files, such as 20GB; default: all free space")
-      ->transform(CLI::AsSizeValue(/*kb_is_1000=*/true));
+      ->transform(Size());
   command->add_flag("--partial", options->how.partial, "Compare the readable parts of damaged traces");
   command->callback([options, &exit_status] { exit_status = RunCompare(*options); });
 }

@@ -107,7 +107,7 @@ void AddImport(CLI::App& app, int& exit_status) {
   command
       ->add_option("--temp-limit", options->how.temp_limit,
                    "Disk space for temporary files and the recording, such as 20GB; default: all free space")
-      ->transform(CLI::AsSizeValue(/*kb_is_1000=*/true));
+      ->transform(Size());
   command->callback([options, &exit_status] { exit_status = ImportApart(*options); });
 }
 
