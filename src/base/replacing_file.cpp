@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
+#include <system_error>
 
 namespace gpusonde {
 namespace {
@@ -22,12 +23,18 @@ std::unexpected<Error> Failed(const std::string& path, int number) {
 }  // namespace
 
 Result<ReplacingFile> ReplacingFile::Create(const std::string& path) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored))
+    return Fail(ErrorCode::kInvalidArgument, path + " is a folder; give the name of a file");
   if (!CheckReplaceable(path).has_value()) {
     ASSIGN_OR_RETURN(Fd fd, Open(path, O_WRONLY));
     return ReplacingFile(path, std::move(fd), Kind::kDirect);
   }
   std::string folder = std::filesystem::path(path).parent_path();
   if (folder.empty()) folder = ".";
+  if (!std::filesystem::is_directory(folder, ignored))
+    return Fail(ErrorCode::kNotFound,
+                fmt::format("{}: there is no folder {}; make it, or choose another output", path, folder));
   Fd unnamed(::open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, kMode));
   if (unnamed.valid()) return ReplacingFile(path, std::move(unnamed), Kind::kUnnamed);
   if (errno != EOPNOTSUPP && errno != EISDIR) return Failed(path, errno);

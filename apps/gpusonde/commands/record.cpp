@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -192,10 +193,19 @@ Status CheckOutput(const RecordOptions& options) {
     return Fail(ErrorCode::kInvalidArgument,
                 fmt::format("-o {} is a folder; give a file name", options.output));
   TRY(store::CheckRecordingName(options.output));
-  const std::filesystem::path folder = std::filesystem::path(options.output).parent_path();
-  if (!folder.empty() && !std::filesystem::exists(folder, ignored))
+  std::filesystem::path folder = std::filesystem::path(options.output).parent_path();
+  if (folder.empty()) folder = ".";
+  if (!std::filesystem::exists(folder, ignored))
     return Fail(ErrorCode::kNotFound, fmt::format("-o {}: the folder {} doesn't exist; make it first",
                                                   options.output, folder.string()));
+  if (!std::filesystem::is_directory(folder, ignored))
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("-o {}: {} is not a folder; give another file", options.output, folder.string()));
+  if (::access(folder.c_str(), W_OK) != 0) {
+    Error error = ErrnoError(errno, "write in the folder " + folder.string());
+    error.message += "; give another file with -o";
+    return Fail(std::move(error));
+  }
   TRY(CheckReplaceable(options.output));
   if (!std::filesystem::exists(options.spool_folder(), ignored)) return {};
   TRY(LockSpool(options));
