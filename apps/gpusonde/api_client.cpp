@@ -93,12 +93,21 @@ Result<std::string> Ask(const ApiServer& server, const std::string& target,
                 server.max_reply_bytes, server.timeout_ns, tls)
           : net::HttpGet(url, authorization, server.max_reply_bytes, server.timeout_ns, tls);
   if (!reply.has_value())
-    return Fail(ErrorCode::kUnavailable,
-                fmt::format("can't reach gpusonde at {}: {}\nIs `gpusonde up` running? Start it with `sudo "
-                            "gpusonde up`, or give its address with {}.",
-                            address, reply.error().message, server.url_flag));
+    return Fail(
+        ErrorCode::kUnavailable,
+        fmt::format(
+            "can't reach gpusonde at {}: {}{}", address, reply.error().message,
+            reply.error().code == ErrorCode::kPermissionDenied ? ""  // it runs
+            : server.url_flag == "--server"
+                ? "\nDoes `gpusonde serve`, `up` or `view` run there?"
+                : fmt::format("\nIs `gpusonde up` running? Start it with `sudo gpusonde up`, or give its "
+                              "address with {}.",
+                              server.url_flag)));
   if (reply->status == 200) return reply->body;
   const std::string message = server::ErrorMessageOf(reply->body);
+  if (!server.host.empty() && message.starts_with("unknown parameter 'host'"))
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("{} has one host, as it is no `gpusonde serve`: leave out --host", address));
   if (reply->status == 401 && server.client.token_file.empty())
     return Fail(
         ErrorCode::kPermissionDenied,

@@ -213,7 +213,7 @@ Error ErrorOf(const std::exception_ptr& thrown) {
   } catch (const system_error& error) {
     return {ErrorCode::kUnavailable, error.code().message()};
   } catch (const Explained& explained) {
-    return {ErrorCode::kUnavailable, explained.what()};
+    return {ErrorCode::kPermissionDenied, explained.what()};
   }
 }
 

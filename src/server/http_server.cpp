@@ -255,8 +255,7 @@ asio::awaitable<bool> HttpServer::State::Handshake(Connection& connection) {
     case Connection::Handshake::kNotTls:
       ++counts.not_tls;
       const HttpResponse response = ErrorResponse(
-          400, {ErrorCode::kInvalidArgument,
-                fmt::format("this address speaks TLS only: use https://{}", gate.listening.ToText())});
+          400, {ErrorCode::kInvalidArgument, "this address speaks TLS only: use https://, not http://"});
       if (!co_await connection.Send(MessageOf(response, {}, gate), false)) co_return false;
       break;
   }

@@ -22,6 +22,7 @@
 #include "messages.h"
 #include "reader_process.h"
 #include "recordings.h"
+#include "server/incidents_answer.h"
 #include "server/sql_rows.h"
 #include "server/url.h"
 #include "store/queries/print_rows.h"
@@ -99,10 +100,17 @@ Status AskServer(const QueryOptions& options, ApiServer server) {
                                          options.timeout_s, server::EncodeQueryValue(options.hosts));
   const std::string& sql = options.files_and_sql.front();
   const std::string encoded = server::EncodeQueryValue(sql);
-  ASSIGN_OR_RETURN(const std::string body, encoded.size() > kMaxSqlInAddress
-                                               ? PostToApi(server, target, sql)
-                                               : AskApi(server, target + "&sql=" + encoded));
-  ASSIGN_OR_RETURN(const server::SqlAnswer answer, server::ParseSqlAnswer(body));
+  const Result<std::string> body = encoded.size() > kMaxSqlInAddress
+                                       ? PostToApi(server, target, sql)
+                                       : AskApi(server, target + "&sql=" + encoded);
+  if (!body.has_value()) {
+    const Result<std::string> overview = AskApi(server, "overview");
+    if (!overview.has_value() || server::IsOverviewOfServe(*overview)) return Fail(body.error());
+    return Fail(ErrorCode::kUnsupported,
+                "this server is no `gpusonde serve`, which alone answers SQL; of `up`, query the files of "
+                "STATE/days when it has stopped");
+  }
+  ASSIGN_OR_RETURN(const server::SqlAnswer answer, server::ParseSqlAnswer(*body));
   TRY(Print(*answer.rows, options.format));
   if (answer.more)
     PrintNotice("query", "there are more rows: raise --limit, or select fewer in the statement");
@@ -149,6 +157,8 @@ void AddQuery(CLI::App& app, int& exit_status) {
     if (options->files_and_sql.size() < 2)
       throw CLI::ValidationError("give recordings followed by one SQL statement; quote SQL that has spaces");
     const std::vector<std::string> files(options->files_and_sql.begin(), options->files_and_sql.end() - 1);
+    if (std::ranges::find(files, "") != files.end())
+      throw CLI::ValidationError("an empty path names no file: is a variable unset?");
     if (const auto word = std::ranges::find_if(files, BeginsSql); word != files.end())
       throw CLI::ValidationError(
           fmt::format("{} is no file, but seems to begin the SQL; quote SQL that has spaces", *word));
@@ -157,7 +167,5 @@ void AddQuery(CLI::App& app, int& exit_status) {
                              }});
   });
 }
-    if (std::ranges::find(files, "") != files.end())
-      throw CLI::ValidationError("an empty path names no file: is a variable unset?");
 
 }  // namespace gpusonde::app
