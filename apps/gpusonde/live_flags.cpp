@@ -7,8 +7,10 @@
 #include <CLI/CLI.hpp>
 #include <cerrno>
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <string_view>
+#include <system_error>
 
 #include "agent/webhook.h"
 #include "base/time.h"
@@ -127,8 +129,11 @@ Status MakeFolder(const std::string& path) {
       error.message += "; make it, or name another with --state";
       return Fail(std::move(error));
     }
-    if (end == std::string::npos) return {};
+    if (end == std::string::npos) break;
   }
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) return {};
+  return Fail(ErrorCode::kInvalidArgument, path + " is not a folder; name another with --state");
 }
 
 }  // namespace gpusonde::app

@@ -23,7 +23,7 @@ Result<std::string> ReadToken(const std::string& path) {
   if (token.size() < kMinTokenBytes || token.size() > kMaxTokenBytes || !printable)
     return Fail(ErrorCode::kInvalidArgument,
                 fmt::format("the token in {} must be one line of {} to {} printable ASCII characters without "
-                            "spaces; `openssl rand -hex 32` makes one",
+                            "spaces, as `gpusonde token new` prints it",
                             path, kMinTokenBytes, kMaxTokenBytes));
   return token;
 }

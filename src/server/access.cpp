@@ -34,7 +34,12 @@ Result<std::shared_ptr<Access>> Access::Open(const std::string& tokens_file, std
   std::shared_ptr<Access> access(new Access(tokens_file, std::move(now)));
   const std::lock_guard lock(access->mutex_);
   access->Read();
-  if (!access->tokens_.has_value()) return Fail(access->tokens_.error());
+  if (!access->tokens_.has_value()) {
+    Error error = access->tokens_.error();
+    if (error.code == ErrorCode::kNotFound)
+      error.message += fmt::format("; `gpusonde token new --tokens {}` makes it", access->file_);
+    return Fail(std::move(error));
+  }
   if (access->tokens_->all().empty())
     LogWarn("{} has no tokens yet, so nobody has access; `gpusonde token new` adds one", access->file_);
   return access;
