@@ -65,7 +65,8 @@ Result<Recorder> Recorder::Create(Options options) {
   std::string command = fmt::format("{}", fmt::join(options.command, " "));
   if (options.command.empty())
     if (const Result<proc::ProcessInfo> info = proc::ReadProcess(options.pid); info.has_value())
-      command = info->command;
+      command =
+          info->command.empty() ? fmt::format("[{}]", info->name) : info->command;  // of a kernel thread
   ASSIGN_OR_RETURN(
       Engine engine,
       Engine::Create({.spool_folder = options.spool_folder,

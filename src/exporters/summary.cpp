@@ -201,7 +201,7 @@ std::string Summarise(const model::Profile& profile, const SummaryFacts& facts) 
     for (const Share& share : Largest(by_thread, kBusiest))
       threads.push_back(fmt::format("{} ({}) {:.1f} %", Shown(share.name), share.where,
                                     Percent(share.weight_ns, total_ns)));
-    if (!gpu) text += fmt::format("threads   {}\n", fmt::join(threads, ", "));
+    if (!gpu && !threads.empty()) text += fmt::format("threads   {}\n", fmt::join(threads, ", "));
     for (const Share& share :
          Largest(by_function, gpu ? (facts.steps.has_value() ? 0 : 1) : std::min(kHottest, kLines - others)))
       text += fmt::format("self      {:.1f} %  {}{}\n", Percent(share.weight_ns, total_ns), Shown(share.name),
