@@ -257,6 +257,7 @@ std::string ListCommands(const CLI::App& app) {
   for (const CLI::App* command : app.get_subcommands({}))
     if (!command->get_group().empty())
       text += fmt::format("  {:<{}}  {}\n", command->get_name(), width, command->get_description());
+  text = Wrap(text, Terminal::Of(STDERR_FILENO).width, width + 4);
   return text + fmt::format("Run `{} COMMAND --help` for one of them.\n", path);
 }
 
