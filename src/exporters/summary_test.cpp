@@ -39,6 +39,13 @@ TEST(Summarise, SharesAreOfSelfTimeHottestFirst) {
   EXPECT_THAT(text, HasSubstr("loader (8) 100.0 %"));
 }
 
+TEST(Summarise, NamesNoThreadsWhereOnlyThoseOfProfilersRan) {
+  model::Profile profile = TwoFunctions();
+  EXPECT_THAT(Summarise(profile, Facts()), HasSubstr("\nthreads   "));
+  profile.threads[0].name = "gpusonde-inject";
+  EXPECT_THAT(Summarise(profile, Facts()), Not(HasSubstr("\nthreads   ")));
+}
+
 TEST(Summarise, HasTenLinesAtMostAndEndsWithTheNextCommand) {
   model::Profile profile = TwoFunctions();
   for (int i = 0; i < 20; ++i) {

@@ -138,6 +138,12 @@ class Attaching(program.TestCase):
         self.assertEqual(recorder.returncode, 0, errors)
         self.assertGreater(self.value("SELECT count(*) FROM samples"), 0)
 
+    def test_to_a_thread_of_the_kernel(self):
+        if pathlib.Path("/proc/2/comm").read_text(encoding="ascii") != "kthreadd\n":
+            self.skipTest("the kernel's threads are not to be seen here")
+        done = program.run("record", "-o", self.recording, "-p", 2, "--duration", "0.3")
+        self.assertIn("recorded  [kthreadd] for", done.stderr)
+
     def test_to_a_process_that_is_not_there(self):
         ended = subprocess.Popen(["true"])
         self.addCleanup(ended.wait)
