@@ -43,9 +43,10 @@ otlp::Push::Options OptionsOf(const OtlpFlags& flags, const std::string& signal,
 }  // namespace
 
 void AddOtlpFlags(CLI::App& command, OtlpFlags& flags, bool profiles) {
-  command.add_option("--otlp", flags.url,
-                     "http[s]://HOST[:PORT][/PATH] of a receiver of OTLP/HTTP to send metrics to, and `up` "
-                     "profiles; http only on loopback [none]");
+  CLI::Option* const otlp = command.add_option(
+      "--otlp", flags.url,
+      "http[s]://HOST[:PORT][/PATH] of a receiver of OTLP/HTTP to send metrics to, and `up` "
+      "profiles; http only on loopback [none]");
   command
       .add_option("--otlp-headers", flags.headers_file,
                   "File with HTTP headers for --otlp, a `Name: value` a line, such as a token; read before "
@@ -68,6 +69,8 @@ void AddOtlpFlags(CLI::App& command, OtlpFlags& flags, bool profiles) {
                     "Seconds between profiles for --otlp; 0: no profiles")
         ->capture_default_str()
         ->check(Number("SECONDS", 1, 3600, true));
+  for (CLI::Option* const option : command.get_options())
+    if (option->get_name().starts_with("--otlp-")) option->needs(otlp);
 }
 
 void CheckOtlpFlags(OtlpFlags& flags) {
