@@ -25,8 +25,8 @@ namespace {
 
 // A standard descriptor that is closed (`2>&-`) would be that of the next file that is opened, such as the
 // spool, and messages would be written into it. Opened for the wrong direction it fails as a closed one does.
-// Programs that are started find it closed.
-void ReserveStandardDescriptors() {
+// Programs that are started find it closed. Before all static objects, one of which has an eventfd.
+[[gnu::constructor(101)]] void ReserveStandardDescriptors() {
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
     if (::fcntl(fd, F_GETFD) < 0)
       static_cast<void>(::open("/dev/null", (fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) | O_CLOEXEC));
@@ -96,7 +96,4 @@ int Main(int argc, char** argv) {
 }  // namespace
 }  // namespace gpusonde::app
 
-int main(int argc, char** argv) {
-  gpusonde::app::ReserveStandardDescriptors();
-  return gpusonde::app::Main(argc, argv);
-}
+int main(int argc, char** argv) { return gpusonde::app::Main(argc, argv); }
