@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <system_error>
+#include <utility>
 
 namespace gpusonde {
 namespace {
@@ -17,7 +18,9 @@ constexpr mode_t kMode = 0644;  // less the umask
 
 // The user knows the path and not the file that takes its place.
 std::unexpected<Error> Failed(const std::string& path, int number) {
-  return Fail(ErrnoError(number, "write " + path));
+  Error error = ErrnoError(number, "write " + path);
+  if (error.code == ErrorCode::kPermissionDenied) error.message += "; choose another output";
+  return Fail(std::move(error));
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ namespace gpusonde {
 // to directly.
 class ReplacingFile {
  public:
-  // Errors, naming `path`: kNotFound, kPermissionDenied, kIo.
+  // Errors, naming `path`: kInvalidArgument (a folder), kNotFound (no folder), kPermissionDenied, kIo.
   static Result<ReplacingFile> Create(const std::string& path);
   ReplacingFile(ReplacingFile&&) = default;
   ReplacingFile& operator=(ReplacingFile&&) = delete;
