@@ -55,7 +55,11 @@ TEST_F(FdTest, AFailedAtomicWriteLeavesNoTemporaryEither) {
 TEST_F(FdTest, AFailedAtomicWriteNamesTheTargetFile) {
   const Error error = WriteFileAtomically(folder_ + "/absent/file", "content").error();
   EXPECT_EQ(error.code, ErrorCode::kNotFound);
-  EXPECT_EQ(error.message, "write " + folder_ + "/absent/file: No such file or directory");
+  EXPECT_EQ(error.message, folder_ + "/absent/file: there is no folder " + folder_ +
+                               "/absent; make it, or choose another output");
+  const Error of_folder = WriteFileAtomically(folder_ + "", "content").error();
+  EXPECT_EQ(of_folder.code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(of_folder.message, folder_ + " is a folder; give the name of a file");
   const Error full = WriteFileAtomically("/dev/full", "content").error();
   EXPECT_EQ(full.code, ErrorCode::kOutOfSpace);
   EXPECT_EQ(full.message, "/dev/full: write: No space left on device");

@@ -35,7 +35,7 @@ Result<ReplacingFile> ReplacingFile::Create(const std::string& path) {
   }
   std::string folder = std::filesystem::path(path).parent_path();
   if (folder.empty()) folder = ".";
-  if (!std::filesystem::is_directory(folder, ignored))
+  if (!std::filesystem::exists(folder, ignored) && !ignored)
     return Fail(ErrorCode::kNotFound,
                 fmt::format("{}: there is no folder {}; make it, or choose another output", path, folder));
   Fd unnamed(::open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, kMode));
