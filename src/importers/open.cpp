@@ -133,11 +133,6 @@ Result<std::unique_ptr<Trace>> OpenTrace(const std::string& path, const OpenOpti
   return Fail(NotATrace(path, head));
 }
 
-bool IsTrace(const std::string& path) {
-  const auto trace = OpenTrace(path, {.partial = true});
-  return trace.has_value() || trace.error().code != ErrorCode::kUnsupported;
-}
-
 void Multiprocessor::SetCapability(int64_t major, int64_t minor) {
   reserved_shared_bytes = major >= 8 ? 1'024 : 0;
   if (blocks != 0) return;

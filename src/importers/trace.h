@@ -106,7 +106,4 @@ class Trace {
 // saying what they seem to be; kCorrupt.
 Result<std::unique_ptr<Trace>> OpenTrace(const std::string& path, const OpenOptions& options);
 
-// Whether OpenTrace knows the file's format, or can't read the file as one.
-bool IsTrace(const std::string& path);
-
 }  // namespace gpusonde::importers
