@@ -108,6 +108,16 @@ Status AddOwners(Store& store, Tracks& tracks) {
   return {};
 }
 
+Status ReadEvents(Store& store, const model::Selection& selection, const TracksOptions& options,
+                  int64_t data_end_ns, TrackBuilder& builder) {
+  TRY(ReadGpuTracks(store, selection, builder));
+  TRY(ReadSteps(store, selection, builder));
+  TRY(ReadStates(store, selection, builder));
+  TRY(ReadRanges(store, selection, data_end_ns, builder));
+  TRY(ReadCalls(store, selection, builder));
+  return ReadSamples(store, selection, options.helper_threads, builder);
+}
+
 }  // namespace
 
 std::string_view NameOf(TrackKind kind) {
@@ -128,12 +138,8 @@ Result<Tracks> ReadTracks(Store& store, const model::Selection& selection, const
   TRY(CheckEvents(store, selection, range));
   ASSIGN_OR_RETURN(const TimeRange known, ReadTimeRange(store, {}));
   TrackBuilder builder(Grid::Of(range, options.columns));
-  TRY(ReadGpuTracks(store, selection, builder));
-  TRY(ReadSteps(store, selection, builder));
-  TRY(ReadStates(store, selection, builder));
-  TRY(ReadRanges(store, selection, known.to_ns, builder));
-  TRY(ReadCalls(store, selection, builder));
-  TRY(ReadSamples(store, selection, options.helper_threads, builder));
+  TRY(ReadEvents(store, selection, options, known.to_ns, builder));
+  if (builder.NeedsSecondPass()) TRY(ReadEvents(store, selection, options, known.to_ns, builder));
   Tracks tracks = builder.Take();
   TRY(AddUsers(store, selection, tracks));
   TRY(AddDevices(store, tracks));

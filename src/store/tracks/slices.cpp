@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <tuple>
+#include <utility>
 
 #include "base/saturated.h"
 
@@ -14,9 +15,6 @@ namespace {
 // overlap, and then the rest is summed.
 constexpr size_t kMaxEventsPerCell = 4;
 
-// Rounded down to a multiple of a power of two, below zero as well.
-int64_t AlignDown(int64_t time_ns, int64_t unit_ns) { return time_ns & ~(unit_ns - 1); }
-
 }  // namespace
 
 Grid Grid::Of(const TimeRange& range, int columns) {
@@ -25,11 +23,7 @@ Grid Grid::Of(const TimeRange& range, int columns) {
   return {range, static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(column_ns, 1))))};
 }
 
-SliceSums::SliceSums(const Grid& grid)
-    : grid_(grid),
-      // A short event that reaches into the range starts at most one cell before it.
-      first_ns_(AlignDown(grid.range.from_ns, grid.resolution_ns) - grid.resolution_ns),
-      cells_(static_cast<size_t>((grid.range.to_ns - first_ns_) / grid.resolution_ns) + 1) {}
+SliceSums::SliceSums(const Grid& grid) : grid_(grid), first_ns_(grid.first_ns()), cells_(grid.cells()) {}
 
 void SliceSums::Add(const TimeRange& event, int32_t row_number, int32_t name) {
   const auto& [range, resolution_ns] = grid_;
@@ -44,18 +38,47 @@ void SliceSums::Add(const TimeRange& event, int32_t row_number, int32_t name) {
   if (row_number >= rows()) rows_.resize(static_cast<size_t>(row_number) + 1);
   Row& row = rows_[static_cast<size_t>(row_number)];
   const int64_t length_ns = event.to_ns - event.from_ns;
-  if (length_ns >= resolution_ns && row.events.size() < kMaxEventsPerCell * cells_) {
+  if (length_ns >= resolution_ns && row.long_events < kMaxEventsPerCell * cells_) {
+    ++row.long_events;
+    ++slices_;
+    if (counts_only_) return;
     row.events.push_back({event.from_ns, length_ns, row_number, name, 1, length_ns});
+    bytes_ += sizeof(Slice);
     return;
   }
-  if (row.cell_at.empty()) row.cell_at.resize(cells_);
   const auto place = static_cast<size_t>((std::max(event.from_ns, first_ns_) - first_ns_) / resolution_ns);
+  if (counts_only_) {
+    if (row.has_cell.empty()) row.has_cell.resize(cells_);
+    slices_ += row.has_cell[place] ? 0 : 1;
+    row.has_cell[place] = true;
+    return;
+  }
+  if (row.cell_at.empty()) {
+    row.cell_at.resize(cells_);
+    bytes_ += cells_ * sizeof(uint32_t);
+  }
   uint32_t& cell = row.cell_at[place];
   if (cell == 0) {
     row.cells.push_back({.span = event, .names = {}});
     cell = static_cast<uint32_t>(row.cells.size());
+    ++slices_;
+    bytes_ += sizeof(Cell);
   }
   AddTo(row.cells[cell - 1], event, name);
+}
+
+void SliceSums::CountOnly() {
+  if (std::exchange(counts_only_, true)) return;
+  for (Row& row : rows_) {
+    std::vector<bool> has_cell(row.cell_at.size());
+    for (size_t i = 0; i < has_cell.size(); ++i) has_cell[i] = row.cell_at[i] != 0;
+    row = {.long_events = row.long_events,
+           .events = {},
+           .cell_at = {},
+           .cells = {},
+           .has_cell = std::move(has_cell)};
+  }
+  bytes_ = 0;
 }
 
 void SliceSums::AddTo(Cell& cell, const TimeRange& event, int32_t name) {
@@ -65,10 +88,12 @@ void SliceSums::AddTo(Cell& cell, const TimeRange& event, int32_t name) {
   ++cell.count;
   cell.busy_ns = AddSaturated(cell.busy_ns, length_ns);
   const auto known = std::ranges::find(cell.names, name, &std::pair<int32_t, int64_t>::first);
-  if (known != cell.names.end())
+  if (known != cell.names.end()) {
     known->second = AddSaturated(known->second, length_ns);
-  else if (cell.names.size() < kMaxNames)
+  } else if (cell.names.size() < kMaxNames) {
     cell.names.emplace_back(name, length_ns);
+    bytes_ += sizeof(cell.names.front());
+  }
 }
 
 std::vector<Slice> SliceSums::Take() {

@@ -18,6 +18,12 @@ struct Grid {
   // Requires 1 ≤ columns. The resolution is the smallest power of two with which the range has no more
   // columns.
   static Grid Of(const TimeRange& range, int columns);
+
+  // The cells: one resolution each, aligned to multiples of it since the epoch. The first lies before the
+  // range, because a short event that reaches into the range starts at most one cell before it.
+  int64_t CellOf(int64_t time_ns) const { return time_ns & ~(resolution_ns - 1); }  // its start
+  int64_t first_ns() const { return CellOf(range.from_ns) - resolution_ns; }
+  size_t cells() const { return static_cast<size_t>((range.to_ns - first_ns()) / resolution_ns) + 1; }
 };
 
 // What is drawn as one rectangle: an event, or short ones that follow each other.
@@ -31,9 +37,8 @@ struct Slice {
 };
 
 // The slices of a track. An event that is at least one resolution long is a slice; shorter ones are summed by
-// row and cell of the grid (cells of one resolution, aligned to multiples of it since the epoch, by an
-// event's start), so that a track has no more slices than can be drawn, whatever happens in it. Not
-// thread-safe.
+// row and cell of the grid, by an event's start, so that a track has no more slices than can be drawn,
+// whatever happens in it. Not thread-safe.
 class SliceSums {
  public:
   static constexpr int32_t kMaxRows = 64;
@@ -48,8 +53,12 @@ class SliceSums {
   int32_t rows() const { return static_cast<int32_t>(rows_.size()); }
   int64_t events() const { return events_; }
   int64_t busy_ns() const { return busy_ns_; }  // sum of durations within the range
+  size_t slices() const { return slices_; }
+  size_t bytes() const { return bytes_; }  // that slices take, about
 
-  // By row and start. Nothing may be added afterwards.
+  // Forgets the slices, and only counts them from now on: a bit of memory for each.
+  void CountOnly();
+  // By row and start; empty where they were only counted. Nothing may be added afterwards.
   std::vector<Slice> Take();
 
  private:
@@ -60,16 +69,21 @@ class SliceSums {
     std::vector<std::pair<int32_t, int64_t>> names;  // with the time of each
   };
   struct Row {
-    std::vector<Slice> events;
+    size_t long_events = 0;
+    std::vector<Slice> events;      // the long ones
     std::vector<uint32_t> cell_at;  // an index into `cells` and 1, by place in the grid; 0: none
     std::vector<Cell> cells;
+    std::vector<bool> has_cell;  // instead of the other vectors where cells are only counted
   };
-  static void AddTo(Cell& cell, const TimeRange& event, int32_t name);
+  void AddTo(Cell& cell, const TimeRange& event, int32_t name);
 
   Grid grid_;
   int64_t first_ns_;  // start of the first cell
   size_t cells_;
   std::vector<Row> rows_;
+  bool counts_only_ = false;
+  size_t slices_ = 0;
+  size_t bytes_ = 0;
   int64_t events_ = 0;
   int64_t busy_ns_ = 0;
 };

@@ -112,12 +112,21 @@ TEST(SliceSums, EventsAreCountedOnceInAnyOrder) {
       const size_t j = events.size() - 1 - i;
       backwards.Add(events[j], 0, static_cast<int32_t>(j % 5));
     }
+    SliceSums counted(grid);
+    for (size_t i = 0; i < events.size(); ++i) {
+      if (i == events.size() / 3) counted.CountOnly();
+      counted.Add(events[i], 0, 0);
+    }
+    EXPECT_EQ(counted.slices(), forwards.slices());
+    EXPECT_EQ(counted.busy_ns(), forwards.busy_ns());
+    EXPECT_EQ(counted.bytes(), 0U);
     const int64_t added = forwards.events();
     EXPECT_EQ(added, backwards.events());
     const std::vector<Slice> slices = forwards.Take();
     const std::vector<Slice> others = backwards.Take();
     ASSERT_EQ(slices.size(), others.size());
     EXPECT_LE(slices.size(), 2 * (100 + 2) + 1U);
+    EXPECT_EQ(slices.size(), forwards.slices());
     int64_t count = 0;
     for (size_t i = 0; i < slices.size(); ++i) {
       count += slices[i].count;

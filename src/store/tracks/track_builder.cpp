@@ -40,41 +40,40 @@ int32_t TrackBuilder::NameOf(EventKind kind, std::string_view text) {
 
 TrackBuilder::Building* TrackBuilder::Find(const TrackKey& key) {
   if (const auto known = tracks_.find(key); known != tracks_.end()) return &known->second;
+  if (choice_.has_value()) return nullptr;
   if (tracks_.size() >= kMaxTracksBuilt) {
     if (not_built_.size() < kMaxTracksBuilt) not_built_.insert(key);
     return nullptr;
   }
-  return &tracks_.try_emplace(key, grid_).first->second;
+  Building& added = tracks_.try_emplace(key, grid_).first->second;
+  if (counts_only_) added.CountOnly();
+  return &added;
+}
+
+template <class Add>
+void TrackBuilder::AddTo(Building& building, const Add& add) {
+  const size_t before = building.bytes();
+  add();
+  bytes_ += building.bytes() - before;
+  if (bytes_ <= max_bytes_ || counts_only_ || choice_.has_value()) return;
+  counts_only_ = true;
+  for (auto& [key, track] : tracks_) track.CountOnly();
 }
 
 void TrackBuilder::Add(const TrackKey& key, const TimeRange& event, int32_t row, int32_t name) {
-  if (Building* const building = Find(key); building != nullptr) building->slices.Add(event, row, name);
+  if (Building* const building = Find(key); building != nullptr)
+    AddTo(*building, [&] { building->slices.Add(event, row, name); });
 }
 
 void TrackBuilder::AddState(const TrackKey& key, const TimeRange& bucket, int32_t name, int64_t time_ns) {
-  const auto& [range, resolution_ns] = grid_;
-  const int64_t bucket_ns = bucket.to_ns - bucket.from_ns;
-  if (bucket_ns <= 0 || time_ns <= 0 || bucket.to_ns <= range.from_ns || bucket.from_ns >= range.to_ns)
-    return;
+  const TimeRange& range = grid_.range;
+  if (time_ns <= 0 || bucket.to_ns <= bucket.from_ns) return;
+  if (bucket.to_ns <= range.from_ns || bucket.from_ns >= range.to_ns) return;
   Building* const building = Find(key);
   if (building == nullptr) return;
   if (names_[static_cast<size_t>(name)].text == kThreadStates[0])
     building->running_ns = AddSaturated(building->running_ns, time_ns);
-  const auto add = [&](const Cell& cell, int64_t part_ns) {
-    int64_t& sum_ns = building->states[cell];
-    sum_ns = AddSaturated(sum_ns, part_ns);
-  };
-  if (bucket_ns >= resolution_ns) {
-    add({bucket.from_ns, bucket_ns, name}, time_ns);
-    return;
-  }
-  // A bucket shorter than a cell lies in one or two; the time is divided evenly.
-  const int64_t cell_ns = bucket.from_ns & ~(resolution_ns - 1);
-  const int64_t beyond_ns = std::max<int64_t>(bucket.to_ns - (cell_ns + resolution_ns), 0);
-  const auto beyond = static_cast<int64_t>(static_cast<double>(time_ns) * static_cast<double>(beyond_ns) /
-                                           static_cast<double>(bucket_ns));
-  add({cell_ns, resolution_ns, name}, time_ns - beyond);
-  if (beyond > 0) add({cell_ns + resolution_ns, resolution_ns, name}, beyond);
+  AddTo(*building, [&] { building->states.Add(bucket, name, time_ns); });
 }
 
 std::set<std::pair<Id128, int32_t>> TrackBuilder::Threads() const {
@@ -120,38 +119,63 @@ std::vector<TrackKey> TrackBuilder::InOrder() const {
   return keys;
 }
 
-std::vector<Slice> TrackBuilder::SlicesOf(Building& building) {
-  std::vector<Slice> slices = building.slices.Take();
-  for (const auto& [cell, time_ns] : building.states)
-    slices.push_back({cell.start_ns, cell.length_ns, 0, cell.name, 1, std::min(time_ns, cell.length_ns)});
-  return slices;
-}
-
-Tracks TrackBuilder::Take() {
-  Tracks taken{.grid = grid_, .names = {}, .devices = {}, .processes = {}, .tracks = {}};
-  for (const auto& [key, building] : tracks_) taken.events += building.slices.events();
-  taken.omitted = static_cast<int64_t>(not_built_.size());
-  std::vector<int32_t> renumbered(names_.size(), -1);
+TrackBuilder::Choice TrackBuilder::Choose() const {
+  Choice choice;
+  for (const auto& [key, building] : tracks_) choice.events += building.slices.events();
+  choice.omitted = static_cast<int64_t>(not_built_.size());
   size_t slices = 0;
   bool is_full = false;
   for (const TrackKey& key : InOrder()) {
-    Building& building = tracks_.at(key);
-    Track track{.kind = key.kind, .process = key.process, .thread = "", .slices = {}};
-    track.rows = std::max(building.slices.rows(), 1);
-    track.slices = SlicesOf(building);
-    if (track.slices.empty()) continue;  // all its events were outside the range
-    slices += track.slices.size();
-    is_full = is_full || taken.tracks.size() == kMaxTracks || slices > kMaxSlices;
-    if (is_full) {
-      ++taken.omitted;
-      continue;
-    }
-    if (key.kind == TrackKind::kStream) {
-      track.device = key.device;
-      track.stream = key.lane;
-    } else if (IsOfThread(key.kind)) {
-      track.tid = static_cast<int32_t>(key.lane);
-    }
+    const size_t count = tracks_.at(key).slice_count();
+    if (count == 0) continue;  // all its events were outside the range
+    slices += count;
+    is_full = is_full || choice.shown.size() == kMaxTracks || slices > kMaxSlices;
+    if (is_full)
+      ++choice.omitted;
+    else
+      choice.shown.push_back(key);
+  }
+  return choice;
+}
+
+bool TrackBuilder::NeedsSecondPass() {
+  if (!std::exchange(counts_only_, false)) return false;
+  choice_ = Choose();
+  tracks_.clear();
+  for (const TrackKey& key : choice_->shown) tracks_.try_emplace(key, grid_);
+  return true;
+}
+
+Track TrackBuilder::TakeTrack(const TrackKey& key) {
+  Building& building = tracks_.at(key);
+  Track track{.kind = key.kind, .process = key.process, .thread = "", .slices = {}};
+  track.rows = std::max(building.slices.rows(), 1);
+  track.slices = building.slices.Take();
+  const std::vector<Slice> states = building.states.Take();
+  track.slices.insert(track.slices.end(), states.begin(), states.end());
+  if (key.kind == TrackKind::kStream) {
+    track.device = key.device;
+    track.stream = key.lane;
+  } else if (IsOfThread(key.kind)) {
+    track.tid = static_cast<int32_t>(key.lane);
+  }
+  return track;
+}
+
+Tracks TrackBuilder::Take() {
+  const Choice choice = choice_.has_value() ? *choice_ : Choose();
+  Tracks taken{.grid = grid_,
+               .events = choice.events,
+               .names = {},
+               .devices = {},
+               .processes = {},
+               .users = {},
+               .tracks = {},
+               .omitted = choice.omitted};
+  std::vector<int32_t> renumbered(names_.size(), -1);
+  for (const TrackKey& key : choice.shown) {
+    if (!tracks_.contains(key)) continue;  // removed in the second pass
+    Track track = TakeTrack(key);
     for (Slice& slice : track.slices) {
       int32_t& index = renumbered[static_cast<size_t>(slice.name)];
       if (index < 0) {

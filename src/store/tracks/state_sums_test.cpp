@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/tracks/state_sums.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <vector>
+
+namespace gpusonde::store {
+namespace {
+
+TEST(StateSums, CountsWithoutTimesAsManySlices) {
+  const Grid grid = Grid::Of({10'000, 20'000}, 100);
+  for (const int64_t bucket_ns : {50, 128, 700}) {
+    StateSums kept(grid);
+    StateSums counted(grid);
+    counted.CountOnly();
+    StateSums halfway(grid);
+    for (int64_t at = 9'900; at < 20'100; at += bucket_ns) {
+      if (at > 15'000) halfway.CountOnly();
+      for (const int32_t state : {7, 9, 12}) {
+        if (at % (state * int64_t{100}) < 300) continue;
+        for (StateSums* const sums : {&kept, &counted, &halfway})
+          sums->Add({at, at + bucket_ns}, state, bucket_ns / 3);
+      }
+    }
+    EXPECT_GT(kept.bytes(), 0U);
+    EXPECT_EQ(counted.bytes(), 0U);
+    EXPECT_EQ(halfway.bytes(), 0U);
+    EXPECT_EQ(counted.slices(), kept.slices()) << bucket_ns;
+    EXPECT_EQ(halfway.slices(), kept.slices()) << bucket_ns;
+    EXPECT_EQ(kept.Take().size(), counted.slices()) << bucket_ns;
+    EXPECT_TRUE(counted.Take().empty());
+  }
+}
+
+TEST(StateSums, OverlappingBucketsOfADamagedFileAreBounded) {
+  const Grid grid{{0, 1 << 10}, 1 << 8};
+  StateSums sums(grid);
+  for (int32_t i = 0; i < 10'000; ++i) sums.Add({i % 1000, 100'000 + i}, i % 3, 5);
+  EXPECT_EQ(sums.slices(), StateSums::kMaxPerCell * StateSums::kMaxStates * (grid.cells() + 1));
+  sums.Add({0, 1 << 9}, 100, 5);
+  EXPECT_EQ(sums.Take().size(), sums.slices());
+}
+
+TEST(StateSums, StatesBeyondTheMostAreLeftOut) {
+  StateSums sums(Grid{{0, 1 << 10}, 1 << 8});
+  for (int32_t state = 0; state < 20; ++state) sums.Add({0, 1 << 9}, state, 5);
+  EXPECT_EQ(sums.Take().size(), StateSums::kMaxStates);
+}
+
+}  // namespace
+}  // namespace gpusonde::store
