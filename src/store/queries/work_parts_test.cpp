@@ -97,6 +97,28 @@ TEST_F(WorkParts, HoldWorkWithAnyCorrelationId) {
   EXPECT_DOUBLE_EQ(sums[2].weight, 2 * 5);
 }
 
+// As in a trace of both the runtime's and the driver's calls.
+TEST_F(WorkParts, OfTwoNestedLaunchesWithOneIdAreTheInnerOnes) {
+  constexpr Id128 kInnerStack{4, 2};
+  std::vector<model::ApiCall> calls;
+  for (const int64_t start_ns : {1'000, 2'000'000'000}) {
+    model::ApiCall inner = Call(kRank0, 5, start_ns + 10);
+    inner.stack = kInnerStack;
+    calls.insert(calls.end(), {Call(kRank0, 5, start_ns), inner});
+  }
+  Add(model::kApiCalls, calls);
+  // The last one starts before its launch: the clocks differ.
+  Add(model::kKernels, {Kernel(kRank0, 5, 2'000), Kernel(kRank0, 5, 2'100), Kernel(kRank0, 5, 999)});
+  const std::vector<model::KernelWindow> sums = Sums();
+  ASSERT_THAT(sums, testing::SizeIs(3));
+  EXPECT_EQ(sums[0].count, 3);
+  EXPECT_EQ(sums[1].stack, kStack);
+  EXPECT_DOUBLE_EQ(sums[1].time_ns, 2 * 10);
+  EXPECT_EQ(sums[2].stack, kInnerStack);
+  EXPECT_DOUBLE_EQ(sums[2].time_ns, 2 * 20);
+  EXPECT_DOUBLE_EQ(sums[2].weight, 2);
+}
+
 // A hostile trace: compared one by one, the launches of each kernel would take minutes.
 TEST_F(WorkParts, OfEqualAndOfAlikeCorrelationIdsAreSummedAsQuickly) {
   constexpr int64_t kLaunches = 250'000;

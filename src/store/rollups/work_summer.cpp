@@ -65,11 +65,15 @@ size_t WorkSummer::SlotOf(uint32_t origin, int64_t correlation) const {
 }
 
 void WorkSummer::IndexLaunches() {
-  const auto key = [](const Started& launch) {
-    return std::tuple(launch.origin, launch.correlation, launch.start_ns);
+  // Launches that begin together by their stacks, so that the same ones count in any order.
+  const auto is_less = [this](const Started& a, const Started& b) {
+    const auto key = [](const Started& launch) {
+      return std::tuple(launch.origin, launch.correlation, launch.start_ns);
+    };
+    return key(a) != key(b) ? key(a) < key(b) : callers_[a.caller] < callers_[b.caller];
   };
   // Those of one process mostly are.
-  if (!std::ranges::is_sorted(launches_, {}, key)) std::ranges::sort(launches_, {}, key);
+  if (!std::ranges::is_sorted(launches_, is_less)) std::ranges::sort(launches_, is_less);
   slots_.assign(std::bit_ceil(2 * launches_.size()), kNone);
   for (size_t i = 0; i < launches_.size(); ++i) {
     if (i > 0 && IsOf(i - 1, launches_[i].origin, launches_[i].correlation)) continue;
@@ -107,33 +111,39 @@ void WorkSummer::Add(Kind& kind, int64_t session, std::optional<int64_t> correla
     kind.origin = OriginOf(kind.process, session);
   }
   if (slots_.empty()) IndexLaunches();
-  AddToLaunches(kind.number, kind.origin, *correlation, start_ns, duration_ns);
+  AddToLaunch(kind.number, kind.origin, *correlation, start_ns, duration_ns);
 }
 
-void WorkSummer::AddToLaunches(uint32_t kind, uint32_t origin, int64_t correlation, int64_t start_ns,
-                               int64_t duration_ns) {
-  size_t from = slots_[SlotOf(origin, correlation)];
-  while (from != kNone && !IsOf(from, origin, correlation)) from = launches_[from].next;
-  if (from == kNone) return;
-  size_t to = from + 1;
-  if (IsOf(to, origin, correlation)) {
+WorkSummer::Started* WorkSummer::FindLaunch(uint32_t origin, int64_t correlation, int64_t start_ns) {
+  size_t first = slots_[SlotOf(origin, correlation)];
+  while (first != kNone && !IsOf(first, origin, correlation)) first = launches_[first].next;
+  if (first == kNone) return nullptr;
+  size_t after = first;
+  if (IsOf(first + 1, origin, correlation)) {
     const auto is_before = [&](const Started& launch) {
       return std::tuple(launch.origin, launch.correlation, launch.start_ns) <=
              std::tuple(origin, correlation, start_ns);
     };
-    const auto rest = std::span(launches_).subspan(from);
-    to = from + static_cast<size_t>(std::ranges::partition_point(rest, is_before) - rest.begin());
-    from = std::max(from, to - std::min(to, kMaxAlike / 2));
-    for (const size_t last = to + kMaxAlike / 2; to < last && IsOf(to, origin, correlation);) ++to;
+    const auto rest = std::span(launches_).subspan(first);
+    after = first + static_cast<size_t>(std::ranges::partition_point(rest, is_before) - rest.begin());
+  } else if (launches_[first].start_ns <= start_ns) {
+    ++after;
   }
-  for (size_t i = from; i < to; ++i) {
-    Started& launch = launches_[i];
-    if (!MayHaveStarted(launch.start_ns, start_ns)) continue;
-    if (launch.kind == kNone) launch.kind = kind;
-    int64_t& together_ns =
-        launch.kind == kind ? launch.duration_ns : started_more_[Pair(static_cast<uint32_t>(i), kind)];
-    together_ns = AddSaturated(together_ns, duration_ns);
-  }
+  if (after > first && MayHaveStarted(launches_[after - 1].start_ns, start_ns)) return &launches_[after - 1];
+  // The GPU's clock may be behind.
+  const bool is_later =
+      IsOf(after, origin, correlation) && MayHaveStarted(launches_[after].start_ns, start_ns);
+  return is_later ? &launches_[after] : nullptr;
+}
+
+void WorkSummer::AddToLaunch(uint32_t kind, uint32_t origin, int64_t correlation, int64_t start_ns,
+                             int64_t duration_ns) {
+  Started* const launch = FindLaunch(origin, correlation, start_ns);
+  if (launch == nullptr) return;
+  if (launch->kind == kNone) launch->kind = kind;
+  const auto index = static_cast<uint32_t>(launch - launches_.data());
+  int64_t& together_ns = launch->kind == kind ? launch->duration_ns : started_more_[Pair(index, kind)];
+  together_ns = AddSaturated(together_ns, duration_ns);
 }
 
 // A launch is sampled whole, so all that it started of a kind is one duration.

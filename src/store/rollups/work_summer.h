@@ -74,9 +74,6 @@ class WorkSummer {
 
  private:
   static constexpr uint32_t kNone = UINT32_MAX;
-  // A launch of the driver has the id of the runtime's launch around it. Of more with one id those nearest to
-  // the work count: in a hostile trace all have the same id.
-  static constexpr size_t kMaxAlike = 16;
 
   // A launch of the slice, and what it started of the first kind of work; the rest is in started_more_.
   struct Started {
@@ -121,8 +118,12 @@ class WorkSummer {
   void IndexLaunches();  // sorts them, too
   size_t SlotOf(uint32_t origin, int64_t correlation) const;
   bool IsOf(size_t launch, uint32_t origin, int64_t correlation) const;
-  void AddToLaunches(uint32_t kind, uint32_t origin, int64_t correlation, int64_t start_ns,
-                     int64_t duration_ns);
+  // Adds work to the launch that started it: of several with its id the last one before it. A launch of the
+  // driver has the id of the runtime's launch around it, whose frame is in its stack.
+  void AddToLaunch(uint32_t kind, uint32_t origin, int64_t correlation, int64_t start_ns,
+                   int64_t duration_ns);
+  // Null if none may have started it.
+  Started* FindLaunch(uint32_t origin, int64_t correlation, int64_t start_ns);
   void Sum(const Started& launch, uint32_t kind, int64_t duration_ns);
 
   bool sketches_;
