@@ -17,6 +17,9 @@ namespace gpusonde::importers {
 // A graph is a launch of a CUDA graph that was traced as a whole: the trace doesn't say what ran in it.
 enum class GpuWork : uint8_t { kKernel, kMemcpy, kMemset, kGraph };
 
+// How the names of such graphs begin; their number follows.
+inline constexpr std::string_view kGraphPrefix = "CUDA graph ";
+
 // Whether such work has a name.
 constexpr bool IsNamed(GpuWork work) { return work == GpuWork::kKernel || work == GpuWork::kGraph; }
 

@@ -75,7 +75,7 @@ constexpr std::array kTables = {
               "CUPTI_ACTIVITY_KIND_GRAPH_TRACE",
               {"start", "end", "deviceId", "streamId", "correlationId", "globalPid", "graphId", "", "", "",
                "", "", "", "", "contextId"},
-              "CUDA graph "},
+              kGraphPrefix},
 };
 
 constexpr std::array kKernelTimes = {

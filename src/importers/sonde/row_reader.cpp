@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <limits>
 
+#include "base/ascii.h"
 #include "base/demangle.h"
 #include "store/each_row.h"
 
@@ -22,6 +24,13 @@ Enum Named(std::string_view name, Enum last) {
   for (int i = 0; i <= static_cast<int>(last); ++i)
     if (Name(static_cast<Enum>(i)) == name) return static_cast<Enum>(i);
   return Enum{};
+}
+
+// A graph that was traced as a whole is a row of kernels (docs/import.md), without a shape.
+bool IsWholeGraph(std::string_view name, const std::array<int64_t, 6>& extents) {
+  if (!name.starts_with(kGraphPrefix) || extents != std::array<int64_t, 6>{}) return false;
+  const std::string_view number = name.substr(kGraphPrefix.size());
+  return !number.empty() && std::ranges::all_of(number, IsDigit);
 }
 
 }  // namespace
@@ -95,6 +104,7 @@ void RowReader::Add(TableKind kind, const store::Rows& row) {
       std::array<int64_t, 6> extents{};
       for (size_t i = 0; i < extents.size(); ++i) extents[i] = row.Int64(kFirstOwn + 1 + i);
       event.shape = ShapeOf(extents);
+      if (IsWholeGraph(row.Text(kFirstOwn), extents)) event.work = GpuWork::kGraph;
       batch_.gpu.push_back(event);
       return;
     }
