@@ -116,7 +116,12 @@ class TextWriter {
 
   void Pace() {
     const double span = comparison_.a.times.span_ns;
-    if (!comparison_.work.has_value()) {
+    if (!comparison_.work.has_value() && comparison_.kernels.empty()) {
+      Print(
+          "Neither run has kernels (of CUDA graphs that were traced as a whole, what ran in them isn't "
+          "known), "
+          "so how much work each did can't be told: times are compared as they are.");
+    } else if (!comparison_.work.has_value()) {
       Print(
           "The runs differ too much in the kernels they launched to tell how much work each did: times are "
           "compared as they are.");
@@ -134,7 +139,8 @@ class TextWriter {
       if (pace.significant)
         Print("B takes {} than A for {} ({}).", change, work, Interval(pace));
       else
-        Print("B and A don't differ significantly: B takes {} for {} ({}).", change, work, Interval(pace));
+        Print("B takes {} than A for {}, but the difference isn't significant ({}).", change, work,
+              Interval(pace));
     }
   }
 
@@ -228,7 +234,9 @@ class TextWriter {
     }
     Print("");
     const std::string known = Counted(both, "kernel");
-    if (tested == 0)
+    if (both == 0)
+      Print("No kernel but those of communication is in both runs, so no durations could be tested.");
+    else if (tested == 0)
       Print(
           "The durations of none of {} that are in both runs could be tested: there are too few launches of "
           "equal "

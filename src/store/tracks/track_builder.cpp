@@ -50,8 +50,8 @@ TrackBuilder::Building* TrackBuilder::Find(const TrackKey& key) {
   return &added;
 }
 
-template <class Add>
-void TrackBuilder::AddTo(Building& building, const Add& add) {
+template <class Action>
+void TrackBuilder::AddTo(Building& building, const Action& add) {
   const size_t before = building.bytes();
   add();
   bytes_ += building.bytes() - before;

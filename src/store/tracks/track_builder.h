@@ -97,8 +97,8 @@ class TrackBuilder {
 
   Building* Find(const TrackKey& key);
   // Adds to a track, which must be in tracks_.
-  template <class Add>
-  void AddTo(Building& building, const Add& add);
+  template <class Action>
+  void AddTo(Building& building, const Action& add);
   std::vector<TrackKey> InOrder() const;
   Choice Choose() const;
   Track TakeTrack(const TrackKey& key);
