@@ -88,6 +88,9 @@ TEST(Advice, ExposedCopiesFromATenthWithoutAKernelOn) {
   EXPECT_EQ(advice[0].finding, "100.000 ms of 500.000 ms of copies and sets had no concurrent kernel");
   EXPECT_EQ(advice[0].names,
             std::vector<std::string>{"htod pinned -> device (20 copies of 10.000 GB at 20.00 GB/s)"});
+  Report unknown_sizes = Copying(100 * kMs);
+  unknown_sizes.memcpys[0].bytes = 0;
+  EXPECT_EQ(Advise(unknown_sizes)[0].names, std::vector<std::string>{"htod pinned -> device (20 copies)"});
 }
 
 TEST(Advice, CopiesBesideAGraphAreNotExposed) {

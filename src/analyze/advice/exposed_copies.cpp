@@ -41,10 +41,12 @@ std::optional<AdviceLine> AdviseExposedCopies(const Report& report) {
                                Time(worst.rank->transfer_ns));
   advice.action = ActionFor(most);
   advice.gain_basis = "the copies and sets without a concurrent kernel";
-  const double seconds = static_cast<double>(std::max<int64_t>(1, most.durations.total_ns)) / 1e9;
-  advice.names = {fmt::format("{} {} -> {} ({} {} of {} at {})", most.kind, most.source, most.target,
-                              most.durations.count, most.durations.count == 1 ? "copy" : "copies",
-                              Bytes(most.bytes), Rate(static_cast<double>(most.bytes) / seconds))};
+  const std::string moved = most.bytes > 0
+                                ? fmt::format(" of {} at {} GB/s", Bytes(most.bytes),
+                                              GigabytesPerSecond(most.bytes, most.durations.total_ns))
+                                : "";
+  advice.names = {fmt::format("{} {} -> {} ({} {}{})", most.kind, most.source, most.target,
+                              most.durations.count, most.durations.count == 1 ? "copy" : "copies", moved)};
   return advice;
 }
 

@@ -55,4 +55,14 @@ inline std::string Rate(std::optional<double> bytes_per_s) {
   return bytes_per_s.has_value() ? fmt::format("{:.2f} GB/s", *bytes_per_s / 1e9) : "–";
 }
 
+// Of copies or sets, in GB/s as "43.00"; "–" where the trace doesn't have their sizes, which then are 0 (as
+// in PyTorch's of AMD GPUs in 2022).
+inline std::string GigabytesPerSecond(int64_t bytes, int64_t ns) {
+  return bytes > 0 && ns > 0 ? fmt::format("{:.2f}", static_cast<double>(bytes) / static_cast<double>(ns))
+                             : "–";
+}
+
+// What they moved, as Bytes.
+inline std::string Moved(int64_t bytes) { return bytes > 0 ? Bytes(bytes) : "–"; }
+
 }  // namespace gpusonde::analyze

@@ -160,7 +160,8 @@ class TextWriter {
       Line("{} ({}): {}{}: {} ({} of kernel time), {} ({}, {}), {}, {}, {}.", Printable(trace.path),
            trace.format, Counted(trace.events, "event"),
            trace.duration_ns > 0 ? fmt::format(" over {}", Time(trace.duration_ns)) : "",
-           Counted(trace.kernels, "kernel"), Time(trace.kernel_ns), copies, Bytes(trace.memcpy_bytes),
+           Counted(trace.kernels, "kernel"), Time(trace.kernel_ns), copies,
+           trace.memcpys > 0 && trace.memcpy_bytes == 0 ? "of unknown size" : Bytes(trace.memcpy_bytes),
            Time(trace.memcpy_ns), Counted(trace.memsets, "set"), Counted(trace.api_calls, "API call"),
            Counted(trace.ranges, "range"));
       if (trace.format == importers::Name(importers::TraceFormat::kNvprofSqlite))
@@ -512,10 +513,9 @@ class TextWriter {
                  Figures("GB/s"), Words("kind")});
     for (const TransferLine& line : lines) {
       const DurationLine& times = line.durations;
-      const double rate =
-          times.total_ns > 0 ? static_cast<double>(line.bytes) / static_cast<double>(times.total_ns) : 0;
-      table.Row(Brief(times.total_ns), times.count, line.bytes, Brief(times.p50_ns), Brief(times.max_ns),
-                fmt::format("{:.2f}", rate), fmt::format("{} {} -> {}", line.kind, line.source, line.target));
+      table.Row(Brief(times.total_ns), times.count, line.bytes > 0 ? fmt::to_string(line.bytes) : "–",
+                Brief(times.p50_ns), Brief(times.max_ns), GigabytesPerSecond(line.bytes, times.total_ns),
+                fmt::format("{} {} -> {}", line.kind, line.source, line.target));
     }
     Print(std::move(table));
   }

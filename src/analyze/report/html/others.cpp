@@ -45,12 +45,10 @@ void WriteTransfers(HtmlWriter& html, std::string_view title, const std::vector<
     html.Cell(line.target);
     html.Figure(Time(times.total_ns));
     html.Figure(fmt::format("{}", times.count));
-    html.Figure(Bytes(line.bytes));
+    html.Figure(Moved(line.bytes));
     html.Figure(Time(times.p50_ns));
     html.Figure(Time(times.max_ns));
-    html.Figure(times.total_ns > 0 ? fmt::format("{:.2f}", static_cast<double>(line.bytes) /
-                                                               static_cast<double>(times.total_ns))
-                                   : "–");
+    html.Figure(GigabytesPerSecond(line.bytes, times.total_ns));
     html.EndRow();
   }
   html.EndTable();
