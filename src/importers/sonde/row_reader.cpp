@@ -136,6 +136,7 @@ void RowReader::Add(TableKind kind, const store::Rows& row) {
       call.process = process != numbers_.processes.end() ? process->second : 0;
       call.correlation = CorrelationOf(row.Int64(kCorrelation));
       call.name = sink_.Name(row.Text(kCorrelation + 2));
+      call.thread = static_cast<uint32_t>(row.Int64(kCorrelation + 3));
       batch_.calls.push_back(call);
       return;
     }

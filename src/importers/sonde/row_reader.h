@@ -48,7 +48,8 @@ inline constexpr std::array kTables = {
         "process, start_ns, end_ns, correlation, device, stream, bytes, kind, source_memory, target_memory"},
     TableQuery{TableKind::kMemsets, "memsets",
                "process, start_ns, end_ns, correlation, device, stream, bytes"},
-    TableQuery{TableKind::kApiCalls, "api_calls", "process, start_ns, end_ns, correlation, domain, name"},
+    TableQuery{TableKind::kApiCalls, "api_calls",
+               "process, start_ns, end_ns, correlation, domain, name, tid"},
     TableQuery{TableKind::kRanges, "ranges", "process, start_ns, coalesce(end_ns, start_ns), kind, name"},
     TableQuery{TableKind::kSyncs, "syncs", "process, start_ns, end_ns"},
 };
