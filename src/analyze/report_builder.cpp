@@ -288,6 +288,14 @@ void ReportBuilder::AddWaves() {
       }
 }
 
+// Where they would have been used.
+void ReportBuilder::NoteCollectivesBeyond() {
+  if (ranks_.size() < 2 && report_.bandwidth.empty()) return;
+  for (const JobRank& rank : ranks_)
+    if (const int64_t beyond = rank.result.collectives_beyond; beyond > 0)
+      report_.notes.push_back({rank.trace, NoteKind::kCollectivesBeyondBound, beyond});
+}
+
 void ReportBuilder::NoteMissingSteps() {
   for (size_t trace = 0; trace < report_.traces.size(); ++trace)
     if (std::ranges::find(report_.steps, trace, &StepsLine::trace) == report_.steps.end())
@@ -325,6 +333,7 @@ Result<Report> ReportBuilder::Finish() && {
   CollectiveComparison compared = CompareCollectives(job, !paths_.empty());
   report_.collectives = std::move(compared.lines);
   report_.bandwidth = std::move(compared.bandwidth);
+  NoteCollectivesBeyond();
   if (report_.alignment == Alignment::kCollectives) AlignClocks(compared.clock_offsets);
   AddRankLines();
   report_.variability = FindVariability(job);

@@ -41,6 +41,7 @@ class ReportBuilder {
  private:
   // Notes on traces without the steps that were named.
   void NoteMissingSteps();
+  void NoteCollectivesBeyond();
   // Of traces without ranks: takes those in the names of their files, if each has one of its own. Returns
   // which ranks have a number now.
   std::vector<bool> NumberByNames();

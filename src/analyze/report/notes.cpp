@@ -64,6 +64,9 @@ constexpr std::array<Wording, kNoteKinds> kWordings = {{
      "the message sizes of {counted} after the first 262,144 {are} left out"},
     {kCollectivesLost, "collectives_lost", "collective",
      "NCCL's profiler plugin had no room for {counted}, which {are} missing"},
+    {kCollectivesBeyondBound, "collectives_beyond_bound", "collective",
+     "{counted} of a rank after its first 65,536 {are} left out where ranks are compared, and of bandwidths: "
+     "who came last and what others waited is known of the first only"},
     {kNoOperators, "no_operators", "trace",
      "the trace has no GPU work launched from an operator, module or range"},
     {kNoSteps, "no_steps", "trace", "fewer than three consecutive ranges match --steps"},

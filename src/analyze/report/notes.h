@@ -33,6 +33,7 @@ enum class NoteKind : uint8_t {
   kMessageSizesInvalid,
   kMessageSizesBeyondBound,
   kCollectivesLost,
+  kCollectivesBeyondBound,
   kNoOperators,
   kNoSteps,
   kNoCriticalPaths,

@@ -159,6 +159,8 @@ class RankFollower {
     if (event.work == importers::GpuWork::kMemset) result_.blocking_sets.Add(record);
     if (is_communication && result_.collectives.size() < kMaxCollectives)
       result_.collectives.push_back(CollectiveOf(traced));
+    else if (is_communication)
+      ++result_.collectives_beyond;
   }
 
   // A communication kernel, with what its trace's events say of it, or what its thread called.

@@ -62,8 +62,9 @@ struct RankResult {
   QueueLength queue;
   LaunchPattern launches;
   KernelResult kernels;
-  // By their starts, the first kMaxCollectives.
+  // By their starts, the first kMaxCollectives, and how many more there are.
   std::vector<Collective> collectives;
+  int64_t collectives_beyond = 0;
   RankSteps steps;
   RankSyncs syncs;
   RankSequences sequences;  // if asked for
@@ -87,6 +88,8 @@ struct RankResult {
     archive(launches);
     archive(kernels);
     archive(collectives);
+    archive(collectives_beyond);
+    archive.Require(collectives_beyond >= 0);
     archive(steps);
     archive(syncs);
     archive(sequences);
