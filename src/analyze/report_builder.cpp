@@ -77,12 +77,15 @@ void ReportBuilder::Add(const std::string& path, const importers::TraceInfo& inf
   if (const int64_t shared = SharedNumbers(ranks); shared > 0)
     report_.notes.push_back({trace, NoteKind::kSharedNumbers, shared});
   const RankResult* const main = MainOf(ranks);
+  std::set<int64_t> without_steps;  // processes
   for (RankResult& result : ranks) {
     Renumber(result, ids);
     for (auto& [name, found] : result.kernels.names)
       if (!found.durations.empty()) MergeCounts(fine_[name], std::exchange(found.durations, {}));
     if (result.sequences.beyond_bound > 0)
       report_.notes.push_back({trace, NoteKind::kSequencesBeyondBound, result.sequences.beyond_bound});
+    if (result.steps.left_out > 0 && without_steps.insert(result.key.process).second)
+      report_.notes.push_back({trace, NoteKind::kStepsBeyondBound, result.steps.left_out});
     if (result.syncs.beyond_bound > 0)
       report_.notes.push_back({trace, NoteKind::kSyncsBeyondBound, result.syncs.beyond_bound});
     const bool is_main = main == &result;
@@ -297,8 +300,14 @@ void ReportBuilder::NoteCollectivesBeyond() {
 }
 
 void ReportBuilder::NoteMissingSteps() {
+  const auto is_beyond_bound = [this](size_t trace) {
+    return std::ranges::any_of(report_.notes, [trace](const Note& note) {
+      return note.trace == trace && note.kind == NoteKind::kStepsBeyondBound;
+    });
+  };
   for (size_t trace = 0; trace < report_.traces.size(); ++trace)
-    if (std::ranges::find(report_.steps, trace, &StepsLine::trace) == report_.steps.end())
+    if (std::ranges::find(report_.steps, trace, &StepsLine::trace) == report_.steps.end() &&
+        !is_beyond_bound(trace))
       report_.notes.push_back({trace, NoteKind::kNoSteps, 1});
 }
 

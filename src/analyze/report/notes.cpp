@@ -70,6 +70,12 @@ constexpr std::array<Wording, kNoteKinds> kWordings = {{
     {kNoOperators, "no_operators", "trace",
      "the trace has no GPU work launched from an operator, module or range"},
     {kNoSteps, "no_steps", "trace", "fewer than three consecutive ranges match --steps"},
+    {kStepsBeyondBound, "steps_beyond_bound", "range",
+     "of the ranges that repeat as steps do, the shortest {counted} {are} left out, as of a process the "
+     "32,768 "
+     "longest ranges are looked at; steps without them would be wrong, so there are none: --steps names "
+     "others, "
+     "or trace a shorter time"},
     {kNoCriticalPaths, "no_critical_paths", "trace",
      "it has no steps that launched GPU work, so there are no critical paths; --steps names the ranges that "
      "are steps"},

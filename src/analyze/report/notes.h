@@ -36,6 +36,7 @@ enum class NoteKind : uint8_t {
   kCollectivesBeyondBound,
   kNoOperators,
   kNoSteps,
+  kStepsBeyondBound,
   kNoCriticalPaths,
   kGpuClockAhead,
   kStartsBeforeLaunch,

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/ascii.h"
+#include "base/saturated.h"
 
 namespace gpusonde::analyze {
 namespace {
@@ -25,7 +26,8 @@ struct Repetition {
   int64_t overlap_ns = 0;
   double covered = 0;  // of the time from the first start to the last end
 
-  explicit Repetition(std::vector<TimeRange> all) : ranges(std::move(all)) {
+  // `dropped_ns`: of further ranges, in the time of `dropped`, which aren't known to overlap others.
+  Repetition(std::vector<TimeRange> all, int64_t dropped_ns, Extent dropped) : ranges(std::move(all)) {
     std::ranges::sort(ranges, {},
                       [](const TimeRange& range) { return std::pair(range.from_ns, range.to_ns); });
     int64_t until_ns = ranges.front().from_ns;
@@ -34,8 +36,10 @@ struct Repetition {
       overlap_ns += std::max<int64_t>(std::min(until_ns, range.to_ns) - range.from_ns, 0);
       until_ns = std::max(until_ns, range.to_ns);
     }
-    const int64_t span_ns = until_ns - ranges.front().from_ns;
-    if (span_ns > 0) covered = static_cast<double>(total_ns - overlap_ns) / static_cast<double>(span_ns);
+    dropped.Cover(ranges.front().from_ns, until_ns);
+    const int64_t span_ns = dropped.last_ns - dropped.first_ns;
+    const auto known_ns = static_cast<double>(total_ns - overlap_ns);
+    if (span_ns > 0) covered = (known_ns + static_cast<double>(dropped_ns)) / static_cast<double>(span_ns);
   }
   bool IsDisjoint() const {
     return static_cast<double>(overlap_ns) <= kMaxOverlap * static_cast<double>(total_ns);
@@ -58,76 +62,99 @@ uint32_t StepCandidates::Label(std::string_view name) {
   return labels_.Add(label);
 }
 
-void StepCandidates::Reduce(std::vector<Labelled>& ranges) {
-  if (ranges.size() <= kMaxRanges) return;
+void StepCandidates::Dropped::Merge(const Dropped& other) {
+  count += other.count;
+  total_ns = AddSaturated(total_ns, other.total_ns);
+  extent.Cover(other.extent);
+}
+
+void StepCandidates::Ranges::Reduce() {
+  if (kept.size() <= kMaxRanges) return;
   // The longest first. Labels are numbered differently in other threads: of ranges that differ only in them
   // all are kept, or none.
   const auto key = [](const Labelled& range) {
     return std::tuple(range.start_ns - range.end_ns, range.start_ns);
   };
-  const auto beyond = ranges.begin() + static_cast<std::ptrdiff_t>(kMaxRanges);
-  std::ranges::nth_element(ranges, beyond, {}, key);
+  const auto beyond = kept.begin() + static_cast<std::ptrdiff_t>(kMaxRanges);
+  std::ranges::nth_element(kept, beyond, {}, key);
   const auto first_dropped = key(*beyond);
-  std::erase_if(ranges, [&](const Labelled& range) { return key(range) >= first_dropped; });
+  std::erase_if(kept, [&](const Labelled& range) {
+    if (key(range) < first_dropped) return false;
+    dropped[range.label].Merge({1, range.end_ns - range.start_ns, {range.start_ns, range.end_ns}});
+    return true;
+  });
 }
 
 void StepCandidates::Add(std::span<const importers::Range> ranges) {
   for (const importers::Range& range : ranges) {
     if (range.label == importers::Range::kNoLabel || range.start_ns >= range.end_ns) continue;
-    std::vector<Labelled>& of_process = by_process_[range.process];
-    of_process.push_back({range.start_ns, range.end_ns, range.label});
-    if (of_process.size() >= 2 * kMaxRanges) Reduce(of_process);
+    Ranges& of_process = by_process_[range.process];
+    of_process.kept.push_back({range.start_ns, range.end_ns, range.label});
+    if (of_process.kept.size() >= 2 * kMaxRanges) of_process.Reduce();
   }
 }
 
 void StepCandidates::Merge(const StepCandidates& other) {
   const std::vector<uint32_t> labels = labels_.AddAll(other.labels_);
   for (const auto& [process, ranges] : other.by_process_) {
-    std::vector<Labelled>& of_process = by_process_[process];
-    for (Labelled range : ranges) {
+    Ranges& of_process = by_process_[process];
+    for (Labelled range : ranges.kept) {
       range.label = labels[range.label];
-      of_process.push_back(range);
+      of_process.kept.push_back(range);
     }
-    Reduce(of_process);
+    for (const auto& [label, dropped] : ranges.dropped) of_process.dropped[labels[label]].Merge(dropped);
+    of_process.Reduce();
   }
 }
 
 void StepCandidates::Finish() {
   labels_.Finish();
-  for (auto& [process, ranges] : by_process_) Reduce(ranges);
+  for (auto& [process, ranges] : by_process_) ranges.Reduce();
 }
 
 Steps StepCandidates::StepsOf(int64_t process, std::string_view prefix, const ClockWithout& clock) const {
   const auto found = by_process_.find(process);
   if (found == by_process_.end()) return {};
   std::map<std::string_view, std::vector<TimeRange>> by_label;
-  for (const Labelled& range : found->second)
+  for (const Labelled& range : found->second.kept)
     if (labels_.Canonical(range.label) == range.label)
       by_label[labels_[range.label]].push_back(clock.Without(TimeRange{range.start_ns, range.end_ns}));
+  std::map<std::string_view, Dropped> dropped;
+  for (const auto& [label, of_label] : found->second.dropped)
+    if (labels_.Canonical(label) == label) dropped[labels_[label]].Merge(of_label);
   Steps best;
+  int64_t left_out = 0;
   std::tuple<bool, bool, size_t, int64_t> best_rank;
   for (auto& [label, ranges] : by_label) {
     const bool is_known = prefix.empty() ? label == kProfilerStep : label.starts_with(prefix);
     if (!prefix.empty() && !is_known) continue;
-    const Repetition repetition(std::move(ranges));
+    Dropped& others = dropped[label];
+    if (others.count > 0)
+      others.extent = {clock.Without(others.extent.first_ns), clock.Without(others.extent.last_ns)};
+    const Repetition repetition(std::move(ranges), others.total_ns, others.extent);
     const size_t count = repetition.ranges.size();
     if (!repetition.IsDisjoint()) continue;
     if (count < (is_known ? kMinKnownSteps : kMinSteps)) continue;
     if (!is_known && (repetition.covered < kMinCoverage || IsOperator(label))) continue;
+    if (others.count > 0) {
+      left_out = std::max(left_out, others.count);
+      continue;
+    }
     const bool most = repetition.covered >= kHighCoverage;
     const std::tuple rank(is_known, most, most ? count : 0, repetition.total_ns);
     if (!best.label.empty() && rank <= best_rank) continue;
-    best = {std::string(label), Disjoint(repetition.ranges)};
+    best = {.label = std::string(label), .ranges = Disjoint(repetition.ranges)};
     best_rank = rank;
   }
+  if (best.label.empty()) best.left_out = left_out;
   return best;
 }
 
 std::map<std::string, std::vector<TimeRange>> StepCandidates::RangesOf(int64_t process) const {
   std::map<std::string, std::vector<TimeRange>> by_label;
   const auto found = by_process_.find(process);
-  if (found == by_process_.end() || found->second.size() >= kMaxRanges) return by_label;
-  for (const Labelled& range : found->second)
+  if (found == by_process_.end() || !found->second.dropped.empty()) return by_label;
+  for (const Labelled& range : found->second.kept)
     by_label[std::string(labels_[labels_.Canonical(range.label)])].push_back({range.start_ns, range.end_ns});
   return by_label;
 }
@@ -142,7 +169,7 @@ std::vector<TimeRange> StepCandidates::TimesOf(int64_t process, std::string_view
                                                const ClockWithout& clock) const {
   std::vector<TimeRange> times;
   if (const auto found = by_process_.find(process); found != by_process_.end())
-    for (const Labelled& range : found->second)
+    for (const Labelled& range : found->second.kept)
       if (labels_[labels_.Canonical(range.label)].starts_with(prefix))
         times.push_back(clock.Without(TimeRange{range.start_ns, range.end_ns}));
   std::ranges::sort(times, {}, &TimeRange::from_ns);

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "analyze/extent.h"
 #include "analyze/name_table.h"
 #include "analyze/recorded_time.h"
 #include "base/time_range.h"
@@ -20,6 +21,9 @@ namespace gpusonde::analyze {
 struct Steps {
   std::string label;              // name of their ranges without numbers; empty: none were found
   std::vector<TimeRange> ranges;  // by start, disjoint
+  // Where none were found, the ranges that were not kept of a label that may be the steps: without them,
+  // steps would seem to last longer. 0 without such a label.
+  int64_t left_out = 0;
 };
 
 // The ranges of a trace that may be steps, or tell why a step takes long: of each process the longest,
@@ -41,7 +45,7 @@ class StepCandidates {
   // and covers most of the time: of those that cover 80 % the one with the most ranges, else the one that
   // covers most, but at least half. Times are by `clock`.
   Steps StepsOf(int64_t process, std::string_view prefix, const ClockWithout& clock = ClockWithout({})) const;
-  // All ranges of a process by label; empty if there were more than are kept.
+  // All ranges of a process by label; empty if some were not kept.
   std::map<std::string, std::vector<TimeRange>> RangesOf(int64_t process) const;
   // The processes that have ranges.
   std::vector<int64_t> Processes() const;
@@ -53,9 +57,13 @@ class StepCandidates {
   void Transfer(Archive& archive) {
     labels_.Transfer(archive);
     archive(by_process_);
-    for (const auto& [process, ranges] : by_process_)
-      for (const Labelled& range : ranges)
+    for (const auto& [process, ranges] : by_process_) {
+      for (const Labelled& range : ranges.kept)
         archive.Require(range.label < labels_.size() && range.start_ns <= range.end_ns);
+      for (const auto& [label, dropped] : ranges.dropped)
+        archive.Require(label < labels_.size() && dropped.count > 0 && dropped.total_ns >= 0 &&
+                        !dropped.extent.IsEmpty());
+    }
   }
 
  private:
@@ -71,10 +79,34 @@ class StepCandidates {
       archive(label);
     }
   };
-  static void Reduce(std::vector<Labelled>& ranges);
+  // Those of a label that are not kept.
+  struct Dropped {
+    int64_t count = 0;
+    int64_t total_ns = 0;
+    Extent extent;
+
+    void Merge(const Dropped& other);
+    template <class Archive>
+    void Transfer(Archive& archive) {
+      archive(count);
+      archive(total_ns);
+      archive(extent);
+    }
+  };
+  struct Ranges {
+    std::vector<Labelled> kept;
+    std::map<uint32_t, Dropped> dropped;  // by label
+
+    void Reduce();
+    template <class Archive>
+    void Transfer(Archive& archive) {
+      archive(kept);
+      archive(dropped);
+    }
+  };
 
   NameTable labels_;
-  std::map<int64_t, std::vector<Labelled>> by_process_;
+  std::map<int64_t, Ranges> by_process_;
 };
 
 }  // namespace gpusonde::analyze

@@ -16,6 +16,7 @@ constexpr size_t kMinTypical = 3;  // of fewer steps, none is typical
 
 StepFollower::StepFollower(const Steps& steps, int64_t gpu_ahead_ns) {
   result_.label = steps.label;
+  result_.left_out = steps.left_out;
   for (size_t i = 0; i < steps.ranges.size(); ++i) {
     const TimeRange& range = steps.ranges[i];
     const int64_t until_ns = i + 1 < steps.ranges.size() ? steps.ranges[i + 1].from_ns : range.to_ns;

@@ -75,12 +75,15 @@ struct RankSteps {
   std::string label;
   std::vector<StepTimes> steps;
   std::vector<SlowStep> slow;  // the longest first
+  int64_t left_out = 0;        // Steps::left_out
 
   template <class Archive>
   void Transfer(Archive& archive) {
     archive(label);
     archive(steps);
     archive(slow);
+    archive(left_out);
+    archive.Require(left_out >= 0);
     for (const SlowStep& one : slow) archive.Require(one.number < steps.size());
   }
 };

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <random>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "analyze/archive.h"
@@ -111,6 +112,41 @@ TEST(StepCandidates, TheLongestAreKeptWhateverTheOrder) {
   };
   EXPECT_EQ(steps_of(1), 1500u);
   EXPECT_EQ(steps_of(3), 1500u);
+}
+
+// Without the shortest of them, each step before one that is missing would seem to last as long as both.
+TEST(StepCandidates, RangesOfWhichSomeAreNotKeptAreNoSteps) {
+  constexpr int64_t kMost = StepCandidates::kMaxRanges;
+  const auto add = [](StepCandidates& candidates, int64_t from, int64_t to) {
+    for (int64_t i = from; i < to; ++i) {
+      const importers::Range range{.start_ns = i * 100,
+                                   .end_ns = i * 100 + 90 + i % 10,
+                                   .process = 7,
+                                   .label = candidates.Label("decode " + std::to_string(i))};
+      candidates.Add({&range, 1});
+    }
+  };
+  StepCandidates all;
+  add(all, 0, kMost);
+  all.Finish();
+  EXPECT_EQ(all.StepsOf(7, "").ranges.size(), static_cast<size_t>(kMost));
+  EXPECT_EQ(all.StepsOf(7, "").left_out, 0);
+  EXPECT_EQ(all.RangesOf(7).at("decode ").size(), static_cast<size_t>(kMost));
+  StepCandidates some, others;
+  add(some, 0, 2 * kMost);
+  add(others, 2 * kMost, 3 * kMost);
+  others.Label("another name");
+  some.Merge(others);
+  some.Finish();
+  for (const std::string_view prefix : {"", "dec"}) {
+    EXPECT_EQ(some.StepsOf(7, prefix).label, "");
+    EXPECT_TRUE(some.StepsOf(7, prefix).ranges.empty());
+    EXPECT_EQ(some.StepsOf(7, prefix).left_out, 2 * kMost);
+  }
+  EXPECT_TRUE(some.RangesOf(7).empty());
+  Repeat(some, "epoch ", 3, 100 * kMost, 99 * kMost);
+  EXPECT_EQ(some.StepsOf(7, "").label, "epoch ") << "all of which are kept";
+  EXPECT_EQ(some.StepsOf(7, "").left_out, 0);
 }
 
 TEST(StepCandidates, SurviveAnArchive) {
