@@ -20,7 +20,8 @@ namespace gpusonde::store {
 // durations of its runs that start in the selection, including runs whose records were lost, for which only
 // sums are known. Its division among stacks is estimated from the launches that were sampled
 // (model/launch_shares.h); the parts sum to the whole to the nanosecond. Where no launch was sampled, the
-// leaf's only caller is `[stack not sampled]`.
+// leaf's only caller is `[stack not sampled]`; so is that of a trace's work that none of its launches
+// started.
 //
 // Work of a CUDA graph is attributed, exactly, to the stack that captured its node, below a frame
 // `[captured in graph]`; where the capture was not observed, to its launch, below a frame `[graph launch]`.

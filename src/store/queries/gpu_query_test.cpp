@@ -195,6 +195,25 @@ TEST_F(GpuQuery, KernelsWithoutASampledLaunchHaveAnUnknownStack) {
                                                  Pair("[stack not sampled] relu", Line(1, 100))));
 }
 
+// As what was launched before a trace began: to give it to the launches that are there would be a guess.
+TEST_F(GpuQuery, WorkOfATraceThatNoneOfItsLaunchesStartedHasAnUnknownStack) {
+  Launch(1, kSecond, 600, kForward);
+  Launch(2, kSecond + 10'000, 250, kBackward);
+  Launch(3, kSecond + 20'000, 100);
+  Launch(4, kSecond + 30'000, 50);
+  EXPECT_THAT(ReadFolded(), UnorderedElementsAre(Pair("main forward gemm()", Line(2, 706)),
+                                                 Pair("main backward gemm()", Line(2, 294))))
+      << "of a sample, an estimate";
+  Add(model::kSources, {{.source = {9, 8}, .kind = model::SourceKind::kImport, .host = ""}});
+  Add(model::kProcesses, {{.process = kTrainer, .source = {9, 8}, .pid = 100, .name = "python3"}});
+  const model::Profile profile = Read();
+  EXPECT_THAT(Folded(profile), UnorderedElementsAre(Pair("main forward gemm()", Line(1, 600)),
+                                                    Pair("main backward gemm()", Line(1, 250)),
+                                                    Pair("[stack not sampled] gemm()", Line(2, 150))));
+  ASSERT_THAT(profile.launch_groups, SizeIs(1));
+  EXPECT_EQ(profile.launch_groups[0].total_ns, 850);
+}
+
 TEST_F(GpuQuery, LostRecordsCountInTheTotalOfTheirKernel) {
   Launch(1, kSecond, 600, kForward);
   const auto lost = [](const std::string& name, model::WorkPart part) {

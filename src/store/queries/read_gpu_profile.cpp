@@ -5,7 +5,9 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -66,6 +68,7 @@ struct Sampled {
 };
 struct Group {
   Sampled all;
+  Sampled lost;                   // of all, work whose records were lost
   std::optional<int64_t> stream;  // when it is only one
   bool any = false;
   std::map<Launcher, Sampled> sampled;
@@ -125,6 +128,7 @@ void Add(const model::KernelWindow& row, Groups& groups) {
     group.captured[launcher] += sampled;
   else
     group.AddAll(sampled, launcher.stream);
+  if (row.part == model::WorkPart::kLost) group.lost += sampled;
 }
 
 Status Add(Store& store, const SqlPart& sums, Groups& groups) {
@@ -159,11 +163,22 @@ std::vector<ProfileAssembler::Used> UsedNames(const Groups& groups) {
   return used;
 }
 
+// The processes of traces. These have all launches of their time, each with a stack, but no others: what was
+// launched before a trace began has none of them.
+Result<std::set<Id128>> ReadProcessesOfTraces(Store& store) {
+  std::set<Id128> processes;
+  TRY(ForEachRow(
+      store, {"SELECT process FROM processes JOIN sources USING (source) WHERE sources.kind = 'import'", {}},
+      [&](const Rows& row) { processes.insert(row.Id(0)); }));
+  return processes;
+}
+
 // Turns groups into samples.
 class Builder {
  public:
-  Builder(ProfileAssembler assembler, const std::vector<GpuDevice>& devices)
-      : assembler_(std::move(assembler)) {
+  Builder(ProfileAssembler assembler, const std::vector<GpuDevice>& devices,
+          std::set<Id128> processes_of_traces)
+      : assembler_(std::move(assembler)), processes_of_traces_(std::move(processes_of_traces)) {
     for (const GpuDevice& device : devices) {
       device_indices_.emplace(device.device, static_cast<int32_t>(profile().devices.size()));
       profile().devices.push_back({device.name, device.ordinal, device.simulated});
@@ -193,10 +208,19 @@ class Builder {
       weights.push_back(sampled.weight);
       whole += sampled.launches;
     }
-    const std::vector<int64_t> shares = model::Apportion(group.all.duration_ns, times);
-    const std::vector<int64_t> counts = model::Apportion(group.all.count, weights);
+    Sampled launched = group.all;
+    if (const Sampled unlaunched = UnlaunchedOf(key, group, whole, weights); unlaunched.duration_ns > 0) {
+      AddSample(key, {.stream = group.stream},
+                {.stack = StackOf(key.name, std::nullopt, kNotSampled),
+                 .count = unlaunched.count,
+                 .weight_ns = unlaunched.duration_ns});
+      launched.duration_ns -= unlaunched.duration_ns;
+      launched.count -= unlaunched.count;
+    }
+    const std::vector<int64_t> shares = model::Apportion(launched.duration_ns, times);
+    const std::vector<int64_t> counts = model::Apportion(launched.count, weights);
     const auto index = static_cast<int32_t>(profile().launch_groups.size());
-    profile().launch_groups.push_back({group.all.duration_ns, whole});
+    profile().launch_groups.push_back({launched.duration_ns, whole});
     size_t i = 0;
     for (const auto& [launcher, sampled] : group.sampled) {
       AddSample(key, launcher,
@@ -210,6 +234,22 @@ class Builder {
   }
 
  private:
+  // What none of a trace's launches started. Launches are counted, not what they started: as if each started
+  // one piece of work.
+  Sampled UnlaunchedOf(const GroupKey& key, const Group& group, const model::LaunchSums& launched,
+                       const std::vector<double>& launches) const {
+    Sampled unlaunched;
+    if (!processes_of_traces_.contains(key.process)) return unlaunched;
+    const int64_t recorded_ns = group.all.duration_ns - group.lost.duration_ns;
+    // In a damaged file sums may be anything.
+    if (!(launched.time_ns >= 0 && launched.time_ns < static_cast<double>(recorded_ns))) return unlaunched;
+    unlaunched.duration_ns = recorded_ns - std::llround(launched.time_ns);
+    const int64_t most = group.all.count - group.lost.count;
+    const double rest = static_cast<double>(most) - std::accumulate(launches.begin(), launches.end(), 0.0);
+    if (rest > 0 && rest < static_cast<double>(most)) unlaunched.count = std::llround(rest);
+    return unlaunched;
+  }
+
   void AddSample(const GroupKey& key, const Launcher& launcher, model::Profile::Sample sample) {
     sample.thread = assembler_.ThreadIndex(key.process, launcher.tid);
     if (launcher.tid == 0) profile().threads[static_cast<size_t>(sample.thread)].name = kThreadNotKnown;
@@ -250,6 +290,7 @@ class Builder {
   }
 
   ProfileAssembler assembler_;
+  std::set<Id128> processes_of_traces_;
   std::unordered_map<Id128, int32_t> device_indices_;
   std::unordered_map<std::string, int32_t> leaves_;
   std::map<std::tuple<int32_t, int32_t, std::string>, int32_t> stacks_;
@@ -286,7 +327,8 @@ Result<model::Profile> ReadGpuProfile(Store& store, const model::Selection& sele
   ASSIGN_OR_RETURN(const Groups groups, ReadGroups(store, selection));
   ASSIGN_OR_RETURN(ProfileAssembler assembler, ProfileAssembler::Read(store, UsedNames(groups)));
   ASSIGN_OR_RETURN(const std::vector<GpuDevice> devices, ReadDevices(store));
-  Builder builder(std::move(assembler), devices);
+  ASSIGN_OR_RETURN(std::set<Id128> processes_of_traces, ReadProcessesOfTraces(store));
+  Builder builder(std::move(assembler), devices, std::move(processes_of_traces));
   for (const auto& [key, group] : groups) builder.Add(key, group);
   model::Profile& profile = builder.profile();
   profile.type = model::ProfileType::kGpu;
