@@ -131,7 +131,10 @@ class RunBuilder {
   void AddRank(const analyze::TraceState& state, const analyze::RankResult& rank) {
     const analyze::RankTimeline& timeline = rank.timeline;
     const int64_t kernels_ns = timeline.compute_ns() + timeline.comm_ns() - timeline.overlap_ns();
-    const int64_t copies_ns = timeline.transfer_ns() - timeline.transfer_overlap_ns();
+    // What ran in whole graphs is unknown; time in which they ran is theirs.
+    const int64_t copies_ns =
+        std::max<int64_t>(0, std::min(timeline.transfer_ns() - timeline.transfer_overlap_ns(),
+                                      timeline.busy_ns() - kernels_ns - timeline.graph_ns()));
     Times& times = run_.times;
     times.span_ns += static_cast<double>(timeline.span_ns());
     times.compute_ns += static_cast<double>(timeline.compute_ns());

@@ -28,11 +28,7 @@ std::optional<AdviceLine> AdviseExposedCopies(const Report& report) {
   if (report.memcpys.empty() || AdviseSynchronousCopies(report).has_value() ||
       AdvisePageableMemory(report).has_value())
     return std::nullopt;
-  // What ran in whole graphs is unknown; time in which they ran doesn't count.
-  const auto loss = [](const RankLine& rank) {
-    return std::min(rank.transfer_ns - rank.transfer_overlap_ns,
-                    rank.busy_ns - rank.compute_ns - rank.comm_ns + rank.overlap_ns - rank.graph_ns);
-  };
+  const auto loss = [](const RankLine& rank) { return rank.only_transfer_ns(); };
   const WorstRank worst = FindWorstRank(report, thresholds::kExposedCopies, loss);
   if (worst.rank == nullptr) return std::nullopt;
   const TransferLine& most = report.memcpys.front();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -95,6 +96,12 @@ struct RankLine {
   int64_t queue_max = 0;
   double queue_mean = 0;       // over its changes
   double queue_time_mean = 0;  // over time
+
+  // Of copies and sets, without kernels and, as what ran in these is unknown, without whole graphs: at least.
+  int64_t only_transfer_ns() const {
+    const int64_t without_kernels_ns = busy_ns - compute_ns - comm_ns + overlap_ns;
+    return std::max<int64_t>(0, std::min(transfer_ns - transfer_overlap_ns, without_kernels_ns - graph_ns));
+  }
 };
 
 // A stretch of time in which a rank's kernels took longer than the same kernels at other times on that rank.

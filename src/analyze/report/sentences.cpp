@@ -218,9 +218,9 @@ class SentenceWriter {
                                    Percent(rank.busy_ns, rank.span_ns), Time(rank.span_ns));
     if (rank.left_out_ns > 0)
       text += fmt::format(" (without {} for which the trace has no event)", Time(rank.left_out_ns));
-    const int64_t copying_ns = rank.transfer_ns - rank.transfer_overlap_ns;
-    if (copying_ns > rank.span_ns / 10)
-      text += fmt::format(", {} of it with copies and sets alone", Percent(copying_ns, rank.busy_ns));
+    if (rank.only_transfer_ns() > rank.span_ns / 10)
+      text += fmt::format(", {} of it with copies and sets alone",
+                          Percent(rank.only_transfer_ns(), rank.busy_ns));
     if (rank.graph_ns > 0)
       text += fmt::format(", {} of it inside CUDA graphs", Percent(rank.graph_ns, rank.busy_ns));
     if (most_ns > 0)

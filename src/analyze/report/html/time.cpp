@@ -100,7 +100,7 @@ void WriteRanks(HtmlWriter& html, const Report& report) {
              {"#rank", "#device", "", "#span", "#computation", "#only communication", "#only copies",
               "#graphs", "#idle"});
   for (const RankLine* rank : ranks) {
-    const int64_t copying_ns = rank->transfer_ns - rank->transfer_overlap_ns;
+    const int64_t copying_ns = rank->only_transfer_ns();
     const int64_t graph_ns = rank->busy_ns - rank->compute_ns - rank->exposed_comm_ns - copying_ns;
     const BarPart parts[] = {{"compute", rank->compute_ns},
                              {"comm", rank->exposed_comm_ns},
