@@ -55,7 +55,7 @@ Status AddDevices(Store& store, Tracks& tracks) {
   return {};
 }
 
-// Who uses devices, and when each was profiled. A trace has no sessions: all its work is there.
+// Who uses devices, and when each was profiled. Without sessions all work is known.
 Status AddUsers(Store& store, const model::Selection& selection, Tracks& tracks) {
   ASSIGN_OR_RETURN(const std::unique_ptr<Rows> sessions,
                    store.Query("SELECT 1 FROM raw.gpu_sessions WHERE start_ns > 0 LIMIT 1"));

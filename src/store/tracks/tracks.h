@@ -80,7 +80,8 @@ struct Tracks {
   std::vector<EventName> names;
   std::vector<GpuDevice> devices;       // of the tracks and users
   std::vector<TrackProcess> processes;  // of the tracks and users
-  std::vector<DeviceUser> users;        // by device and process; none of traces, which have all work
+  // By device and process; none without sessions: then all work is known.
+  std::vector<DeviceUser> users;
   // Streams by device, process and number; then processes, those with most GPU work first, and in each its
   // steps, then its threads, those with most time on a CPU or in calls first.
   std::vector<Track> tracks;

@@ -309,7 +309,7 @@ TEST_F(TracksTest, MoreEventsThanCanBeReadAreRefused) {
 TEST_F(TracksTest, WhoWasNotProfiledIsNotIdle) {
   Add(model::kKernels, {KernelAt(kFirstGpu, 2'000'000'000, 2'010'000'000)});
   Read(5 * kSecond, 6 * kSecond);
-  EXPECT_THAT(tracks_.users, IsEmpty()) << "without sessions, as in a trace, all work is known";
+  EXPECT_THAT(tracks_.users, IsEmpty()) << "without sessions all work is known";
   Add(model::kGpuSessions,
       {{.process = kTrains, .session = 1, .start_ns = 2 * kSecond, .end_ns = 3 * kSecond},
        {.process = kTrains, .session = 2, .start_ns = 5'500'000'000, .end_ns = 7 * kSecond}});
