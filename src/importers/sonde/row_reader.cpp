@@ -35,13 +35,21 @@ bool IsWholeGraph(std::string_view name, const std::array<int64_t, 6>& extents) 
 
 }  // namespace
 
-// Pids are reused, ids of processes are not: the index among all ids distinguishes them.
+// Pids are reused, ids of processes are not: the index among all ids distinguishes them. Ranks are numbered
+// in this order: those of imported traces by the ranks that their names have (convert/trace_rows.cpp), others
+// as they started.
 Result<Numbers> ReadNumbers(store::Store& store) {
   Numbers numbers;
   int64_t place = 0;
+  int64_t ranks = 0;
   TRY(store::ForEachRow(
-      store.Query("SELECT process, pid FROM processes ORDER BY process"),
-      [&](const store::Rows& row) { numbers.processes[row.Id(0)] = place++ << 24 | PidOf(row.Int64(1)); }));
+      store.Query("SELECT process, pid, try_cast(regexp_extract(name, '^rank ([0-9]+) [(]', 1) AS BIGINT) AS "
+                  "rank FROM processes ORDER BY rank NULLS LAST, started_ns NULLS LAST, pid, process"),
+      [&](const store::Rows& row) {
+        numbers.processes[row.Id(0)] = place++ << 24 | PidOf(row.Int64(1));
+        if (!row.IsNull(2) && ++ranks == 1) numbers.rank = row.Int64(2);
+      }));
+  if (ranks > 1) numbers.rank.reset();
   TRY(store::ForEachRow(store.Query("SELECT device, ordinal FROM devices"), [&](const store::Rows& row) {
     numbers.devices[row.Id(0)] = static_cast<int32_t>(row.Int64(1));
   }));

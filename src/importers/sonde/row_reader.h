@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -58,6 +59,7 @@ inline constexpr std::array kTables = {
 struct Numbers {
   std::map<Id128, int64_t> processes;
   std::map<Id128, int32_t> devices;
+  std::optional<int64_t> rank;  // of an imported trace that says its own
 };
 
 // Errors: those of Store::Query.

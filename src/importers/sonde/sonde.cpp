@@ -18,6 +18,7 @@ class SondeTrace final : public Trace {
     std::unique_ptr<SondeTrace> trace(new SondeTrace);
     ASSIGN_OR_RETURN(trace->store_, store::OpenRecordings({path}));
     ASSIGN_OR_RETURN(trace->numbers_, ReadNumbers(*trace->store_));
+    trace->info_.rank = trace->numbers_.rank;
     for (const TableQuery& table : kTables) {
       ASSIGN_OR_RETURN(const int64_t rows, trace->CountRows(table.table));
       trace->rows_.push_back(rows);
