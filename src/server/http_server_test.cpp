@@ -391,7 +391,7 @@ TEST_F(HttpServerTest, APortInUseIsNamedWithWhatToDo) {
   ASSERT_FALSE(second.has_value());
   EXPECT_EQ(second.error().code, ErrorCode::kUnavailable);
   EXPECT_THAT(second.error().message, HasSubstr(std::to_string(server_->address().port)));
-  EXPECT_THAT(second.error().message, HasSubstr("--listen"));
+  EXPECT_THAT(second.error().message, HasSubstr("stop it or choose another port"));
 }
 
 TEST(HttpServer, AnAddressOfAnotherMachineIsRefused) {
