@@ -66,6 +66,7 @@ void RunWithoutMemory(bool keeps) {
   try {
     TakeAll(pieces);
   } catch (const std::bad_alloc&) {
+    Check(!pieces.empty(), "there was no memory");
   }
   RefillMemoryReserve();
   DrawOnMemoryReserve();
