@@ -140,7 +140,8 @@ class Record(Faults):
         done = program.run("record", "-o", "/proc/sys/run.sonde", "--", "true")
         self.assertEqual(done.returncode, 125)
         self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
-        self.assertIn("/proc/sys/run.sonde", done.stderr)
+        self.assertIn("/proc/sys: ", done.stderr)
+        self.assertIn("give another file with -o", done.stderr)
 
 
 if __name__ == "__main__":

@@ -249,6 +249,8 @@ class Consumers(program.TestCase):
             self.assertNotIn("nothing was dropped", errors)
 
     def test_a_hang_up_ends_consumers_in_an_orderly_way(self):
+        # Under nohup, which the tests may run under, they ignore it.
+        self.addCleanup(signal.signal, signal.SIGHUP, signal.signal(signal.SIGHUP, signal.SIG_DFL))
         up = self.start_up()
         launches = self.launches(60)
         record = self.start_record(self.recording.name, "-p", launches.pid)
