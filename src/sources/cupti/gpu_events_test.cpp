@@ -15,6 +15,14 @@
 namespace gpusonde::cupti {
 namespace {
 
+// A copy of the library in this folder, which it makes.
+std::string CopyInto(const std::string& folder, const std::string& library) {
+  std::filesystem::create_directory(folder);
+  std::string path = folder + "/libgpusonde-inject.so";
+  std::filesystem::copy_file(library, path);
+  return path;
+}
+
 TEST(GpuEvents, CopiesOfTheLibraryAreAttachedToUpToALimit) {
   const std::optional<std::string> library = FindInjectLibrary();
   if (!library.has_value()) GTEST_SKIP() << "libgpusonde-inject.so is not built";
@@ -24,12 +32,7 @@ TEST(GpuEvents, CopiesOfTheLibraryAreAttachedToUpToALimit) {
       GpuEvents::Create({.library_path = *library, .every_process = true, .max_files = 2}, &*tables);
   SKIP_WHERE_REFUSED(events);
   const TempFolder folder;
-  const auto copy = [&](const std::string& name) {
-    std::filesystem::create_directory(folder / name);
-    std::string path = folder / name + "/libgpusonde-inject.so";
-    std::filesystem::copy_file(*library, path);
-    return path;
-  };
+  const auto copy = [&](const std::string& name) { return CopyInto(folder / name, *library); };
   const std::string first = copy("first");
   const std::string second = copy("second");
   const std::string third = copy("third");
@@ -75,12 +78,7 @@ TEST(GpuEvents, AFileThatCouldNotBeAttachedToIsAttachedToTheNextTime) {
       GpuEvents::Create({.library_path = *library, .every_process = true, .budget = 0.01}, &*tables);
   SKIP_WHERE_REFUSED(events);
   const TempFolder folder;
-  const auto copy = [&](const std::string& name) {
-    std::filesystem::create_directory(folder / name);
-    std::string path = folder / name + "/libgpusonde-inject.so";
-    std::filesystem::copy_file(*library, path);
-    return path;
-  };
+  const auto copy = [&](const std::string& name) { return CopyInto(folder / name, *library); };
   const size_t before = OpenDescriptors();
   ASSERT_TRUE(events->Consider(::getpid(), copy("first")).value());
   const size_t with_first = OpenDescriptors();
