@@ -55,7 +55,7 @@ void CleanBaseline::DropAfter(int64_t onset_ns) {
 
 std::optional<CleanBaseline::Shortened> CleanBaseline::FindShortened() const {
   const auto& table = kIncidentTable.disturbed;
-  const auto [since_ns, newest_ns] = NewestSteps();
+  const int64_t since_ns = StartOfNewest();
   Account before, since;
   double steps_before = 0, steps_since = 0;
   std::vector<std::pair<const AccountedStep*, double>>
@@ -88,7 +88,7 @@ std::optional<CleanBaseline::Shortened> CleanBaseline::FindShortened() const {
   return Shortened{.since_ns = change_ns, .disturbed = disturbed};
 }
 
-TimeRange CleanBaseline::NewestSteps() const {
+int64_t CleanBaseline::StartOfNewest() const {
   int64_t newest_ns = 0;
   double total_ns = 0, steps = 0;
   for (const auto& [type, accounts] : accounts_) {
@@ -99,8 +99,7 @@ TimeRange CleanBaseline::NewestSteps() const {
   constexpr double kMaxNs = 1e18;  // of recordings that claim centuries
   const double steps_ns =
       std::min(kIncidentTable.disturbed.min_steps * total_ns / std::max(steps, 1.0), kMaxNs);
-  return {newest_ns - std::max(kIncidentTable.disturbed.since_ns.value, static_cast<int64_t>(steps_ns)),
-          newest_ns};
+  return newest_ns - std::max(kIncidentTable.disturbed.since_ns.value, static_cast<int64_t>(steps_ns));
 }
 
 StepSum CleanBaseline::SumBefore(int64_t time_ns) const {

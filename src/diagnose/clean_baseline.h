@@ -63,8 +63,8 @@ class CleanBaseline {
   }
 
  private:
-  // The time of as many of the newest steps as an ended disturbance is judged by.
-  TimeRange NewestSteps() const;
+  // The start of as many of the newest steps as an ended disturbance is judged by.
+  int64_t StartOfNewest() const;
 
   std::map<Id128, std::deque<AccountedStep>> accounts_;  // by step type
   int64_t since_ns_ = 0;                                 // start of the first clean step; 0: none yet
