@@ -11,6 +11,7 @@
 #include "agent/host_files.h"
 #include "agent/named_processes.h"
 #include "agent/signal_rows.h"
+#include "agent/silent_processes.h"
 #include "base/log.h"
 #include "base/time.h"
 #include "model/tables/drops.h"
@@ -51,6 +52,7 @@ struct Diagnostician::State {
       [this](int32_t pid) { return signals.has_value() ? signals->Who(pid) : std::nullopt; }};
   SignalRows signal_rows;
   HostFiles files;
+  SilentProcesses silent;
   model::BatchBuilder<decltype(model::kSignals)> rows{model::kSignals};
   model::BatchBuilder<decltype(model::kDrops)> drops{model::kDrops};
 
@@ -157,6 +159,7 @@ std::vector<model::Batch> Diagnostician::State::DrainSignals() {
   if (signals.has_value()) {
     const Status drained = signals->Drain(sources::VisitOnly([&](const ebpf::SignalSum& sum) {
       if (sum.signal == GPUSONDE_SIGNAL_NETWORK) network_ns = now_ns;
+      if (sum.tid != 0 && sum.tid == sum.pid) silent.Heard(sum.pid, now_ns);
       signal_rows.Ingest(sum);
     }));
     if (!drained.has_value()) LogWarn("{}", drained.error().message);
@@ -164,6 +167,9 @@ std::vector<model::Batch> Diagnostician::State::DrainSignals() {
     signal_rows.Write(options.source, options.epoch_offset_ns, identify, rows);
   }
   files.Write(options.source, options.epoch_offset_ns, now_ns, identify, rows);
+  silent.Write(
+      options.source, options.epoch_offset_ns, now_ns, identify,
+      [this](int32_t pid) { return files.IsWorkload(pid); }, rows);
   WriteDrops();
   std::vector<model::Batch> batches;
   if (std::optional<model::Batch> named = processes.DrainRows(); named.has_value())

@@ -2,6 +2,7 @@
 #include "agent/host_files.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/fd.h"
 #include "sources/proc/allowed_cpus.h"
@@ -24,8 +25,8 @@ std::string ReadCgroups(int32_t pid) {
 }  // namespace
 
 HostFiles::Quota HostFiles::QuotaOf(int32_t pid, std::string cgroups) {
-  Quota quota{std::move(cgroups), proc::CpuStatFiles(pid), {}, proc::IoLimits::Of(pid)};
-  static_cast<void>(quota.throttled.Update(proc::ReadThrottledNs(quota.files)));
+  Quota quota{std::move(cgroups), proc::CpuCgroups(pid), {}, proc::IoLimits::Of(pid)};
+  static_cast<void>(quota.throttled.Update(proc::ReadThrottledNs(quota.cpu_groups)));
   return quota;
 }
 
@@ -66,11 +67,15 @@ void HostFiles::Write(const Id128& source, int64_t epoch_offset_ns, int64_t now_
   for (auto& [pid, quota] : quotas_) {
     if (std::string now = ReadCgroups(pid); !now.empty() && now != quota.cgroups)
       quota = QuotaOf(pid, std::move(now));
-    const std::optional<int64_t> throttled_ns = quota.throttled.Update(proc::ReadThrottledNs(quota.files));
+    const std::optional<int64_t> throttled_ns =
+        quota.throttled.Update(proc::ReadThrottledNs(quota.cpu_groups));
     const std::optional<int64_t> io_throttled_ns = quota.io.TakeThrottledNs();
     const std::optional<Id128> process = identify(pid);
     if (!process.has_value()) continue;
     add(Metric::kCgroupThrottled, process, throttled_ns);
+    add(Metric::kCgroupCpuQuota, process, proc::ReadCpuQuota(quota.cpu_groups).transform([&](double cpus) {
+      return std::llround(cpus * static_cast<double>(now_ns - since_ns));
+    }));
     add(Metric::kCgroupIoThrottled, process, io_throttled_ns);
     add(Metric::kProcessCpus, process,
         proc::CountAllowedCpus(pid).transform([&](int cpus) { return cpus * (now_ns - since_ns); }));

@@ -14,12 +14,14 @@
 #include "model/batch.h"
 #include "model/metric_catalogue.h"
 #include "model/tables/signals.h"
+#include "sources/proc/cgroups.h"
 #include "sources/proc/io_limits.h"
 
 namespace gpusonde::agent {
 
-// Host signals that are polled: pressure and steal of the machine, throttling by the cgroups of workloads,
-// the CPUs that these may use, and whether they are stopped. Needs no privileges. Not thread-safe.
+// Host signals that are polled: pressure and steal of the machine, quotas of the cgroups of workloads and how
+// these throttle them, the CPUs that they may use, and whether they are stopped. Needs no privileges. Not
+// thread-safe.
 class HostFiles {
  public:
   // Also reads the throttling of this process's cgroups, and of others once it is moved to them. Call it
@@ -47,8 +49,8 @@ class HostFiles {
     std::optional<int64_t> last_;
   };
   struct Quota {
-    std::string cgroups;             // the text of /proc/PID/cgroup
-    std::vector<std::string> files;  // cpu.stat of the cgroup and its parents
+    std::string cgroups;                         // the text of /proc/PID/cgroup
+    std::vector<proc::CgroupFolder> cpu_groups;  // the cgroup and its ancestors
     Growth throttled;
     proc::IoLimits io;
   };

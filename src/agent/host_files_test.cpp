@@ -52,7 +52,7 @@ TEST(HostFilesTest, TheCpusOfAWorkloadAreItsAllowedCpusTimesTheTime) {
 }
 
 // As `systemd-run --scope`, a batch scheduler or `cgclassify` move a program that runs.
-TEST(HostFilesTest, AWorkloadThatIsMovedIsThrottledByItsNewCgroup) {
+TEST(HostFilesTest, AWorkloadThatIsMovedIsThrottledByItsNewCgroupAndHasItsQuota) {
   const auto group =
       std::filesystem::path("/sys/fs/cgroup/cpu") / ("gpusonde-test-" + std::to_string(::getpid()));
   std::error_code failed;
@@ -68,13 +68,16 @@ TEST(HostFilesTest, AWorkloadThatIsMovedIsThrottledByItsNewCgroup) {
   HostFiles files;
   files.SetWorkloads({{kPolled, child}});
   int64_t throttled_ns = 0;
+  std::vector<int64_t> quotas;  // of a second each
   for (const int64_t second : {5, 6, 7}) {
     model::BatchBuilder<decltype(model::kSignals)> rows(model::kSignals);
     files.Write(
         kFilesSource, kFilesOffsetNs, second * kNanosPerSecond,
         [](int32_t) { return std::optional(kPolled); }, rows);
-    for (const model::Signal& row : model::RowsOf(model::kSignals, rows.Take()))
+    for (const model::Signal& row : model::RowsOf(model::kSignals, rows.Take())) {
       if (row.metric == "cgroup.throttled") throttled_ns += row.values.at(0);
+      if (row.metric == "cgroup.cpu_quota") quotas.push_back(row.values.at(0));
+    }
     if (second == 5) {
       EXPECT_EQ(throttled_ns, 0);
       write("cgroup.procs", std::to_string(child));
@@ -83,6 +86,7 @@ TEST(HostFilesTest, AWorkloadThatIsMovedIsThrottledByItsNewCgroup) {
     }
   }
   EXPECT_GE(throttled_ns, 100 * kNanosPerMilli);
+  EXPECT_EQ(quotas, std::vector<int64_t>(2, 50 * kNanosPerMilli)) << "5 ms in 100 ms";
   ::kill(child, SIGKILL);
   ::waitpid(child, nullptr, 0);
   std::filesystem::remove(group, failed);

@@ -75,6 +75,29 @@ TEST_F(CausesTest, AProgramThatIsAllowedFewerCpusIsSlowForThat) {
   EXPECT_THAT(reports[0].incident.sentence, HasSubstr("may run on 1 CPU (2 CPUs before)"));
 }
 
+TEST_F(CausesTest, AQuotaIsGivenWithWhatItWasBefore) {
+  const auto sentence_of = [](double cpus_before, double cpus) {
+    Diagnosis diagnosis;
+    World world{diagnosis};
+    const auto run = [&](const World::Step& step, double quota, int64_t throttled_ns) {
+      const int64_t from_ns = world.now_ns();
+      world.Run(step, 1);
+      world.Sum("cgroup.throttled", from_ns, throttled_ns, world.workload);
+      const auto allowed_ns = static_cast<int64_t>(quota * static_cast<double>(world.now_ns() - from_ns));
+      if (quota > 0) world.Sum("cgroup.cpu_quota", from_ns, allowed_ns, world.workload);
+    };
+    for (int i = 0; i < 150; ++i) run({}, cpus_before, 0);
+    for (int i = 0; i < 60; ++i) run({.behind_nobody_ns = 50 * kMs}, cpus, 50 * kMs);
+    const auto reports = world.Finish();
+    return reports.size() == 1 && reports[0].incident.cause == "cpu_quota" ? reports[0].incident.sentence
+                                                                           : FormatText(diagnosis);
+  };
+  EXPECT_THAT(sentence_of(0, 0.5), HasSubstr("its cgroup's CPU quota of 0.5 CPUs (none before) throttled"));
+  EXPECT_THAT(sentence_of(2, 0.25), HasSubstr("CPU quota of 0.25 CPUs (2 CPUs before) throttled the step"));
+  EXPECT_THAT(sentence_of(1, 1), HasSubstr("its cgroup's CPU quota of 1 CPU throttled the step"));
+  EXPECT_THAT(sentence_of(0, 0), HasSubstr("its cgroup's CPU quota throttled the step"));
+}
+
 // As after its files have left the page cache: gpusonde reads programs anew, too.
 TEST_F(CausesTest, AProgramThatReadsMoreItselfIsNamedAndGpusondeIsNot) {
   const Id128 self{1, 77};
@@ -296,12 +319,23 @@ class HungLoaderTest : public CausesTest {
  protected:
   std::string Hang(const std::function<void()>& meanwhile) {
     world.Run({.loader_runs_ns = kMs}, 150);
+    const int64_t until_ns = world.now_ns() + 10 * kNanosPerSecond;
     meanwhile();
-    world.Wait(10 * kNanosPerSecond);
+    world.Wait(until_ns - world.now_ns());
     const std::vector<Report> reports = diagnosis.Reports();
     if (reports.size() != 1) return FormatText(diagnosis);
     EXPECT_EQ(reports[0].incident.cause, "hang");
     return reports[0].incident.sentence;
+  }
+  // The same; the agent reads once a second that a process is in a state.
+  std::string HangIn(const std::string& metric, const Id128& process) {
+    return Hang([&] {
+      for (int second = 0; second < 10; ++second) {
+        const int64_t from_ns = world.now_ns();
+        world.Wait(kNanosPerSecond);
+        if (second >= 2) world.Sum(metric, from_ns, kNanosPerSecond, process);
+      }
+    });
   }
   static constexpr const char* kLoader = "; loader (process 12), which it had waited for before, ";
 };
@@ -314,6 +348,21 @@ TEST_F(HungLoaderTest, ALoaderThatHasEndedIsNamed) {
 
 TEST_F(HungLoaderTest, ALoaderThatWaitsItselfIsNamed) {
   EXPECT_THAT(Hang([] {}), HasSubstr(std::string(kLoader) + "did nothing either"));
+}
+
+TEST_F(HungLoaderTest, ALoaderThatIsStoppedIsSaidToBe) {
+  EXPECT_THAT(HangIn("process.stopped", world.loader),
+              HasSubstr(std::string(kLoader) + "is stopped by a signal or a tracer"));
+}
+
+TEST_F(HungLoaderTest, ALoaderThatIsBlockedIsSaidToBe) {
+  EXPECT_THAT(HangIn("process.blocked", world.loader),
+              HasSubstr(std::string(kLoader) + "is blocked in the kernel"));
+}
+
+TEST_F(HungLoaderTest, AProgramThatIsBlockedIsSaidToBe) {
+  EXPECT_THAT(HangIn("process.blocked", world.workload),
+              HasSubstr("no GPU work for 10 s; it is blocked in the kernel, as by a disk or a file server"));
 }
 
 TEST_F(HungLoaderTest, ALoaderThatEndedLongAgoIsNot) {

@@ -147,6 +147,21 @@ std::optional<double> HostTimeline::SumOf(Metric metric, std::optional<Id128> pr
   return sum;
 }
 
+std::optional<double> HostTimeline::RateWhileMeasured(Metric metric, const Id128& process, int64_t from_ns,
+                                                      int64_t to_ns) const {
+  const auto series = sums_.find({metric, process});
+  if (series == sums_.end()) return std::nullopt;
+  double sum = 0, measured_ns = 0;
+  auto at = series->second.upper_bound(from_ns);
+  if (at != series->second.begin()) --at;
+  for (; at != series->second.end() && at->first < to_ns; ++at) {
+    const double part = Overlap(at->first, at->second.length_ns, from_ns, to_ns);
+    sum += at->second.value * part;
+    measured_ns += static_cast<double>(at->second.length_ns) * part;
+  }
+  return measured_ns > 0 ? std::optional(sum / measured_ns) : std::nullopt;
+}
+
 std::vector<std::pair<Id128, double>> HostTimeline::SumsByProcess(Metric metric, int64_t from_ns,
                                                                   int64_t to_ns) const {
   std::vector<std::pair<Id128, double>> sums;

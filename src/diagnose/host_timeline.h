@@ -66,6 +66,11 @@ class HostTimeline {
   std::vector<std::pair<Id128, double>> SumsByProcess(model::Metric metric, int64_t from_ns,
                                                       int64_t to_ns) const;
 
+  // Returns the mean rate (per ns) of such a metric over the part of [from, to) in which it was measured.
+  // Nullopt if it wasn't.
+  std::optional<double> RateWhileMeasured(model::Metric metric, const Id128& process, int64_t from_ns,
+                                          int64_t to_ns) const;
+
   // Returns the mean of a device's own readings in [from, to); if there are none, the last reading before.
   // Nullopt if there is none either. For flags: the share of readings with any of `bits` set.
   std::optional<double> MeanReading(model::Metric metric, const Id128& device, int64_t from_ns, int64_t to_ns,

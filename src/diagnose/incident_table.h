@@ -78,6 +78,8 @@ struct IncidentTable {
         0.8, "",
         "confidence; of the benchmark's kept trials six more negatives had an incident with a "
         "less likely cause or none, small or short; only that made no right answer wrong"};
+    Tuned<double> likely_lost_ns{
+        125e6, "ns", "and withdrawn if it ended after less lost time: nobody would look for its cause"};
     Tuned<int64_t> unexplained_ns{kNanosPerSecond, "ns", "without a cause, before that is news"};
     Tuned<double> large_slowdown{1.5, "ratio", "is reported at once, whatever the cause"};
     Tuned<double> large_lost_ns{

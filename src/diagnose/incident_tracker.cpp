@@ -20,9 +20,10 @@ bool IsNotable(const model::Incident& incident, const Situation& situation, int6
   const auto& table = kIncidentTable.report;
   const int64_t lasted_ns = incident.end_ns.value_or(now_ns) - incident.start_ns;
   const double lost_ns = static_cast<double>(lasted_ns) * (1 - 1 / situation.slowdown);
-  const bool likely = incident.cause != kAbstain && incident.confidence >= table.likely;
-  const bool large = situation.slowdown >= table.large_slowdown &&
-                     (!incident.end_ns.has_value() || lost_ns >= table.large_lost_ns);
+  const auto cost = [&](double least_ns) { return !incident.end_ns.has_value() || lost_ns >= least_ns; };
+  const bool likely =
+      incident.cause != kAbstain && incident.confidence >= table.likely && cost(table.likely_lost_ns);
+  const bool large = situation.slowdown >= table.large_slowdown && cost(table.large_lost_ns);
   return likely || situation.unfinished || large ||
          (situation.slowdown >= table.notable_slowdown && lasted_ns >= table.small_ns) ||
          lasted_ns >= table.notable_ns;

@@ -152,9 +152,14 @@ TEST_F(IncidentTrackerTest, AnIncidentThatIsSmallAtItsEndIsWithdrawn) {
   EXPECT_FALSE(incident().withdrawn);
 
   tracker.Begin(kFirstSlow, kFirstSlow, "");
-  EXPECT_TRUE(explain(State::kThrottled, 1.05, kNanosPerSecond, false));
-  EXPECT_TRUE(explain(State::kThrottled, 1.05, kNanosPerSecond, true));
+  EXPECT_TRUE(explain(State::kThrottled, 1.25, 625 * kMs, false));
+  EXPECT_TRUE(explain(State::kThrottled, 1.25, 625 * kMs, true));
   EXPECT_FALSE(incident().withdrawn) << "its cause is likely";
+
+  tracker.Begin(kFirstSlow, kFirstSlow, "");
+  EXPECT_TRUE(explain(State::kThrottled, 1.25, 624 * kMs, false));
+  EXPECT_TRUE(explain(State::kThrottled, 1.25, 624 * kMs, true));
+  EXPECT_TRUE(incident().withdrawn) << "its cause is likely, but hardly anything is lost";
 }
 
 TEST_F(IncidentTrackerTest, TheReportNamesTheProcessAndItsEvidenceBelongsToTheIncident) {

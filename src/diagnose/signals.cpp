@@ -36,6 +36,16 @@ void AddShare(const SignalScope& scope, Metric metric, std::optional<Id128> proc
   if (change.before.has_value() || change.during.has_value()) situation.signals[metric] = change;
 }
 
+// The CPUs that the quotas of the program's cgroups allow: before the incident over all of the time, of which
+// a part may have been without a quota, and in the incident while there was one.
+void AddQuota(const SignalScope& scope, Situation& situation) {
+  const auto during = scope.host.RateWhileMeasured(Metric::kCgroupCpuQuota, scope.program.process,
+                                                   scope.incident.from_ns, scope.incident.to_ns);
+  if (!during.has_value()) return;
+  AddShare(scope, Metric::kCgroupCpuQuota, scope.program.process, situation);
+  situation.signals[Metric::kCgroupCpuQuota].during = during;
+}
+
 // CPU time of the program's processes per second; nullopt without any signal.
 std::optional<double> OwnCpu(const SignalScope& scope, const TimeRange& when) {
   double ns = 0;
@@ -121,8 +131,10 @@ void DescribeSignals(const SignalScope& scope, Situation& situation) {
        {Metric::kHostPressureCpu, Metric::kHostPressureIo, Metric::kHostPressureMemory, Metric::kHostSteal})
     AddShare(scope, metric, std::nullopt, situation);
   AddShare(scope, Metric::kCgroupThrottled, scope.program.process, situation);
+  AddQuota(scope, situation);
   AddShare(scope, Metric::kCgroupIoThrottled, scope.program.process, situation);
   AddShare(scope, Metric::kProcessCpus, scope.program.process, situation);
+  AddShare(scope, Metric::kProcessBlocked, scope.program.process, situation);
   AddShare(scope, Metric::kProcessStopped, scope.program.process, situation);
   situation.disk_before = UseOf(scope, Metric::kDiskBytes, scope.calm);
   situation.disk_during = UseOf(scope, Metric::kDiskBytes, scope.incident);

@@ -45,7 +45,9 @@ struct HelperPart {
   std::string name;  // "python (process 413)"
   bool waited_for = false;
   bool ended = false;
-  double busy = 0;  // of a CPU since the step began, if it hasn't ended
+  double busy = 0;       // of a CPU since the step began, if it hasn't ended
+  bool stopped = false;  // now, by a signal or a tracer
+  bool blocked = false;  // now, in the kernel
 };
 
 // The input of Cause::evaluate: the baseline and the incident side by side.

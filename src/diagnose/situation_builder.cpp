@@ -61,6 +61,13 @@ RankPart DescribeRank(const Id128& who, const RankAccount* before, const RankAcc
   return part;
 }
 
+// Whether a process is, by a metric of the time in that state, in it until now.
+bool IsIn(model::Metric metric, const Id128& process, int64_t now_ns, const SituationContext& context) {
+  constexpr int64_t kLatelyNs = 3 * kNanosPerSecond;  // it is read once a second
+  constexpr double kMinNs = kNanosPerSecond;
+  return context.host.SumOf(metric, process, now_ns - kLatelyNs, now_ns).value_or(0) >= kMinNs;
+}
+
 // Those that lived long enough to be a part of how the program works, and not one step's.
 std::vector<HelperPart> DescribeHelpers(const IncidentView& incident, const SituationContext& context) {
   constexpr int64_t kMinLifeNs = 2 * kNanosPerSecond;
@@ -84,7 +91,9 @@ std::vector<HelperPart> DescribeHelpers(const IncidentView& incident, const Situ
     helpers.push_back({.name = fmt::format("{} (process {})", row->name, row->pid),
                        .waited_for = waited_for,
                        .ended = ended,
-                       .busy = ran_ns / lasted_ns});
+                       .busy = ran_ns / lasted_ns,
+                       .stopped = IsIn(model::Metric::kProcessStopped, process, incident.until_ns, context),
+                       .blocked = IsIn(model::Metric::kProcessBlocked, process, incident.until_ns, context)});
   }
   return helpers;
 }

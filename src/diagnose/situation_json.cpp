@@ -145,6 +145,8 @@ class Reader {
     Read(json, "waited_for", helper.waited_for);
     Read(json, "ended", helper.ended);
     Read(json, "busy", helper.busy);
+    ReadIfPresent(json, "stopped", helper.stopped);
+    ReadIfPresent(json, "blocked", helper.blocked);
   }
   void Convert(const Json& json, std::string_view, RankPart& rank) {
     Read(json, "name", rank.name);
@@ -209,6 +211,8 @@ std::string WriteSituation(const Situation& situation) {
         .Field("waited_for", helper.waited_for)
         .Field("ended", helper.ended)
         .Field("busy", helper.busy)
+        .Field("stopped", helper.stopped)
+        .Field("blocked", helper.blocked)
         .EndObject();
   json.EndArray();
   json.Field("own_threads_before", situation.own_threads_before);

@@ -12,6 +12,7 @@ namespace gpusonde::model {
 
 // Every metric whose values are rows of the table `metrics`, or of `signals` if it is a MetricKind::kSum.
 enum class Metric : uint8_t {
+  kCgroupCpuQuota,
   kCgroupIoThrottled,
   kCgroupThrottled,
   kDiskBytes,
@@ -69,6 +70,7 @@ enum class Metric : uint8_t {
   kNetworkBytes,
   kNetworkQueued,
   kNetworkRetransmits,
+  kProcessBlocked,
   kProcessCpus,
   kProcessStopped,
   kStepBlocked,
@@ -130,6 +132,9 @@ struct MetricInfo {
 
 // Sorted by name. A new metric is a line here; docs/metrics.md is generated from it.
 inline constexpr std::array kMetricCatalogue = {
+    MetricInfo{Metric::kCgroupCpuQuota, "cgroup.cpu_quota", "CPU quota", "ns", MetricKind::kSum, "cgroup",
+               "CPU time that the lowest CPU quota of a process's cgroup and its ancestors allows; absent "
+               "without a quota"},
     MetricInfo{Metric::kCgroupIoThrottled, "cgroup.io_throttled", "Disk limit", "ns", MetricKind::kSum,
                "cgroup",
                "minimum time that the I/O of a process's cgroup, or of an ancestor, takes at its I/O limit"},
@@ -267,11 +272,16 @@ inline constexpr std::array kMetricCatalogue = {
                MetricKind::kSum, "eBPF",
                "TCP segments that a process retransmitted; measured while a profiled program waits for the "
                "network"},
+    MetricInfo{Metric::kProcessBlocked, "process.blocked", "Blocked", "ns", MetricKind::kSum,
+               "/proc/PID/stat",
+               "time in which the first thread of a process that does nothing is blocked in the kernel, "
+               "uninterruptibly; sampled once a second, after two seconds"},
     MetricInfo{Metric::kProcessCpus, "process.cpus", "CPUs allowed", "ns", MetricKind::kSum, "affinity",
                "CPU time open to a process: the CPUs on which any of its threads may run, times the time"},
     MetricInfo{Metric::kProcessStopped, "process.stopped", "Stopped", "ns", MetricKind::kSum,
                "/proc/PID/stat",
-               "time in which a process was stopped by a signal or by a tracer, sampled once a round"},
+               "time in which a process was stopped by a signal or by a tracer, sampled once a round; of "
+               "processes without GPU work after two seconds"},
     MetricInfo{Metric::kStepBlocked, "step.blocked", "Blocked", "ns", MetricKind::kStep, "diagnosis",
                "time per step: blocked in the kernel, for neither a device nor memory"},
     MetricInfo{Metric::kStepBlockedIo, "step.blocked_io", "Disk", "ns", MetricKind::kStep, "diagnosis",

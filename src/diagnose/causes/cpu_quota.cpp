@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <string>
 
 #include "diagnose/cause.h"
 #include "diagnose/causes/weights.h"
@@ -18,10 +19,29 @@ constexpr std::array kCpuQuotaExpectations = {
                 "its cgroup was throttled more than before"},
 };
 
+// "0.4 CPUs", "1 CPU", "12 CPUs".
+std::string CpusText(double cpus) {
+  const std::string amount = fmt::format("{:.{}g}", cpus, cpus < 10 ? 2 : 3);
+  return fmt::format("{} {}", amount, amount == "1" ? "CPU" : "CPUs");
+}
+
+// " of 0.4 CPUs (2 CPUs before)"; empty if the quota is unknown. Without a quota for most of the time before
+// the incident, the mean is lower than what it fell to.
+std::string QuotaText(const Change& quota) {
+  constexpr double kAlike = 0.1;
+  if (!quota.during.has_value()) return "";
+  const double change = quota.before.value_or(0) / *quota.during - 1;
+  return fmt::format(" of {}{}", CpusText(*quota.during),
+                     change > kAlike    ? fmt::format(" ({} before)", CpusText(*quota.before))
+                     : change < -kAlike ? " (none before)"
+                                        : "");
+}
+
 std::optional<Finding> EvaluateCpuQuota(const Situation& situation) {
   Finding finding{.explained_ns = ExcessOf(situation, kCpuQuotaStates)};
-  finding.sentence =
-      fmt::format("its cgroup's CPU quota throttled the step {}", ShareOf(situation, State::kThrottled));
+  finding.sentence = fmt::format("its cgroup's CPU quota{} throttled the step {}",
+                                 QuotaText(situation.Of(model::Metric::kCgroupCpuQuota)),
+                                 ShareOf(situation, State::kThrottled));
   return finding;
 }
 
@@ -29,8 +49,14 @@ std::optional<Finding> EvaluateCpuQuota(const Situation& situation) {
 
 const Cause& CpuQuota() {
   static constexpr Cause kCause{
-      CauseId::kCpuQuota, "cpu_quota",           "CPU quota", "Raise its cgroup's quota (cpu.max).",
-      kCpuQuotaStates,    kCpuQuotaExpectations, {},          EvaluateCpuQuota};
+      CauseId::kCpuQuota,
+      "cpu_quota",
+      "CPU quota",
+      "Raise its cgroup's quota (cpu.max; in Kubernetes its container's CPU limit).",
+      kCpuQuotaStates,
+      kCpuQuotaExpectations,
+      {},
+      EvaluateCpuQuota};
   return kCause;
 }
 

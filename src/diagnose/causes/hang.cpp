@@ -57,10 +57,19 @@ Finding DescribeWait(const Situation& situation) {
 }
 
 // How likely a process keeps the step from ending, the likeliest first.
-enum class Likely : uint8_t { kEndedLoader, kEnded, kIdleLoader, kBusyLoader };
+enum class Likely : uint8_t {
+  kEndedLoader,
+  kEnded,
+  kStoppedLoader,
+  kBlockedLoader,
+  kIdleLoader,
+  kBusyLoader
+};
 Likely LikelyOf(const HelperPart& helper) {
   constexpr double kIdle = 0.01;  // of a CPU
   if (helper.ended) return helper.waited_for ? Likely::kEndedLoader : Likely::kEnded;
+  if (helper.stopped) return Likely::kStoppedLoader;
+  if (helper.blocked) return Likely::kBlockedLoader;
   return helper.busy < kIdle ? Likely::kIdleLoader : Likely::kBusyLoader;
 }
 
@@ -70,9 +79,13 @@ std::string WaitedFor(const Situation& situation) {
   if (likeliest == situation.helpers.end()) return "";
   const Likely likely = LikelyOf(*likeliest);
   const auto alike = std::ranges::count(situation.helpers, likely, LikelyOf) - 1;
-  constexpr std::array kDid = {", which it had waited for before, ended", ", which it had started, ended",
-                               ", which it had waited for before, did nothing either",
-                               ", which it had waited for before, ran"};
+  constexpr std::array kDid = {
+      ", which it had waited for before, ended",
+      ", which it had started, ended",
+      ", which it had waited for before, is stopped by a signal or a tracer",
+      ", which it had waited for before, is blocked in the kernel, as by a disk that doesn't answer",
+      ", which it had waited for before, did nothing either",
+      ", which it had waited for before, ran"};
   return fmt::format("; {}{}{}", likeliest->name, alike > 0 ? fmt::format(" and {} more", alike) : "",
                      kDid.at(static_cast<size_t>(likely)));
 }
@@ -86,6 +99,8 @@ std::optional<Finding> EvaluateHang(const Situation& situation) {
                   situation.during.total() / 1e9, static_cast<double>(situation.silent_ns) / 1e9);
   if (situation.Of(model::Metric::kProcessStopped).during.value_or(0) > kWeights.stopped.hung)
     finding.sentence += "; the process is stopped by a signal or a tracer";
+  else if (situation.Of(model::Metric::kProcessBlocked).during.value_or(0) > kWeights.hang.blocked)
+    finding.sentence += "; it is blocked in the kernel, as by a disk or a file server that doesn't answer";
   else if (situation.excess(State::kCpu) > kWeights.hang.worked * situation.excess_ns())
     finding.sentence += "; the launch thread ran: it spins in a wait for the GPU, or computes";
   else

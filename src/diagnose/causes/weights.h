@@ -116,6 +116,7 @@ struct CauseWeights {
   struct {
     Tuned<double> busy_gpu{20, "%", "a kernel that never ends keeps it at 100"};
     Tuned<double> worked{0.5, "of the excess", "most of what the program did"};
+    Tuned<double> blocked{0.3, "of the time", "it is noticed after two to three of the first five seconds"};
   } hang;
 
   struct {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <string>
 
 #include "base/fd.h"
 #include "base/time.h"
@@ -14,6 +15,7 @@
 namespace gpusonde::proc {
 namespace {
 
+constexpr double kMaxCpus = 8192;                 // of Linux (CONFIG_NR_CPUS): a quota of more is none
 constexpr int64_t kTickNs = 10 * kNanosPerMilli;  // USER_HZ is 100 on every x86-64 Linux
 
 // The number that follows `key`, which begins a line or follows a space.
@@ -60,12 +62,12 @@ std::optional<int64_t> ReadStealNs() {
   return text.has_value() ? ParseStealNs(*text) : std::nullopt;
 }
 
-std::vector<std::string> CpuStatFiles(int32_t pid) {
-  std::vector<std::string> files;
-  for (const CgroupFolder& folder : CgroupFolders(pid, "cpu"))
-    if (std::string file = folder.path + "cpu.stat"; ::access(file.c_str(), R_OK) == 0)
-      files.push_back(std::move(file));
-  return files;
+std::vector<CgroupFolder> CpuCgroups(int32_t pid) {
+  std::vector<CgroupFolder> cgroups = CgroupFolders(pid, "cpu");
+  std::erase_if(cgroups, [](const CgroupFolder& each) {
+    return ::access((each.path + "cpu.stat").c_str(), R_OK) != 0;
+  });
+  return cgroups;
 }
 
 std::optional<int64_t> ParseThrottledNs(std::string_view cpu_stat) {
@@ -74,15 +76,38 @@ std::optional<int64_t> ParseThrottledNs(std::string_view cpu_stat) {
   return NumberAfter(cpu_stat, "throttled_time ");
 }
 
-std::optional<int64_t> ReadThrottledNs(const std::vector<std::string>& cpu_stat_files) {
+std::optional<int64_t> ReadThrottledNs(std::span<const CgroupFolder> cgroups) {
   std::optional<int64_t> sum;
-  for (const std::string& file : cpu_stat_files) {
-    const Result<std::string> text = ReadFile(file);
+  for (const CgroupFolder& each : cgroups) {
+    const Result<std::string> text = ReadFile(each.path + "cpu.stat");
     if (!text.has_value()) continue;
     if (const std::optional<int64_t> ns = ParseThrottledNs(*text); ns.has_value())
       sum = sum.value_or(0) + *ns;
   }
   return sum;
+}
+
+std::optional<double> ParseCpuQuota(std::string_view quota_and_period) {
+  int64_t quota_us = 0, period_us = 0;
+  const char* const end = quota_and_period.data() + quota_and_period.size();
+  const auto [after, no_quota] = std::from_chars(quota_and_period.data(), end, quota_us);
+  if (no_quota != std::errc() || after == end) return std::nullopt;  // "max"
+  const auto [rest, no_period] = std::from_chars(after + 1, end, period_us);
+  if (no_period != std::errc() || quota_us <= 0 || period_us <= 0) return std::nullopt;
+  const double cpus = static_cast<double>(quota_us) / static_cast<double>(period_us);
+  return cpus <= kMaxCpus ? std::optional(cpus) : std::nullopt;
+}
+
+std::optional<double> ReadCpuQuota(std::span<const CgroupFolder> cgroups) {
+  std::optional<double> lowest;
+  for (const CgroupFolder& each : cgroups) {
+    const std::string text = each.v1 ? ReadFile(each.path + "cpu.cfs_quota_us").value_or("") + ' ' +
+                                           ReadFile(each.path + "cpu.cfs_period_us").value_or("")
+                                     : ReadFile(each.path + "cpu.max").value_or("");
+    if (const std::optional<double> cpus = ParseCpuQuota(text); cpus.has_value())
+      lowest = std::min(lowest.value_or(*cpus), *cpus);
+  }
+  return lowest;
 }
 
 }  // namespace gpusonde::proc

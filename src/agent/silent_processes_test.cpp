@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/silent_processes.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/time.h"
+#include "model/batch_rows.h"
+#include "sources/proc/process.h"
+
+namespace gpusonde::agent {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::Pair;
+
+constexpr Id128 kSilent{2, 0};
+
+// A child of this process that does nothing, or stays in vfork(2), which blocks it as a disk does.
+class SilentProcessesTest : public testing::Test {
+ protected:
+  void Start(bool in_vfork) {
+    child_ = ::fork();
+    if (child_ != 0) return;
+    ::setpgid(0, 0);
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (!in_vfork || ::vfork() == 0)
+      for (;;) ::pause();
+    ::_exit(0);
+  }
+  void TearDown() override {
+    ::kill(-child_, SIGKILL);
+    ::kill(child_, SIGKILL);
+    ::waitpid(child_, nullptr, 0);
+  }
+  void AwaitState(char state) const {
+    while (proc::ReadProcessStat(child_).value().state != state) ::usleep(1000);
+  }
+
+  // (metric, ns) of what is written at a second of the clock.
+  std::vector<std::pair<std::string, int64_t>> Write(int64_t second, bool stops_known = false) {
+    model::BatchBuilder<decltype(model::kSignals)> rows(model::kSignals);
+    silent_.Write(
+        Id128{1, 0}, 0, second * kNanosPerSecond, [](int32_t) { return std::optional(kSilent); },
+        [&](int32_t) { return stops_known; }, rows);
+    std::vector<std::pair<std::string, int64_t>> written;
+    for (const model::Signal& row : model::RowsOf(model::kSignals, rows.Take())) {
+      EXPECT_EQ(row.process, kSilent);
+      EXPECT_EQ(row.start_ns + row.bucket_ns, second * kNanosPerSecond);
+      written.emplace_back(row.metric, row.values.at(0));
+    }
+    return written;
+  }
+
+  SilentProcesses silent_;
+  pid_t child_ = 0;
+};
+
+TEST_F(SilentProcessesTest, AProcessThatIsStoppedIsReportedOnceItIsSilent) {
+  Start(false);
+  ::kill(child_, SIGSTOP);
+  AwaitState('T');
+  silent_.Heard(child_, 10 * kNanosPerSecond);
+  EXPECT_THAT(Write(10), IsEmpty());
+  EXPECT_THAT(Write(11), IsEmpty()) << "it was heard of one second ago";
+  EXPECT_THAT(Write(12), ElementsAre(Pair("process.stopped", kNanosPerSecond)));
+  EXPECT_THAT(Write(12), IsEmpty()) << "it was read just now";
+  EXPECT_THAT(Write(14), ElementsAre(Pair("process.stopped", 2 * kNanosPerSecond)));
+  silent_.Heard(child_, 14 * kNanosPerSecond);
+  EXPECT_THAT(Write(15), IsEmpty());
+}
+
+TEST_F(SilentProcessesTest, AStopThatAnotherPartReportsIsNotReportedTwice) {
+  Start(false);
+  ::kill(child_, SIGSTOP);
+  AwaitState('T');
+  silent_.Heard(child_, kNanosPerSecond);
+  EXPECT_THAT(Write(2), IsEmpty());
+  EXPECT_THAT(Write(5, true), IsEmpty());
+}
+
+TEST_F(SilentProcessesTest, AProcessThatIsBlockedInTheKernelIsReported) {
+  Start(true);
+  AwaitState('D');
+  silent_.Heard(child_, kNanosPerSecond);
+  EXPECT_THAT(Write(4), IsEmpty()) << "there was no reading before";
+  EXPECT_THAT(Write(5, true), ElementsAre(Pair("process.blocked", kNanosPerSecond)));
+}
+
+TEST_F(SilentProcessesTest, AProcessThatSleepsOrHasEndedIsNot) {
+  Start(false);
+  AwaitState('S');
+  silent_.Heard(child_, kNanosPerSecond);
+  silent_.Heard(INT32_MAX, kNanosPerSecond);
+  EXPECT_THAT(Write(4), IsEmpty());
+  EXPECT_THAT(Write(5), IsEmpty());
+}
+
+}  // namespace
+}  // namespace gpusonde::agent
