@@ -152,8 +152,8 @@ TEST_F(IncidentTrackerTest, AnIncidentThatIsSmallAtItsEndIsWithdrawn) {
   EXPECT_FALSE(incident().withdrawn);
 
   tracker.Begin(kFirstSlow, kFirstSlow, "");
-  EXPECT_TRUE(explain(State::kThrottled, 1.25, 625 * kMs, false));
-  EXPECT_TRUE(explain(State::kThrottled, 1.25, 625 * kMs, true));
+  EXPECT_TRUE(explain(State::kThrottled, 1.25, 626 * kMs, false));
+  EXPECT_TRUE(explain(State::kThrottled, 1.25, 626 * kMs, true));
   EXPECT_FALSE(incident().withdrawn) << "its cause is likely";
 
   tracker.Begin(kFirstSlow, kFirstSlow, "");

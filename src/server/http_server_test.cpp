@@ -377,7 +377,7 @@ TEST_F(HttpServerTest, WithoutMemoryForAConnectionLaterOnesAreAccepted) {
   Start({.guard = {.tls = {}, .access = {}, .counts = counts}});
   HttpClient before = Connect();
   EXPECT_EQ(before.Get("/").status, 200);
-  // Answered by the same thread, which by then awaits the next request of `before`: beginning to needs memory.
+  // The same thread answers, so it has begun by then to await the next request of `before`: that needs memory.
   EXPECT_EQ(Connect().Get("/").status, 200);
   allocations_fail = true;
   const HttpClient during = Connect();
