@@ -377,7 +377,7 @@ TEST_F(HttpServerTest, WithoutMemoryForAConnectionLaterOnesAreAccepted) {
   Start({.guard = {.tls = {}, .access = {}, .counts = counts}});
   HttpClient before = Connect();
   EXPECT_EQ(before.Get("/").status, 200);
-  // The same thread answers, so it has begun by then to await the next request of `before`: that needs memory.
+  // The same thread answers, so it awaits the next request of `before` by then, for which it needs memory.
   EXPECT_EQ(Connect().Get("/").status, 200);
   allocations_fail = true;
   const HttpClient during = Connect();
