@@ -113,18 +113,17 @@ Result<std::vector<int64_t>> MinutesWithWork(duckdb::Connection& connection, con
   return starts;
 }
 
-// The hours of the range, from their minutes.
+// The hours of the range, from their minutes, in the connection's transaction.
 Status SumHours(duckdb::Connection& connection, const std::string& tables, const TimeRange& hours) {
-  ASSIGN_OR_RETURN(duckdb::Transaction transaction, duckdb::Transaction::Begin(connection));
+  if (hours.from_ns >= hours.to_ns) return {};
   TRY(connection.Run(fmt::format(
       "DELETE FROM {}kernel_windows WHERE part IN ('all', 'sampled', 'captured') AND start_ns >= {} "
       "AND start_ns < {} AND end_ns - start_ns = {}",
       tables, hours.from_ns, hours.to_ns, kHourOfWork.length_ns)));
-  TRY(connection.Run(fmt::format(kHoursSql, fmt::arg("tables", tables),
-                                 fmt::arg("hour", kHourOfWork.length_ns),
-                                 fmt::arg("minute", kMinuteOfWork.length_ns), fmt::arg("from", hours.from_ns),
-                                 fmt::arg("to", hours.to_ns))));
-  return transaction.Commit();
+  return connection.Run(fmt::format(kHoursSql, fmt::arg("tables", tables),
+                                    fmt::arg("hour", kHourOfWork.length_ns),
+                                    fmt::arg("minute", kMinuteOfWork.length_ns),
+                                    fmt::arg("from", hours.from_ns), fmt::arg("to", hours.to_ns)));
 }
 
 void AppendWindows(const TimeRange& minute, const DeviceTimes& busy, const WindowLevel& level,
@@ -212,15 +211,22 @@ class WorkRollupTables final : public RollupTables {
     const TimeRange whole{WindowStart(kMinuteOfWork, range.from_ns), WindowStart(kMinuteOfWork, range.to_ns)};
     if (whole.from_ns >= whole.to_ns) return {};
     ASSIGN_OR_RETURN(const std::vector<int64_t> minutes, MinutesWithWork(connection, tables, whole));
+    // A file is summed until the end of its last minute (Read), so that each hour must be there by then: it
+    // is summed with its last minute, or before a later one.
+    int64_t hours_ns = WindowStart(kHourOfWork, whole.from_ns);  // the end of those that are
     for (const int64_t start_ns : minutes) {
       const TimeRange minute{start_ns, start_ns + kMinuteOfWork.length_ns};
       ASSIGN_OR_RETURN(duckdb::Transaction transaction, duckdb::Transaction::Begin(connection));
       TRY(SumMinute(connection, catalog, minute));
       TRY(SumDeviceWindows(connection, catalog, minute));
+      const int64_t end_ns = WindowStart(kHourOfWork, minute.to_ns);
+      TRY(SumHours(connection, tables, {hours_ns, end_ns}));
+      hours_ns = std::max(hours_ns, end_ns);
       TRY(transaction.Commit());
     }
-    const TimeRange hours{WindowStart(kHourOfWork, whole.from_ns), WindowStart(kHourOfWork, whole.to_ns)};
-    return hours.from_ns < hours.to_ns ? SumHours(connection, tables, hours) : Status();
+    ASSIGN_OR_RETURN(duckdb::Transaction transaction, duckdb::Transaction::Begin(connection));
+    TRY(SumHours(connection, tables, {hours_ns, WindowStart(kHourOfWork, whole.to_ns)}));
+    return transaction.Commit();
   }
 
   Result<int64_t> Correct(duckdb::Connection& connection, std::string_view catalog, const TimeRange& times,
