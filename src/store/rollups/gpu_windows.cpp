@@ -184,17 +184,18 @@ class WorkRollupTables final : public RollupTables {
     return times;
   }
 
+  // From the first minute on: its hour may have begun before there were sums.
   Result<Stored> Read(const Ask& ask, std::string_view catalog) const override {
     ASSIGN_OR_RETURN(
         const std::unique_ptr<Rows> rows,
         ask({fmt::format(
                  "SELECT from_ns, to_ns, oldest_ns, newest_ns FROM "
-                 "(SELECT min(start_ns) AS from_ns, max(end_ns) AS to_ns FROM {0}kernel_windows "
-                 "WHERE part IN ('all', 'sampled', 'captured')), "
+                 "(SELECT min(start_ns) FILTER (end_ns - start_ns = {1}) AS from_ns, max(end_ns) AS to_ns "
+                 "FROM {0}kernel_windows WHERE part IN ('all', 'sampled', 'captured')), "
                  "(SELECT min(start_ns) AS oldest_ns, max(start_ns) AS newest_ns FROM "
                  "(SELECT start_ns FROM {0}kernels UNION ALL SELECT start_ns FROM {0}kernel_packs "
                  "UNION ALL SELECT start_ns FROM {0}memcpys UNION ALL SELECT start_ns FROM {0}memsets))",
-                 TablesOf(catalog)),
+                 TablesOf(catalog), kMinuteOfWork.length_ns),
              {}}));
     Stored stored;
     ASSIGN_OR_RETURN(const bool any, rows->Next());

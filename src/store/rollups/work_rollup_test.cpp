@@ -111,5 +111,12 @@ TEST_F(WorkRollupTest, AnHourIsSummedBeforeTheMinutesAfterIt) {
   EXPECT_EQ(KernelsOfTheHour(), 3) << "two hours, 2 and 1";
 }
 
+TEST_F(WorkRollupTest, AnHourThatWasUnderWayWhenSumsBeganIsSummedFromItsFirstMinuteOn) {
+  AddKernels({3, 40, 59});
+  ASSERT_TRUE(Sum({kHourStartNs + 30 * kMinuteNs, kHourEndNs}).has_value());
+  EXPECT_EQ(KernelsOfTheHour(), 2);
+  EXPECT_EQ(Summed().from_ns, kHourStartNs + 40 * kMinuteNs) << "not the begin of the hour";
+}
+
 }  // namespace
 }  // namespace gpusonde::store
