@@ -216,9 +216,14 @@ std::set<std::string> Hosts::NamesOfOldHosts() const {
   return old;
 }
 
+// By the server's clock. In days: a million of them don't fit into nanoseconds.
+bool Hosts::IsPastRetention(const Host& host, int64_t epoch_now_ns) const {
+  return (epoch_now_ns - host.last_seen_ns()) / kDayNs >= options_.max_days;
+}
+
 void Hosts::Retain(int64_t epoch_now_ns) {
   for (const std::shared_ptr<Host>& host : All()) {
-    if (epoch_now_ns - host->last_seen_ns() >= options_.max_days * kDayNs) continue;
+    if (IsPastRetention(*host, epoch_now_ns)) continue;
     const Result<int> gone = host->Retain(options_.max_days, options_.max_bytes);
     if (!gone.has_value())
       LogError("can't delete days of {} past retention: {}", host->name(), gone.error().message);
@@ -237,8 +242,7 @@ std::vector<std::shared_ptr<Host>> Hosts::TakeOldHosts(int64_t epoch_now_ns) {
   std::erase_if(hosts_, [&](const auto& entry) {
     const std::shared_ptr<Host>& host = entry.second;
     // A host that a request uses stays until the next time.
-    if (epoch_now_ns - host->last_seen_ns() < options_.max_days * kDayNs || host.use_count() > 1 ||
-        !old.contains(host->name()))
+    if (!IsPastRetention(*host, epoch_now_ns) || host.use_count() > 1 || !old.contains(host->name()))
       return false;
     being_deleted_.insert(host->name());
     taken.push_back(host);

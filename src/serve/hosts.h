@@ -137,6 +137,7 @@ class Hosts {
   Hosts(Options options, Fd lock);
   std::shared_ptr<Host> Make(const std::string& name) const;
   std::set<std::string> NamesOfOldHosts() const;
+  bool IsPastRetention(const Host& host, int64_t epoch_now_ns) const;
   std::vector<std::shared_ptr<Host>> TakeOldHosts(int64_t epoch_now_ns);
   void Delete(std::shared_ptr<Host> host);
 

@@ -111,6 +111,28 @@ TEST_F(HostsTest, AHostThatHasSentNothingForTheDaysOfRetentionIsDeleted) {
   EXPECT_TRUE(std::filesystem::exists(folder_.path() + "/hosts/there"));
 }
 
+TEST_F(HostsTest, RetentionForAllTimeDeletesNoHostAndStillLimitsTheBytes) {
+  const auto hosts =
+      Hosts::Open({.folder = folder_.path() + "/hosts", .max_days = 1'000'000, .max_bytes = 0}).value();
+  ASSERT_TRUE(hosts->FindOrMake("silent").value()->Store().has_value());
+  hosts->Find("silent").value()->SetLastSeen(1);
+  {
+    const auto busy = hosts->FindOrMake("busy").value();
+    for (int64_t day = 1; day <= 3; ++day) {
+      model::BatchBuilder samples(model::kSamples);
+      samples.Append({.time_ns = day * kRetainedDayNs, .process = {1, 1}});
+      ASSERT_TRUE(busy->Store()
+                      .value()
+                      ->Commit(store::Day(std::chrono::days(day)), {1, 1}, day, {{samples.Take()}})
+                      .has_value());
+    }
+    busy->SetLastSeen(EpochNow());
+  }
+  hosts->Retain(EpochNow());
+  EXPECT_THAT(NamesOf(*hosts), ElementsAre("busy", "silent"));
+  EXPECT_EQ(hosts->Find("busy").value()->Store().value()->days().size(), 1u);
+}
+
 TEST_F(HostsTest, WhileAHostIsDeletedTheOthersAreFoundAndItsNameIsNotUsed) {
   const auto hosts = Open();
   ASSERT_TRUE(hosts->FindOrMake("gone").value()->Store().has_value());
