@@ -17,7 +17,10 @@
 #include "base/json_writer.h"
 #include "base/log.h"
 #include "base/printable.h"
+#include "model/column.h"
+#include "model/enums.h"
 #include "model/schema.h"
+#include "model/tables/kernel_windows.h"
 #include "model/tables/samples.h"
 #include "server/metrics_server.h"
 #include "server/query_parameters.h"
@@ -36,7 +39,17 @@ constexpr int64_t kWatchedPauseMs = 1000;
 constexpr size_t kMaxRows = 1'000'000;
 
 // Tables that only the store writes: rows of an agent would spoil its bookkeeping.
-constexpr std::array kOwnTables = {"batches", "device_windows", "kernel_windows", "meta", "profile_windows"};
+constexpr std::array kOwnTables = {"batches", "device_windows", "meta", "profile_windows"};
+
+// Agents sum the GPU work whose records they have lost; the store's own sums are the other parts.
+Status CheckSums(const model::Batch& batch) {
+  const model::Column part(batch, "part");
+  for (size_t row = 0; row < batch.rows; ++row)
+    if (part.Text(row) != model::EnumNames<model::WorkPart>::Name(model::WorkPart::kLost))
+      return Fail(ErrorCode::kCorrupt,
+                  fmt::format("agents send no rows of {} but those of lost records", batch.table));
+  return {};
+}
 
 // Checks that the store can append the batch: DuckDB's state is in doubt after a failure, so that a malformed
 // batch must not reach it. Errors: kCorrupt.
@@ -46,7 +59,8 @@ Status CheckRows(const model::Batch& batch) {
   if (batch.rows > kMaxRows)
     return Fail(ErrorCode::kCorrupt, fmt::format("a frame has {} rows of {}, at most {} are accepted",
                                                  batch.rows, batch.table, kMaxRows));
-  return model::CheckAgainstSchema(batch);
+  TRY(model::CheckAgainstSchema(batch));
+  return batch.table == model::kKernelWindows.name() ? CheckSums(batch) : Status();
 }
 
 struct Frames {

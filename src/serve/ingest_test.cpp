@@ -15,6 +15,7 @@
 #include "base/time.h"
 #include "model/schema.h"
 #include "model/tables/batches.h"
+#include "model/tables/kernel_windows.h"
 #include "model/tables/samples.h"
 #include "model/testing/random_batch.h"
 #include "spool/codec.h"
@@ -155,6 +156,24 @@ TEST_F(IngestTest, RowsThatTheStoreCouldNotAppendAreRefusedBeforeItSeesThem) {
   EXPECT_EQ(counts_.refused, 5);
   EXPECT_EQ(Value("SELECT count(*) FROM samples"), "3");
   EXPECT_EQ(Ok(Post({Samples(300, 1)}, 2))["committed"], 2);
+}
+
+TEST_F(IngestTest, SumsOfLostGpuRecordsAreStoredAndNoOthers) {
+  const auto sums = [](std::initializer_list<model::WorkPart> parts) {
+    model::BatchBuilder builder(model::kKernelWindows);
+    for (const model::WorkPart part : parts)
+      builder.Append({.part = part, .process = {1, 1}, .name = "gemm", .count = 3, .sketch = {}});
+    return builder.Take();
+  };
+  EXPECT_EQ(Ok(Post({sums({model::WorkPart::kLost, model::WorkPart::kLost})}, 1))["committed"], 1);
+  EXPECT_EQ(Value("SELECT sum(count)::BIGINT FROM kernel_windows WHERE part = 'lost'"), "6");
+  model::Batch without_part = sums({model::WorkPart::kLost});
+  std::erase_if(without_part.columns, [](const auto& column) { return column.name == "part"; });
+  for (const model::Batch& batch : {sums({model::WorkPart::kLost, model::WorkPart::kAll}), without_part}) {
+    const server::HttpResponse answer = Post({batch}, 2);
+    EXPECT_EQ(answer.status, 400);
+    EXPECT_THAT(*answer.body, HasSubstr("lost records"));
+  }
 }
 
 TEST_F(IngestTest, EveryTableOfRandomRowsIsStoredOrRefused) {
