@@ -22,6 +22,7 @@
 #include "model/schema.h"
 #include "model/tables/kernel_windows.h"
 #include "model/tables/samples.h"
+#include "serve/earlier_runs.h"
 #include "server/metrics_server.h"
 #include "server/query_parameters.h"
 #include "spool/host_name.h"
@@ -126,7 +127,13 @@ Result<Answer> Store(Hosts& hosts, Frames frames, int64_t epoch_now_ns) {
   Answer answer;
   if (!frames.batches.empty()) {
     const int64_t begin_ns = MonotonicNow();
-    TRY(store->Commit(store::Day(std::chrono::days(frames.day)), frames.spool, frames.first, frames.batches));
+    const store::Day day{std::chrono::days(frames.day)};
+    TRY(store->Commit(day, frames.spool, frames.first, frames.batches));
+    if (const auto run_ns = NewestRun(frames.batches); run_ns.has_value())
+      // Agents tell of their run again at midnight.
+      if (const Status ended = EndWhatEarlierRunsLeft(*store, day, *run_ns); !ended.has_value())
+        LogWarn("incidents that an earlier run of the agent of {} left open stay open until midnight: {}",
+                host->name(), ended.error().message);
     answer.repeat_names = store->TakeGap();
     hosts.pace().Add(MonotonicNow() - begin_ns);
     host->AddUsageChange(usage::ChangedFrom(frames.batches));

@@ -15,8 +15,11 @@
 #include "base/time.h"
 #include "model/schema.h"
 #include "model/tables/batches.h"
+#include "model/tables/incidents.h"
 #include "model/tables/kernel_windows.h"
 #include "model/tables/samples.h"
+#include "model/tables/sources.h"
+#include "model/tables/warnings.h"
 #include "model/testing/random_batch.h"
 #include "spool/codec.h"
 #include "spool/upload.h"
@@ -174,6 +177,45 @@ TEST_F(IngestTest, SumsOfLostGpuRecordsAreStoredAndNoOthers) {
     EXPECT_EQ(answer.status, 400);
     EXPECT_THAT(*answer.body, HasSubstr("lost records"));
   }
+}
+
+template <class Table>
+model::Batch OneRow(const Table& table, const typename Table::Row& row) {
+  model::BatchBuilder builder(table);
+  builder.Append(row);
+  return builder.Take();
+}
+
+TEST_F(IngestTest, WhatAKilledAgentLeftOpenEndsWhenItWasLastSeen) {
+  constexpr int64_t kBase = kToday * kDayNs;
+  const auto at = [](int64_t seconds) { return kBase + seconds * kNanosPerSecond; };
+  const auto run = [&](uint64_t number, int64_t seconds) {
+    return OneRow(model::kSources, {.source = {8, number}, .host = "node-1", .started_ns = at(seconds)});
+  };
+  const auto incident = [&](const std::string& cause, int64_t seconds) {
+    return OneRow(model::kIncidents, {.incident = {9, static_cast<uint64_t>(seconds)},
+                                      .process = {1, 1},
+                                      .start_ns = at(seconds),
+                                      .seen_ns = at(seconds + 10),
+                                      .cause = cause});
+  };
+  Ok(Post({run(1, 100), Samples(at(200), 1), incident("lasting", 150), incident("late", 195)}, 1));
+  Ok(Post({OneRow(model::kWarnings, {.warning = {9, 9}, .indicator = "power", .start_ns = at(160)})}, 5));
+  EXPECT_EQ(Value("SELECT count(end_ns) FROM incidents"), "0");
+  // Killed. What it had spooled comes with the first rows of the next run.
+  Ok(Post({incident("spooled", 198), run(2, 300), Samples(at(301), 1)}, 6));
+  const auto end_of = [&](const std::string& cause) {
+    return Value("SELECT end_ns FROM incidents WHERE cause = '" + cause + "'");
+  };
+  EXPECT_EQ(end_of("lasting"), std::to_string(at(200)));
+  EXPECT_EQ(end_of("late"), std::to_string(at(205))) << "no earlier than it was seen";
+  EXPECT_EQ(end_of("spooled"), std::to_string(at(208)));
+  EXPECT_EQ(Value("SELECT end_ns FROM warnings"), std::to_string(at(200)));
+  EXPECT_EQ(Value("SELECT count(*) FROM incidents"), "3");
+
+  Ok(Post({incident("of this run", 310)}, 9));
+  Ok(Post({run(2, 300)}, 10, "node-1", kAgent, kToday + 1));  // names are repeated at midnight
+  EXPECT_EQ(end_of("of this run"), "NULL");
 }
 
 TEST_F(IngestTest, EveryTableOfRandomRowsIsStoredOrRefused) {

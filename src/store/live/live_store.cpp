@@ -356,10 +356,13 @@ bool LiveStore::TakeGap() {
 }
 
 Status LiveStore::Append(std::span<const model::Batch> batches) {
+  return AppendTo(DayOf(EpochNow()), batches);
+}
+
+Status LiveStore::AppendTo(Day day, std::span<const model::Batch> batches) {
   const std::scoped_lock lock(mutex_);
   TRY(EnsureOpen());
   const auto append = [&]() -> Status {
-    const Day day = DayOf(EpochNow());
     TRY(BeginDay(day));
     ASSIGN_OR_RETURN(duckdb::Transaction transaction, duckdb::Transaction::Begin(writer()));
     return AppendWithWindows(day, batches, std::move(transaction));

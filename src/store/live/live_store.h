@@ -109,6 +109,8 @@ class LiveStore : public Store {
 
   // Appends to today's file.
   Status Append(std::span<const model::Batch> batches) override;
+  // Appends rows of no spool to the file of a day.
+  Status AppendTo(Day day, std::span<const model::Batch> batches);
   Result<std::unique_ptr<Rows>> Query(const std::string& sql,
                                       std::span<const Parameter> parameters = {}) override;
   // The same for a statement of somebody else, which fails with kUnavailable when it takes longer.
