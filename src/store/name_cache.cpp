@@ -58,4 +58,11 @@ void NameCache::Forget(std::span<const model::Batch> appended) {
   }
 }
 
+void NameCache::Clear() {
+  stacks.Clear();
+  locations.Clear();
+  functions.Clear();
+  binaries.Clear();
+}
+
 }  // namespace gpusonde::store

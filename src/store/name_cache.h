@@ -76,6 +76,13 @@ class KeptRows {
     }
   }
 
+  void Clear() {
+    const std::scoped_lock lock(mutex_);
+    ++version_;
+    rows_.clear();
+    bytes_ = 0;
+  }
+
   size_t bytes() const {
     const std::scoped_lock lock(mutex_);
     return bytes_;
@@ -102,6 +109,8 @@ struct NameCache {
 
   // Invalidates the rows that `appended` replaces.
   void Forget(std::span<const model::Batch> appended);
+  // Frees the memory of all rows.
+  void Clear();
 };
 
 }  // namespace gpusonde::store

@@ -49,6 +49,21 @@ TEST(KeptRowsTest, WhatWasReadBeforeSomethingWasForgottenIsNotKept) {
   EXPECT_EQ(FoundOf(kept, 2, 1), 1u);
 }
 
+TEST(KeptRowsTest, NothingIsKeptOfWhatWasThereOrReadBeforeTheyWereCleared) {
+  NameCache names;
+  names.functions.Keep(Named(1, 10, 100), 0);
+  names.stacks.Keep({{Id128{4, 1}, std::make_shared<const std::vector<Id128>>(10)}}, 0);
+  std::vector<Id128> ids = {{0, 20}};
+  Functions::Found found;
+  const RowVersion before = names.functions.Find(ids, found);
+  names.Clear();
+  names.functions.Keep(Named(20, 1, 100), before);
+  EXPECT_EQ(FoundOf(names.functions, 0, 30), 0u);
+  EXPECT_EQ(names.functions.bytes() + names.stacks.bytes(), 0u);
+  names.functions.Keep(Named(20, 1, 100), names.functions.Find(ids, found));
+  EXPECT_EQ(FoundOf(names.functions, 20, 1), 1u);
+}
+
 TEST(KeptRowsTest, TakeNoMoreThanTheirShareOfMemory) {
   Functions kept;
   for (uint64_t round = 0; round < 40; ++round) {

@@ -513,7 +513,9 @@ bool LiveStore::CloseFiles() {
   const std::scoped_lock lock(mutex_);
   if (!database_->is_open()) return true;
   if (const Status committed = CommitHeldNow(); !committed.has_value() || !database_->is_open()) return false;
-  return database_->Close();
+  if (!database_->Close()) return false;
+  names().Clear();
+  return true;
 }
 
 std::vector<Day> LiveStore::days() const {

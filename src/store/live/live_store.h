@@ -100,8 +100,8 @@ class LiveStore : public Store {
   bool IsOpen() const;
   int64_t MemoryBytes();
 
-  // Closes the files, unless a query reads them: their memory is free until the next use, which opens them
-  // again. Returns whether they are closed.
+  // Closes the files, unless a query reads them: their memory, and that of the names that were read from
+  // them, is free until the next use, which opens them again. Returns whether they are closed.
   bool CloseFiles();
 
   // Sentences for the page: damaged files, and since when and why nothing is stored.

@@ -128,8 +128,11 @@ TEST_F(Live, AStoreWithClosedFilesTakesNoMemoryAndGoesOnWhenItIsUsed) {
     ASSERT_TRUE(rows->Next().value());
     EXPECT_EQ(rows->Int64(0), 1);
   }
+  store->names().stacks.Keep({{Id128{4, 1}, std::make_shared<const std::vector<Id128>>(10)}}, 0);
+  EXPECT_GT(store->names().stacks.bytes(), 0u);
   ASSERT_TRUE(store->CloseFiles());
   EXPECT_EQ(store->MemoryBytes(), 0);
+  EXPECT_EQ(store->names().stacks.bytes(), 0u);
   EXPECT_FALSE(std::filesystem::exists(path_ + "/2026-11-23.sonde.wal")) << "its log is in the file";
   EXPECT_EQ(store->CommittedThrough(kLiveSpool), 2);
   EXPECT_EQ(Ask(*store, kTimes), "1");
