@@ -66,6 +66,7 @@ struct Push::State {
   int64_t render_ns = MonotonicNow() + options.interval_ns;  // monotonic; when to render again
   int64_t send_ns = 0;                                       // the same of sending
   int64_t asked_ns = 0;                                      // when the receiver wants to be asked again
+  int64_t finish_until_ns = 0;                               // monotonic; once it finishes
   Counts counts;
 
   // Used by the thread only.
@@ -226,14 +227,22 @@ Push::~Push() {
   state_->changed.wait(lock, [this] { return !state_->rendering; });
 }
 
-void Push::Finish() {
+void Push::BeginFinish() {
   State& state = *state_;
-  State::Lock lock(state.mutex);
+  const State::Lock lock(state.mutex);
   if (state.phase != State::Phase::kRunning) return;
   state.phase = State::Phase::kFinishing;
   state.send_ns = state.asked_ns;
+  state.finish_until_ns = MonotonicNow() + state.options.finish_ns;
   state.changed.notify_all();
-  state.changed.wait_for(lock, std::chrono::nanoseconds(state.options.finish_ns),
+}
+
+void Push::Finish() {
+  BeginFinish();
+  State& state = *state_;
+  State::Lock lock(state.mutex);
+  if (state.phase == State::Phase::kStopped) return;
+  state.changed.wait_for(lock, std::chrono::nanoseconds(state.finish_until_ns - MonotonicNow()),
                          [&state] { return state.ended; });
   state.phase = State::Phase::kStopped;
   state.changed.notify_all();

@@ -46,7 +46,7 @@ class Push {
     int64_t first_pause_ns = kNanosPerSecond;
     int64_t max_pause_ns = 60 * kNanosPerSecond;
     int64_t timeout_ns = 10 * kNanosPerSecond;  // for a whole request
-    int64_t finish_ns = 5 * kNanosPerSecond;    // how long Finish waits
+    int64_t finish_ns = 5 * kNanosPerSecond;    // how long what waits at the end has
   };
 
   explicit Push(Options options);
@@ -55,7 +55,10 @@ class Push {
   Push(const Push&) = delete;
   Push& operator=(const Push&) = delete;
 
-  // Renders a last time and sends what waits, for at most finish_ns; the rest is dropped, counted and logged.
+  // Begins to render a last time and to send what waits. For several signals that end together: while one is
+  // waited for, the others go on.
+  void BeginFinish();
+  // The same, and waits until finish_ns after the begin at most; the rest is dropped, counted and logged.
   void Finish();
 
   Counts counts() const;

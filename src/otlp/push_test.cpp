@@ -189,6 +189,18 @@ TEST(Push, FinishSendsWhatIsNewAndOneThatIsDestroyedDoesNot) {
   EXPECT_THAT(last_ones, testing::ElementsAre(1));
 }
 
+TEST(Push, TheEndOfOneIsSentWhileAnotherIsWaitedFor) {
+  HttpReceiver receiver([](const HttpReceiver::Request&) { return HttpReceiver::Answer{}; });
+  Push::Options options = OptionsFor(receiver);
+  options.interval_ns = kNever;
+  Push push(options);
+  push.BeginFinish();
+  EXPECT_EQ(receiver.Next().body(), "1") << "before Finish";
+  push.BeginFinish();
+  push.Finish();
+  EXPECT_EQ(push.counts().accepted, 1) << "rendered once";
+}
+
 TEST(Push, RendersAgainAfterAnError) {
   HttpReceiver receiver([](const HttpReceiver::Request&) { return HttpReceiver::Answer{}; });
   Push::Options options = OptionsFor(receiver);

@@ -172,6 +172,8 @@ Status RunUp(const UpOptions& options, const std::optional<server::ListenAddress
     retained_ns = MonotonicNow();
     Retain(*store, options);
   }));
+  // A receiver that is dead is waited for once.
+  if (metrics_push != nullptr) metrics_push->BeginFinish();
   if (profiles_push != nullptr) profiles_push->Finish();
   if (late.count() > 0)
     LogInfo("otlp: {} arrived too late for the profiles already sent", Counted(late.count(), "row"));
