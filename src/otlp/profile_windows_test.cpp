@@ -4,7 +4,12 @@
 #include <gtest/gtest.h>
 #include <otlp.pb.h>
 
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <span>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "base/time.h"
@@ -69,6 +74,50 @@ TEST_F(ProfileWindowsTest, AClockThatWasSetBackRepeatsNothing) {
   EXPECT_EQ(windows.Render(2 * kNanosPerSecond).value().size(), 1u);
   EXPECT_TRUE(windows.Render(1 * kNanosPerSecond).value().empty());
   EXPECT_TRUE(windows.Render(2 * kNanosPerSecond).value().empty());
+}
+
+// A store whose queries about more than some seconds fail, as they do that need too much memory.
+class SmallStore final : public store::Store {
+ public:
+  explicit SmallStore(store::Store& all) : all_(all) {}
+
+  Status Append(std::span<const model::Batch> batches) override { return all_.Append(batches); }
+  Result<std::unique_ptr<store::Rows>> Query(const std::string& sql,
+                                             std::span<const store::Parameter> parameters) override {
+    int64_t first_ns = std::numeric_limits<int64_t>::max(), last_ns = 0;
+    for (const store::Parameter& parameter : parameters) {
+      const auto* const time_ns = std::get_if<int64_t>(&parameter);
+      if (time_ns == nullptr || *time_ns < kNanosPerSecond) continue;
+      first_ns = std::min(first_ns, *time_ns);
+      last_ns = std::max(last_ns, *time_ns);
+    }
+    if (sql.contains("samples") && last_ns - first_ns > max_ns)
+      return Fail(ErrorCode::kUnavailable, "this needs more memory");
+    return all_.Query(sql, parameters);
+  }
+
+  int64_t max_ns = 0;
+
+ private:
+  store::Store& all_;
+};
+
+TEST_F(ProfileWindowsTest, AWindowThatCantBeReadIsDividedUntilItCan) {
+  for (int64_t second = 1; second < 9; ++second) Sample(second * kNanosPerSecond);
+  SmallStore small(*store_);
+  ProfileWindows windows(small, 1 * kNanosPerSecond);
+  EXPECT_EQ(windows.Render(9 * kNanosPerSecond).error().message, "this needs more memory");
+  EXPECT_EQ(windows.Render(9 * kNanosPerSecond).error().code, ErrorCode::kUnavailable);
+  small.max_ns = 3 * kNanosPerSecond;
+  const All sums = Sums(windows.Render(9 * kNanosPerSecond).value());
+  int64_t sum = 0;
+  for (const auto& [type, of_window] : sums) sum += of_window;
+  EXPECT_EQ(sum, 80) << "every row once";
+  EXPECT_GE(sums.size(), 3u);
+  small.max_ns = 3600 * kNanosPerSecond;
+  for (int64_t second = 9; second < 30; ++second) Sample(second * kNanosPerSecond);
+  EXPECT_EQ(windows.Render(12 * kNanosPerSecond).value().size(), 1u);
+  EXPECT_LE(windows.Render(30 * kNanosPerSecond).value().size(), 3u) << "windows grow again";
 }
 
 }  // namespace
