@@ -47,6 +47,10 @@ server::ListenAddress ParseListen(const std::string& option, const std::string& 
                           address->ToText(), missing));
 }
 
+std::string PlaceOf(const std::string& url, const server::ListenAddress& listen) {
+  return listen.IsEvery() ? url + " and this machine's other addresses" : url;
+}
+
 Result<server::Guard> OpenGuard(const ListenFlags& flags, const std::string& client_ca) {
   server::Guard guard;
   if (!flags.certificate.empty()) {

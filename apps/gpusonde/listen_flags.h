@@ -32,6 +32,9 @@ void AddListenFlags(CLI::App& command, ListenFlags& flags);
 server::ListenAddress ParseListen(const std::string& option, const std::string& text,
                                   const ListenFlags& flags);
 
+// A server's URL as people are told of it: one that listens on all addresses has the URL of one of them.
+std::string PlaceOf(const std::string& url, const server::ListenAddress& listen);
+
 // Reads the files. Clients at the agents' address need certificates of `client_ca`, unless it is empty.
 Result<server::Guard> OpenGuard(const ListenFlags& flags, const std::string& client_ca = {});
 

@@ -383,8 +383,7 @@ const ListenAddress& HttpServer::address() const { return state_->gate.listening
 
 std::string HttpServer::Url() const {
   ListenAddress address = state_->gate.listening;
-  if (address.ip == "0.0.0.0") address.ip = "127.0.0.1";
-  if (address.ip == "::") address.ip = "::1";
+  if (address.IsEvery()) address.ip = address.ip.contains(':') ? "::1" : "127.0.0.1";
   return fmt::format("{}://{}/", state_->gate.tls ? "https" : "http", address.ToText());
 }
 

@@ -30,6 +30,13 @@ bool ListenAddress::IsLoopback() const {
   return IN6_IS_ADDR_LOOPBACK(&v6) || (IN6_IS_ADDR_V4MAPPED(&v6) && v6.s6_addr[12] == 127);
 }
 
+bool ListenAddress::IsEvery() const {
+  in_addr v4{};
+  if (inet_pton(AF_INET, ip.c_str(), &v4) == 1) return v4.s_addr == INADDR_ANY;
+  in6_addr v6{};
+  return inet_pton(AF_INET6, ip.c_str(), &v6) == 1 && IN6_IS_ADDR_UNSPECIFIED(&v6);
+}
+
 std::string ListenAddress::ToText() const {
   return ip.contains(':') ? fmt::format("[{}]:{}", ip, port) : fmt::format("{}:{}", ip, port);
 }

@@ -16,6 +16,8 @@ struct ListenAddress {
 
   // Whether only this machine can reach it; false for a text that is no address.
   bool IsLoopback() const;
+  // Whether it stands for all addresses of this machine, as 0.0.0.0 does.
+  bool IsEvery() const;
   // "127.0.0.1:7171", "[::1]:7171".
   std::string ToText() const;
 };

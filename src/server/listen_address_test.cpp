@@ -44,5 +44,12 @@ TEST(ListenAddress, KnowsWhatOnlyThisMachineReaches) {
   EXPECT_FALSE(ParseListenAddress("[::]:1").value().IsLoopback());
 }
 
+TEST(ListenAddress, KnowsWhatStandsForAllAddresses) {
+  for (const char* text : {"0.0.0.0:1", "[::]:1", "[0:0::0]:1"})
+    EXPECT_TRUE(ParseListenAddress(text).value().IsEvery()) << text;
+  for (const char* text : {"127.0.0.1:1", "[::1]:1", "10.0.0.0:1"})
+    EXPECT_FALSE(ParseListenAddress(text).value().IsEvery()) << text;
+}
+
 }  // namespace
 }  // namespace gpusonde::server

@@ -31,7 +31,8 @@ Status RunAdmission(const AdmissionFlags& flags, const server::ListenAddress& li
   std::thread serving([&webhook] { webhook->Run(); });
   std::string url = webhook->Url();
   url.pop_back();  // its path, "/"
-  PrintTo(stdout, "answers admission reviews at {}{} (press Ctrl-C to stop)\n", url, admission::kPath);
+  PrintTo(stdout, "answers admission reviews at {} (press Ctrl-C to stop)\n",
+          PlaceOf(fmt::format("{}{}", url, admission::kPath), listen));
   FlushOutput();
   WaitForStopSignal();
   webhook->Stop();

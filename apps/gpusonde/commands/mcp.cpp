@@ -61,7 +61,7 @@ Status Serve(mcp::Source& source, const Http& http) {
   if (!http.has_value()) return mcp::ServeStdio(server, STDIN_FILENO, STDOUT_FILENO);
   ASSIGN_OR_RETURN(const auto transport, mcp::HttpTransport::Start(server, *http));
   CatchStopSignals();
-  PrintTo(stdout, "listening at {} (press Ctrl-C to stop)\n", transport->Url());
+  PrintTo(stdout, "listening at {} (press Ctrl-C to stop)\n", PlaceOf(transport->Url(), http->listen));
   FlushOutput();
   WaitForStopSignal();
   source.Interrupt();  // the call that runs

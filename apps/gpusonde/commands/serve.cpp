@@ -110,8 +110,9 @@ Status RunServe(const ServeFlags& flags, const server::ListenAddress& listen,
                    server::UiServer::Start(api, pages, guard, server::AnsweringSqlPosts(api)));
   const Serving serving(*ingest);
   if (!ui->remark().empty()) PrintNotice("serve", ui->remark());
-  PrintTo(stdout, "agents send to {}, stored in {}\nthe UI is at {} (press Ctrl-C to stop)\n", ingest->Url(),
-          flags.state, ui->Url());
+  PrintTo(stdout, "agents send to {}, stored in {}\nthe UI is at {} (press Ctrl-C to stop)\n",
+          PlaceOf(ingest->Url(), listen), flags.state,
+          PlaceOf(ui->Url(), pages.value_or(server::ListenAddress())));
   FlushOutput();
   int64_t retained_ns = 0, limited_ns = 0;
   while (!StopRequested()) {

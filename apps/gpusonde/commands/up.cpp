@@ -152,13 +152,14 @@ Status RunUp(const UpOptions& options, const std::optional<server::ListenAddress
                               listen, guard));
   if (!server->remark().empty()) PrintNotice("up", server->remark());
   PrintTo(stdout, "sampling this machine at {:g} Hz into {}\nthe UI is at {} (press Ctrl-C to stop)\n",
-          options.live.frequency_hz, options.state, server->Url());
+          options.live.frequency_hz, options.state,
+          PlaceOf(server->Url(), listen.value_or(server::ListenAddress())));
   FlushOutput();
   std::unique_ptr<server::MetricsServer> metrics;
   if (options.metrics.has_value()) {
     ASSIGN_OR_RETURN(metrics,
                      server::MetricsServer::Start(totals, {.listen = *options.metrics, .guard = guard}));
-    PrintTo(stdout, "metrics for Prometheus are at {}\n", metrics->Url());
+    PrintTo(stdout, "metrics for Prometheus are at {}\n", PlaceOf(metrics->Url(), *options.metrics));
     FlushOutput();
   }
   if (!options.no_open) OpenInBrowser(server->Url());

@@ -59,7 +59,8 @@ int View(const ViewOptions& options, const std::optional<server::ListenAddress>&
   if (!server.has_value()) return FailView(server.error());
   CatchStopSignals();
   if (!(*server)->remark().empty()) PrintNotice("view", (*server)->remark());
-  PrintTo(stdout, "{} is at {} (press Ctrl-C to stop)\n", TitleOf(options.files), (*server)->Url());
+  PrintTo(stdout, "{} is at {} (press Ctrl-C to stop)\n", TitleOf(options.files),
+          PlaceOf((*server)->Url(), listen.value_or(server::ListenAddress())));
   FlushOutput();
   ReportToParent((*server)->Url());
   WaitForStopSignal();
