@@ -29,7 +29,9 @@ constexpr std::chrono::seconds kTimeout(5);
 constexpr std::chrono::milliseconds kIdle(500);
 constexpr int64_t kListNever = std::numeric_limits<int64_t>::min() / 2;
 
-Result<HostSummary> Summarise(store::Store& store, int64_t now_ns) {
+// `gone_ns` is when a silent host was last seen: whether it has been idle since, or an incident still lasts,
+// nobody knows.
+Result<HostSummary> Summarise(store::Store& store, int64_t now_ns, std::optional<int64_t> gone_ns) {
   HostSummary summary;
   ASSIGN_OR_RETURN(const auto devices,
                    store::ReadDeviceUse(store, {.from_ns = now_ns - kBusyNs, .to_ns = now_ns, .filter = {}}));
@@ -40,9 +42,11 @@ Result<HostSummary> Summarise(store::Store& store, int64_t now_ns) {
   }
   summary.gpus = std::ranges::count_if(
       devices, [](const store::DeviceUse& use) { return !use.device.parent.has_value(); });
-  if (observed_ns > 0) summary.busy = static_cast<double>(busy_ns) / static_cast<double>(observed_ns);
-  ASSIGN_OR_RETURN(store::NewestIncidents newest,
-                   store::ReadNewestIncidents(store, {now_ns - kIncidentsNs, now_ns}, kMaxNewest));
+  if (observed_ns > 0 && !gone_ns.has_value())
+    summary.busy = static_cast<double>(busy_ns) / static_cast<double>(observed_ns);
+  ASSIGN_OR_RETURN(
+      store::NewestIncidents newest,
+      store::ReadNewestIncidents(store, {now_ns - kIncidentsNs, gone_ns.value_or(now_ns)}, kMaxNewest));
   summary.incidents = newest.count;
   summary.newest = std::move(newest.lines);
   return summary;
@@ -50,7 +54,10 @@ Result<HostSummary> Summarise(store::Store& store, int64_t now_ns) {
 
 Result<HostSummary> SummariseHost(Host& host) {
   ASSIGN_OR_RETURN(store::LiveStore* const store, host.Store());
-  return Summarise(*store, EpochNow());
+  const int64_t now_ns = EpochNow();
+  std::optional<int64_t> gone_ns;
+  if (host.IsSilent(MonotonicNow())) gone_ns = std::min(host.last_seen_ns(), now_ns);
+  return Summarise(*store, now_ns, gone_ns);
 }
 
 }  // namespace

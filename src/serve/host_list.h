@@ -20,8 +20,8 @@ namespace gpusonde::serve {
 // What the list of hosts shows of one.
 struct HostSummary {
   int64_t gpus = 0;
-  std::optional<double> busy;                        // 0…1 of the time observed in the last 15 minutes
-  int64_t incidents = 0;                             // in the last 24 hours
+  std::optional<double> busy;  // 0…1 of the time observed in the last 15 minutes; not of a silent host
+  int64_t incidents = 0;       // in the last 24 hours
   std::vector<store::NewestIncidents::Line> newest;  // of those, at most 20
 };
 

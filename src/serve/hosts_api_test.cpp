@@ -96,6 +96,40 @@ TEST_F(HostsApiTest, TheListHasALineForEachHost) {
   EXPECT_EQ(list["received"]["refused"], 3);
 }
 
+TEST_F(HostsApiTest, OfAHostThatIsGoneNeitherIdleTimeNorAnIncidentLasts) {
+  constexpr int64_t kDay = 86'400 * kNanosPerSecond;
+  const int64_t begin_ns = EpochNow() - 3 * kDay;
+  for (const char* name : {"gone", "there"}) {
+    const auto host = hosts_->FindOrMake(name).value();
+    const auto add = [&](const auto& table, const auto& row) {
+      model::BatchBuilder rows(table);
+      rows.Append(row);
+      ASSERT_TRUE(host->Store().value()->Append({{rows.Take()}}).has_value());
+    };
+    add(model::kSources, model::Source{.source = {1, 1}, .host = name, .started_ns = begin_ns});
+    add(model::kProcesses, model::Process{.process = {5, 1}, .source = {1, 1}, .pid = 1});
+    add(model::kGpuSessions, model::GpuSession{.process = {5, 1}, .session = 1, .start_ns = begin_ns});
+    add(model::kKernels, model::Kernel{.process = {5, 1},
+                                       .device = {6, 1},
+                                       .session = 1,
+                                       .start_ns = EpochNow() - 300 * kNanosPerSecond,
+                                       .end_ns = EpochNow() - 299 * kNanosPerSecond,
+                                       .name = "k"});
+    add(model::kIncidents, model::Incident{.incident = {7, 1}, .process = {5, 1}, .start_ns = begin_ns});
+    host->SetLastSeen(EpochNow());
+  }
+  hosts_->Find("gone").value()->SetLastSeen(EpochNow() - 2 * kDay);
+  const json list = Ok("hosts");
+  EXPECT_EQ(list["hosts"][0]["error"], "");
+  EXPECT_EQ(list["hosts"][0]["gpus"], 1);
+  EXPECT_TRUE(list["hosts"][0]["busy"].is_null());
+  EXPECT_TRUE(list["hosts"][1]["busy"].is_number());
+  EXPECT_EQ(list["hosts"][0]["incidents"], 0);
+  EXPECT_EQ(list["hosts"][1]["incidents"], 1);
+  ASSERT_EQ(list["incidents"].size(), 1u);
+  EXPECT_EQ(list["incidents"][0]["host"], "there");
+}
+
 TEST_F(HostsApiTest, TheListHasTheIncidentsOfAllHostsTheNewestFirst) {
   for (const int64_t number : {1, 3, 2}) {
     const std::string name = "node-" + std::to_string(number);
