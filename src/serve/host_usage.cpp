@@ -128,6 +128,7 @@ size_t HostUsage::MaxBytes() const { return kMaxSumBytes / std::max(hosts_.All()
 // The host that was read the longest ago, of those that have sent something since.
 std::shared_ptr<Host> HostUsage::Next() {
   if (!IsWanted() && MonotonicNow() - started_ns_ < kWarmUpNs) return nullptr;
+  std::erase_if(known_, [](const auto& known) { return known.second.host.expired(); });
   const int64_t age_ns = IsWanted() ? options_.age_ns : kUnwantedAgeNs;
   std::shared_ptr<Host> next;
   int64_t oldest_ns = std::numeric_limits<int64_t>::max();

@@ -7,9 +7,7 @@
 #include <cmath>
 #include <functional>
 #include <iterator>
-#include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -23,6 +21,7 @@
 #include "serve/host_list.h"
 #include "serve/host_usage.h"
 #include "serve/hosts_query.h"
+#include "serve/of_hosts.h"
 #include "serve/refusals.h"
 #include "server/api.h"
 #include "server/api_json.h"
@@ -81,8 +80,7 @@ class HostPages {
   // `hosts` and `refusals` must outlive it.
   HostPages(const std::shared_ptr<Host>& host, store::LiveStore& store, const Hosts& hosts,
             const Refusals& refusals)
-      : owner_(host),
-        host_(host.get()),
+      : host_(host.get()),
         data_(server::ReadingFrom(store)),
         api_(server::ApiHandler(*data_, {.mode = "serve",
                                          .live = true,
@@ -92,13 +90,9 @@ class HostPages {
                                                      &refusals] { return NoticesOf(*host, hosts, refusals); },
                                          .metrics = {}})) {}
 
-  // Whether it is this host's: one that was deleted and made anew has another store.
-  bool IsOf(const std::shared_ptr<Host>& host) const { return owner_.lock() == host; }
-
   server::HttpResponse Answer(const server::HttpRequest& request) const { return api_(request); }
 
  private:
-  const std::weak_ptr<Host> owner_;
   Host* const host_;
   const std::unique_ptr<server::ApiData> data_;
   const server::HttpHandler api_;
@@ -195,11 +189,8 @@ class AllPages {
   Result<std::shared_ptr<HostPages>> PagesOf(const std::shared_ptr<Host>& host) {
     // Opens it, which may take a while, before other hosts' pages are kept waiting.
     ASSIGN_OR_RETURN(store::LiveStore* const store, host->Store());
-    const std::scoped_lock lock(mutex_);
-    std::shared_ptr<HostPages>& pages = pages_[host->name()];
-    if (pages == nullptr || !pages->IsOf(host))
-      pages = std::make_shared<HostPages>(host, *store, hosts_, counts_.refusals);
-    return pages;
+    return pages_.Get(host,
+                      [&] { return std::make_shared<HostPages>(host, *store, hosts_, counts_.refusals); });
   }
 
   server::HttpResponse Ready() const {
@@ -266,8 +257,7 @@ class AllPages {
   HostsQuery query_;
   const IngestCounts& counts_;
   const server::HttpHandler metrics_;
-  std::mutex mutex_;  // guards pages_
-  std::map<std::string, std::shared_ptr<HostPages>> pages_;
+  OfHosts<HostPages> pages_;
 };
 
 }  // namespace
