@@ -170,6 +170,7 @@ void Diagnosis::Finish(int64_t now_ns) {
 void Diagnosis::Abandon(int64_t now_ns) {
   for (auto& [process, workload] : workloads_) workload->Abandon(now_ns);
   shared_->collectives.Abandon(now_ns, [this](const Report& report) { EmitCollective(report); });
+  for (const model::Warning& warning : shared_->forewarner.Abandon()) shared_->warnings.Append(warning);
 }
 
 // A rank's own incident, which says why it is slow, stays the last report of its process.

@@ -97,7 +97,8 @@ class Diagnosis {
   // The end of the input. An open incident stays open: it lasted until the end.
   void Finish(int64_t now_ns);
 
-  // The end of the input while the programs go on: open incidents end at `now_ns`.
+  // The end of the input while the programs go on: open incidents end at `now_ns`, warnings when their signs
+  // were last seen.
   void Abandon(int64_t now_ns);
 
   // Returns the rows of steps, incidents, evidence and warnings since the last call.

@@ -33,6 +33,12 @@ std::vector<model::Warning> Forewarner::Advance(const HostTimeline& host, const 
   return changed;
 }
 
+std::vector<model::Warning> Forewarner::Abandon() {
+  std::vector<model::Warning> changed;
+  while (!open_.empty()) changed.push_back(Close(open_.begin()));
+  return changed;
+}
+
 model::Warning Forewarner::Open(const Indicator& indicator, const Id128& device, const Sign& sign,
                                 int64_t now_ns) {
   model::Warning warning{

@@ -36,6 +36,9 @@ class Forewarner {
   // Links the warnings that predicted this incident of a program on these devices. Returns changed rows.
   std::vector<model::Warning> Ingest(const model::Incident& incident, const std::set<Id128>& devices);
 
+  // Ends what is open: nobody will. Returns the changed rows.
+  std::vector<model::Warning> Abandon();
+
   // The last state of all warnings, by start time; the newest are kept.
   const std::list<model::Warning>& warnings() const { return warnings_; }
 

@@ -167,6 +167,19 @@ TEST_F(ForewarnerTest, WarnsOfRisingPressureUnlessAnOpenIncidentReportsIt) {
   EXPECT_FALSE(warned_[0].device.has_value());
 }
 
+TEST_F(ForewarnerTest, EndsWhatIsOpenWhenItIsAbandoned) {
+  for (int second = 0; second < 68; ++second) {
+    Press("host.pressure.memory", second < 60 ? 0.02 : 0.6);
+    Tick();
+  }
+  ASSERT_EQ(warned_.size(), 1u);
+  const std::vector<model::Warning> ended = forewarner_.Abandon();
+  ASSERT_EQ(ended.size(), 1u);
+  EXPECT_EQ(ended[0].warning, warned_[0].warning);
+  EXPECT_EQ(ended[0].end_ns, now_ns_);
+  EXPECT_THAT(forewarner_.Abandon(), IsEmpty());
+}
+
 TEST_F(ForewarnerTest, LinksAWarningToTheIncidentThatFollows) {
   Warm(100, 60);
   ASSERT_EQ(warned_.size(), 1u);

@@ -9,6 +9,7 @@
 
 #include "base/time.h"
 #include "diagnose/incident_table.h"
+#include "model/tables/warnings.h"
 #include "replay/replay.h"
 #include "store/table_rows.h"
 
@@ -94,6 +95,23 @@ Status CloseIncidents(store::Store& store, const TimeRange& range, std::vector<m
   return store.Append(batches);
 }
 
+// Writes the ends of warnings that were open when the previous run ended. What they warn of may last: the
+// replay has warned of it anew, and ends that warning in time.
+Status CloseWarnings(store::Store& store, const TimeRange& range, const diagnose::Diagnosis& diagnosis) {
+  ASSIGN_OR_RETURN(std::vector<model::Warning> open,
+                   store::ReadTable(store, model::kWarnings, "WHERE end_ns IS NULL ORDER BY start_ns"));
+  if (open.empty()) return {};
+  model::BatchBuilder<decltype(model::kWarnings)> rows{model::kWarnings};
+  for (model::Warning& warning : open) {
+    warning.end_ns = std::max(range.to_ns, warning.start_ns);
+    rows.Append(warning);
+  }
+  for (const model::Warning& warning : diagnosis.Warnings())
+    if (!warning.end_ns.has_value()) rows.Append(warning);
+  const std::array<model::Batch, 1> batches = {rows.Take()};
+  return store.Append(batches);
+}
+
 }  // namespace
 
 Status Recall(store::Store& store, int64_t now_ns, const std::function<bool(const model::Process&)>& lives,
@@ -106,6 +124,7 @@ Status Recall(store::Store& store, int64_t now_ns, const std::function<bool(cons
     TRY(RecallIncidents(store, range, diagnosis));
     TRY(ReplayRows(store, range, diagnosis));
   }
+  TRY(CloseWarnings(store, range, diagnosis));
   return CloseIncidents(store, range, std::move(open), diagnosis);
 }
 

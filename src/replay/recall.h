@@ -15,9 +15,9 @@ namespace gpusonde::replay {
 // under their ids and baselines exist, whether that run was stopped or killed.
 //
 // `lives` answers whether a program without a recorded exit still runs. One that doesn't ended when it was
-// last observed. Open incidents that the replay ended or did not reproduce are closed in the store: nothing
-// would ever end them. `now_ns` is the epoch time at which the new run begins. Errors: those of Store::Query
-// and Store::Append.
+// last observed. Open warnings, and open incidents that the replay ended or did not reproduce, are closed in
+// the store: nothing would ever end them. `now_ns` is the epoch time at which the new run begins. Errors:
+// those of Store::Query and Store::Append.
 Status Recall(store::Store& store, int64_t now_ns, const std::function<bool(const model::Process&)>& lives,
               diagnose::Diagnosis& diagnosis);
 

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "model/tables/signals.h"
+#include "model/tables/warnings.h"
 #include "replay/testing/machine.h"
 #include "store/recordings/testing/memory_store.h"
 
@@ -162,6 +164,34 @@ TEST_F(RecallTest, TheBaselineOfTheRunBeforeIsKnown) {
   machine_->Train(30, kContended);  // too few for a baseline of its own
   ASSERT_EQ(machine_->Incidents().size(), 1u);
   EXPECT_GT(machine_->Incidents()[0].slowdown, 1.5);
+}
+
+TEST_F(RecallTest, AWarningThatWasOpenEndsAndWhatLastsIsWarnedOfAnew) {
+  machine_->StartAgent();
+  machine_->Train(30);
+  const int64_t begin_ns = machine_->now_ns() - machine_->now_ns() % kNanosPerSecond;
+  machine_->Wait(90 * kNanosPerSecond);
+  std::vector<model::Signal> pressure;
+  for (int64_t second = 1; second < 90; ++second)
+    pressure.push_back({.start_ns = begin_ns + second * kNanosPerSecond,
+                        .bucket_ns = kNanosPerSecond,
+                        .metric = "host.pressure.memory",
+                        .values = {(second < 75 ? 2 : 60) * kNanosPerSecond / 100}});
+  Add(model::kSignals, pressure);
+  Add(model::kWarnings, {{.warning = {9, 1}, .indicator = "memory_pressure", .start_ns = begin_ns}});
+  machine_->KillAgent();
+  const int64_t killed_ns = machine_->now_ns();
+  machine_->StartAgent();
+  const auto warnings = store::ReadTable(*store_, model::kWarnings, "ORDER BY start_ns").value();
+  ASSERT_EQ(warnings.size(), 2u);
+  EXPECT_NEAR(static_cast<double>(warnings[0].end_ns.value_or(0)), static_cast<double>(killed_ns), 2e9);
+  EXPECT_EQ(warnings[1].indicator, "memory_pressure");
+  EXPECT_GT(warnings[1].start_ns, begin_ns + 75 * kNanosPerSecond);
+  EXPECT_EQ(warnings[1].end_ns, std::nullopt);
+  machine_->Wait(120 * kNanosPerSecond);
+  const auto later = store::ReadTable(*store_, model::kWarnings, "ORDER BY start_ns").value();
+  ASSERT_EQ(later.size(), 2u);
+  EXPECT_TRUE(later[1].end_ns.has_value());
 }
 
 // Passes queries on until a number of them were made; appends always.
