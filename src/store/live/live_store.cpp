@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "base/time.h"
 #include "model/tables/batches.h"
+#include "spool/upload.h"
 #include "store/duckdb/appender.h"
 #include "store/duckdb/connection.h"
 #include "store/duckdb/schema.h"
@@ -46,11 +47,7 @@ int64_t BytesOfBatch(const model::Batch& batch) {
   return static_cast<int64_t>(bytes);
 }
 
-std::string FormatDay(Day day) {
-  const std::chrono::year_month_day date(day);
-  return fmt::format("{:04}-{:02}-{:02}", static_cast<int>(date.year()), static_cast<unsigned>(date.month()),
-                     static_cast<unsigned>(date.day()));
-}
+std::string NameOf(Day day) { return spool::FormatDay(day.time_since_epoch().count()); }
 
 // The day of a file name "2026-11-21.sonde".
 std::optional<Day> DayOfName(const std::string& name) {
@@ -60,11 +57,11 @@ std::optional<Day> DayOfName(const std::string& name) {
   if (std::sscanf(name.c_str(), "%4d-%2u-%2u", &year, &month, &day) != 3) return std::nullopt;
   const std::chrono::year_month_day date{std::chrono::year(year), std::chrono::month(month),
                                          std::chrono::day(day)};
-  if (!date.ok() || FormatDay(Day(date)) + std::string(kSuffix) != name) return std::nullopt;
+  if (!date.ok() || NameOf(Day(date)) + std::string(kSuffix) != name) return std::nullopt;
   return Day(date);
 }
 
-std::string CatalogOf(Day day) { return "day " + FormatDay(day); }
+std::string CatalogOf(Day day) { return "day " + NameOf(day); }
 
 std::vector<std::string> Catalogs(std::span<const Day> days) {
   std::vector<std::string> catalogs;
@@ -214,7 +211,7 @@ std::vector<std::string> LiveStore::notices() const {
 }
 
 std::string LiveStore::PathOf(Day day) const {
-  return fmt::format("{}/{}{}", folder_, FormatDay(day), kSuffix);
+  return fmt::format("{}/{}{}", folder_, NameOf(day), kSuffix);
 }
 
 Status LiveStore::OpenDays() {
@@ -237,7 +234,7 @@ Status LiveStore::OpenDay(Day day) {
   if (std::rename(path.c_str(), (path + ".damaged").c_str()) != 0)
     return Fail(ErrnoError(errno, fmt::format("set {} aside, which is damaged", path)));
   damaged_.push_back(fmt::format("The data of {} could not be read and was set aside as {}.damaged: {}.",
-                                 FormatDay(day), path, error.message));
+                                 NameOf(day), path, error.message));
   LogWarn("{}", damaged_.back());
   return {};
 }
@@ -392,7 +389,7 @@ Status LiveStore::AppendWithWindows(Day day, std::span<const model::Batch> batch
 void LiveStore::Advance(Rollup& rollup, Day day, const std::optional<TimeRange>& times) {
   if (!times.has_value() || !database_->is_open()) return;
   if (const Status done = RetireOnDamage(rollup.Advance(writer(), CatalogOf(day), *times)); !done.has_value())
-    LogWarn("{} of {} are not summed yet: {}", rollup.name(), FormatDay(day), done.error().message);
+    LogWarn("{} of {} are not summed yet: {}", rollup.name(), NameOf(day), done.error().message);
 }
 
 TimeRange LiveStore::gpu_windows() const {
