@@ -61,6 +61,25 @@ std::optional<Day> DayOfName(const std::string& name) {
   return Day(date);
 }
 
+// DuckDB's log of a file.
+std::string LogOf(const std::string& path) { return path + ".wal"; }
+
+// The path, or a longer one: earlier files stay.
+std::string FreeName(const std::string& path) {
+  const auto is_taken = [](const std::string& name) {
+    return std::filesystem::exists(name) || std::filesystem::exists(LogOf(name));
+  };
+  std::string name = path;
+  for (int number = 2; is_taken(name); ++number) name = fmt::format("{}-{}", path, number);
+  return name;
+}
+
+// Does nothing if there is no such file.
+Status SetAside(const std::string& from, const std::string& to) {
+  if (std::rename(from.c_str(), to.c_str()) == 0 || errno == ENOENT) return {};
+  return Fail(ErrnoError(errno, fmt::format("set {} aside, which is damaged", from)));
+}
+
 std::string CatalogOf(Day day) { return "day " + NameOf(day); }
 
 std::vector<std::string> Catalogs(std::span<const Day> days) {
@@ -210,9 +229,7 @@ std::vector<std::string> LiveStore::notices() const {
   return notices;
 }
 
-std::string LiveStore::PathOf(Day day) const {
-  return fmt::format("{}/{}{}", folder_, NameOf(day), kSuffix);
-}
+std::string LiveStore::PathOf(Day day) const { return fmt::format("{}/{}{}", folder_, NameOf(day), kSuffix); }
 
 Status LiveStore::OpenDays() {
   ASSIGN_OR_RETURN(const std::vector<Day> found, RecordedDays(folder_));
@@ -220,22 +237,42 @@ Status LiveStore::OpenDays() {
   return {};
 }
 
-Status LiveStore::OpenDay(Day day) {
-  const std::string path = PathOf(day);
-  Status opened = AttachRecording(writer(), path, CatalogOf(day), Access::kWriting);
-  if (opened.has_value()) opened = duckdb::CreateTables(writer(), CatalogOf(day));
-  if (opened.has_value()) {
+Status LiveStore::AttachDay(Day day) {
+  TRY(AttachRecording(writer(), PathOf(day), CatalogOf(day), Access::kWriting));
+  Status complete = duckdb::CreateTables(writer(), CatalogOf(day));
+  if (!complete.has_value())
+    static_cast<void>(writer().Run("DETACH " + duckdb::QuoteName(CatalogOf(day))));
+  else
     days_.push_back(day);
-    return {};
+  return complete;
+}
+
+// One bad file must not keep the others, and what comes next, from being kept; nor a bad log its file, which
+// has all but the last minutes, as after a power cut.
+Status LiveStore::OpenDay(Day day) {
+  const std::string path = PathOf(day), log = LogOf(path);
+  Status opened = AttachDay(day);
+  if (opened.has_value() || opened.error().code != ErrorCode::kCorrupt) return opened;
+  const std::string aside = FreeName(path + ".damaged");
+  // First the log: alone, it would be taken for that of the next file of the day.
+  TRY(SetAside(log, LogOf(aside)));
+  if (std::filesystem::exists(LogOf(aside))) {
+    const std::string why = opened.error().message;
+    opened = AttachDay(day);
+    if (opened.has_value())
+      return AddDamage(
+          fmt::format("The last rows of {} could not be read: their log was set aside as {}: {}.",
+                      NameOf(day), LogOf(aside), why));
+    if (opened.error().code != ErrorCode::kCorrupt) return opened;
   }
-  Error error = std::move(opened).error();
-  if (error.code != ErrorCode::kCorrupt) return Fail(std::move(error));
-  // One bad file must not keep the others, and what comes next, from being kept.
-  if (std::rename(path.c_str(), (path + ".damaged").c_str()) != 0)
-    return Fail(ErrnoError(errno, fmt::format("set {} aside, which is damaged", path)));
-  damaged_.push_back(fmt::format("The data of {} could not be read and was set aside as {}.damaged: {}.",
-                                 NameOf(day), path, error.message));
-  LogWarn("{}", damaged_.back());
+  TRY(SetAside(path, aside));
+  return AddDamage(fmt::format("The data of {} could not be read and was set aside as {}: {}.", NameOf(day),
+                               aside, opened.error().message));
+}
+
+Status LiveStore::AddDamage(std::string sentence) {
+  LogWarn("{}", sentence);
+  damaged_.push_back(std::move(sentence));
   return {};
 }
 
@@ -250,6 +287,15 @@ Status LiveStore::BeginDay(Day day) {
 
 Status LiveStore::AddDay(Day day) {
   for (const Day earlier : days_) TRY(writer().Run("CHECKPOINT " + duckdb::QuoteName(CatalogOf(earlier))));
+  // Of a file that was deleted by hand: what it adds, and deletes by position, is that file's.
+  if (const std::string log = LogOf(PathOf(day)); std::filesystem::exists(log)) {
+    const std::string aside = LogOf(FreeName(PathOf(day) + ".damaged"));
+    TRY(SetAside(log, aside));
+    TRY(
+        AddDamage(fmt::format("The last rows of {} could not be read, as their file is gone: their log was "
+                              "set aside as {}.",
+                              NameOf(day), aside)));
+  }
   TRY(AttachNew(writer(), PathOf(day), CatalogOf(day), one_of_many_ ? Layout::kSmall : Layout::kDefault));
   days_.insert(std::ranges::upper_bound(days_, day), day);
   return RefreshViews();
@@ -448,7 +494,7 @@ Store& LiveStore::Within(const TimeRange& range) {
 
 int64_t LiveStore::BytesOf(Day day) const {
   int64_t bytes = 0;
-  for (const std::string& path : {PathOf(day), PathOf(day) + ".wal"}) {
+  for (const std::string& path : {PathOf(day), LogOf(PathOf(day))}) {
     std::error_code missing;
     const auto size = std::filesystem::file_size(path, missing);
     if (!missing) bytes += static_cast<int64_t>(size);
@@ -489,7 +535,8 @@ Status LiveStore::DeleteDay(Day day) {
   work_->Forget(CatalogOf(day));
   TRY(RefreshViews());  // before the day goes: a view over what isn't there fails
   TRY(writer().Run("DETACH " + duckdb::QuoteName(CatalogOf(day))));
-  for (const std::string& path : {PathOf(day), PathOf(day) + ".wal"})
+  // First the log, which would be taken for that of the next file of the day.
+  for (const std::string& path : {LogOf(PathOf(day)), PathOf(day)})
     if (::unlink(path.c_str()) != 0 && errno != ENOENT) return Fail(ErrnoError(errno, "delete " + path));
   return {};
 }

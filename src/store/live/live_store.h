@@ -60,8 +60,8 @@ class LiveStore : public Store {
     std::function<int64_t()> epoch_now = EpochNow;  // tests have one that is stepped
   };
   // Creates the folder (mode 0700; its parent must exist) or opens an existing one. A damaged file is renamed
-  // to *.damaged and reported by notices(). Errors: kUnavailable when another gpusonde has the folder open;
-  // kTooNew; kPermissionDenied, kOutOfSpace, kIo.
+  // to *.damaged, with its log, and reported by notices(). Errors: kUnavailable when another gpusonde has the
+  // folder open; kTooNew; kPermissionDenied, kOutOfSpace, kIo.
   static Result<std::unique_ptr<LiveStore>> Open(const std::string& folder, const Options& options);
   static Result<std::unique_ptr<LiveStore>> Open(const std::string& folder) {
     return Open(folder, Options{});
@@ -138,6 +138,8 @@ class LiveStore : public Store {
   std::string PathOf(Day day) const;
   Status OpenDays();
   Status OpenDay(Day day);
+  Status AttachDay(Day day);
+  Status AddDamage(std::string sentence);
   Status BeginDay(Day day);
   Status AddDay(Day day);
   Status RefreshViews();
