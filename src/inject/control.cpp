@@ -330,6 +330,7 @@ uint64_t SleepAfterWindow(uint64_t now, uint64_t measured_ns, const StepMarks::W
                               .measured_ns = measured_ns,
                               .transition_ns = g_pace.transition_ns,
                               .records = ActivityProgress().records - g_window.records_before,
+                              .marks = marks.runs,
                               .since_wake_ns = now - g_session.woke_ns},
                              estimate, budget);
   g_pace.window_ns = decision.next_window_ns;

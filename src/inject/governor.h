@@ -19,7 +19,8 @@ namespace gpusonde::inject {
 // The second needs sleeps. Where a window is within the budget by what is measured, and CUPTI could cost so
 // much that it is not, the library falls asleep for a moment all the same, a trial: after each window until
 // something is known, every kTrialUnsettledNs until that is settled, and then once a minute. What the windows
-// have cost that were awake before the pace showed it, is a debt that longer sleeps pay. Not thread-safe.
+// have cost that were awake before the pace showed it, is a debt that longer sleeps, and shorter windows
+// between them, pay. Not thread-safe.
 class Governor {
  public:
   // Step time may rise by at most 0.5 % if no consumer says otherwise: the goal for profiling that is always
@@ -49,14 +50,19 @@ class Governor {
   // What it is taken to cost until the pace shows it: 1.7 to 1.9 us a launch on an H200
   // (docs/gpu-results.md).
   static constexpr uint64_t kAssumedPerRecordNs = 2'000;
-  // Length of the windows until then, where the assumption exceeds the budget.
+  // Length of the windows until then, where the assumption exceeds the budget: what they really cost may be a
+  // multiple of that. Shorter, also between trials, where so many marks of steps (StepMarks) come sooner, as
+  // more make a comparison hardly better; a whole window where there are none yet. Likewise of the windows
+  // while a sleep leaves a debt.
   static constexpr uint64_t kUnknownWindowNs = uint64_t{1'000'000'000};
+  static constexpr uint32_t kMarksToCompare = 64;
 
   struct Window {
     uint64_t awake_ns = 0;
     uint64_t measured_ns = 0;    // inside the process
     uint64_t transition_ns = 0;  // for the last sleep: falling asleep and waking
     uint64_t records = 0;
+    uint32_t marks = 0;          // of steps; 0: none are known
     uint64_t since_wake_ns = 0;  // awake without a pause, this window included
   };
   struct Decision {
@@ -79,9 +85,8 @@ class Governor {
     const auto transition = static_cast<double>(window.transition_ns);
     const double late = LatePrice(awake, running, estimate);
     Decision decision{.next_window_ns = WindowFor(awake == 0 ? 0 : running / awake, budget)};
-    if (assumed > budget * awake && decision.next_window_ns > kUnknownWindowNs)
-      decision.next_window_ns = kUnknownWindowNs;
-    if (running > budget * awake) {
+    const bool exceeds = running > budget * awake;
+    if (exceeds) {
       decision.sleep_ns =
           WithDebt(SleepAfter(window.awake_ns, running + transition, budget),
                    SleepAfter(window.awake_ns, running + transition + late + debt_ns_, budget));
@@ -92,6 +97,10 @@ class Governor {
     const bool is_first = window.since_wake_ns <= window.awake_ns;
     Account(awake, static_cast<double>(decision.sleep_ns), measured,
             running + late + (is_first ? transition : 0), budget);
+    const bool owes = decision.sleep_ns != 0 && debt_ns_ > budget * static_cast<double>(kMinWindowNs);
+    if ((decision.sleep_ns != 0 && !estimate.known()) || owes)
+      decision.next_window_ns =
+          Shorter(decision.next_window_ns, ToCompare(window, exceeds ? kUnknownWindowNs : kWindowNs));
     return decision;
   }
 
@@ -120,6 +129,17 @@ class Governor {
  private:
   // Earlier windows count less: half after five.
   static constexpr double kKept = 0.87;
+
+  static uint64_t Shorter(uint64_t one_ns, uint64_t other_ns) {
+    return one_ns < other_ns ? one_ns : other_ns;
+  }
+
+  // How long a window has to be so that steps in it can be compared.
+  static uint64_t ToCompare(const Window& window, uint64_t longest_ns) {
+    if (window.marks == 0) return kWindowNs;
+    const uint64_t length_ns = window.awake_ns / window.marks * kMarksToCompare;
+    return length_ns < kMinWindowNs ? kMinWindowNs : Shorter(length_ns, longest_ns);
+  }
 
   static uint64_t TrialNs(uint64_t transition_ns) {
     const uint64_t length_ns = transition_ns * kTrialPerWake;

@@ -47,11 +47,26 @@ TEST(Governor, CountsWhatThePaceShowsIfThatIsMore) {
 TEST(Governor, AssumesACostOfEachRecordUntilThePaceShowsIt) {
   Governor::Window window = Quiet(0);
   window.records = 100'000;  // 50,000 a second: 0.2 s of 2 s
+  window.marks = 10;
   const Governor::Decision decision = Governor().Decide(window, kUnknown, kDefault);
   EXPECT_EQ(decision.sleep_ns, 38'000 * kMs);
   EXPECT_EQ(decision.next_window_ns, Governor::kUnknownWindowNs);
   const CostEstimate::Interval nothing{.pairs = 6, .cost = 0.001, .low = -0.001, .high = 0.003};
   EXPECT_EQ(Governor().Decide(window, nothing, kDefault).sleep_ns, 0U) << "its GPU is the limit";
+}
+
+// As long as it takes to compare steps: what it costs may be more than is assumed.
+TEST(Governor, KeepsWindowsShortUntilTheCostIsKnown) {
+  Governor::Window window = Quiet(0);
+  window.records = 100'000;
+  const auto next_window_ns = [&](uint32_t marks) {
+    window.marks = marks;
+    return Governor().Decide(window, kUnknown, kDefault).next_window_ns;
+  };
+  EXPECT_EQ(next_window_ns(2000), Governor::kMinWindowNs);
+  EXPECT_EQ(next_window_ns(160), 800 * kMs);
+  EXPECT_EQ(next_window_ns(10), Governor::kUnknownWindowNs);
+  EXPECT_EQ(next_window_ns(0), Governor::kWindowNs) << "so that marks are found";
 }
 
 TEST(Governor, CountsWakingWhereItSleeps) {
@@ -69,7 +84,11 @@ TEST(Governor, PaysForWindowsWhoseCostShowsLater) {
   for (int i = 0; i < 6; ++i) governor.Decide(Busy(0), kUnknown, kDefault);
   const CostEstimate::Interval five_percent{.pairs = 6, .cost = 0.05, .low = 0.04, .high = 0.06};
   double asleep_ns = 6 * static_cast<double>(Governor::kTrialNs);
-  EXPECT_EQ(governor.Decide(Quiet(0), five_percent, kDefault).sleep_ns, Governor::kMaxSleepNs);
+  Governor::Window window = Quiet(0);
+  window.marks = 100;
+  const Governor::Decision decision = governor.Decide(window, five_percent, kDefault);
+  EXPECT_EQ(decision.sleep_ns, Governor::kMaxSleepNs);
+  EXPECT_EQ(decision.next_window_ns, Governor::kUnknownWindowNs) << "not all is paid";
   EXPECT_GT(governor.use().spent, kDefault);
   asleep_ns += static_cast<double>(Governor::kMaxSleepNs);
   for (int i = 0; i < 19; ++i)

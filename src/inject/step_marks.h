@@ -24,6 +24,7 @@ class StepMarks {
 
   struct Window {
     Mark first, middle, last;  // `middle`: the first in the window's second half
+    uint32_t runs = 0;  // of the kernel whose runs are marks in the windows to come; 0: there is none yet
   };
 
   void BeginWindow(uint64_t now_ns, uint64_t length_ns) {
@@ -48,6 +49,7 @@ class StepMarks {
     if (count < lowest_) lowest_ = count;
     if (count > highest_) highest_ = count;
     if (key != key_) return;
+    ++window_.runs;
     if (window_.first.time_ns == 0 || start_ns < window_.first.time_ns) window_.first = {count, start_ns};
     if (start_ns > window_.last.time_ns) window_.last = {count, start_ns};
     if (start_ns >= middle_ns_ && (window_.middle.time_ns == 0 || start_ns < window_.middle.time_ns))
@@ -59,8 +61,8 @@ class StepMarks {
   Window EndWindow() {
     const uint64_t numbers = highest_ < lowest_ ? 0 : highest_ - lowest_ + 1;
     const bool counted = records_ <= numbers && records_ >= numbers / 2;
-    const Window window = chosen_ && counted ? window_ : Window{};
-    if (!chosen_ || window_.first.time_ns == window_.last.time_ns) Choose();
+    Window window = chosen_ && counted ? window_ : Window{};
+    window.runs = !chosen_ || window_.first.time_ns == window_.last.time_ns ? Choose() : window_.runs;
     return window;
   }
 
@@ -72,7 +74,8 @@ class StepMarks {
     uint32_t runs;
   };
 
-  void Choose() {
+  // Returns how often it ran; 0 if none is chosen.
+  uint32_t Choose() {
     chosen_ = false;
     uint32_t fewest = UINT32_MAX;
     for (const Kernel& kernel : kernels_) {
@@ -81,6 +84,7 @@ class StepMarks {
       key_ = kernel.key;
       chosen_ = true;
     }
+    return chosen_ ? fewest : 0;
   }
 
   Kernel kernels_[kKernels] = {};

@@ -25,7 +25,9 @@ StepMarks::Window RunWindow(StepMarks& marks, uint64_t begin_ns, uint64_t& numbe
 TEST(StepMarks, AreOfTheKernelThatRunsOnceAStep) {
   const auto marks = std::make_unique<StepMarks>();
   uint64_t number = 0;
-  EXPECT_EQ(RunWindow(*marks, kStepNs, number).first.time_ns, 0U) << "chosen by the first window";
+  const StepMarks::Window first = RunWindow(*marks, kStepNs, number);
+  EXPECT_EQ(first.first.time_ns, 0U) << "chosen by the first window";
+  EXPECT_EQ(first.runs, 20U);
   const uint64_t before = number;
   const uint64_t begin_ns = 10 * kWindowNs;
   const StepMarks::Window window = RunWindow(*marks, begin_ns, number);
@@ -35,6 +37,7 @@ TEST(StepMarks, AreOfTheKernelThatRunsOnceAStep) {
   EXPECT_EQ(window.middle.number, before + 111);
   EXPECT_EQ(window.last.time_ns, begin_ns + kWindowNs - kStepNs + 10'000);
   EXPECT_EQ(window.last.number, before + 201);
+  EXPECT_EQ(window.runs, 20U);
 }
 
 TEST(StepMarks, DontDependOnTheOrderOfRecords) {
