@@ -7,6 +7,7 @@
 
 #include "inject/activity.h"
 #include "inject/call_sampler.h"
+#include "inject/control.h"
 #include "inject/detach.h"
 #include "inject/launch_names.h"
 #include "inject/libc.h"
@@ -235,6 +236,7 @@ __attribute__((noinline)) void OnOther(void* user, uint32_t domain, uint32_t cal
 
 __attribute__((noinline)) void BetweenSessions(uint32_t domain, uint32_t callback_id, const void* data) {
   if (domain != GPUSONDE_CUPTI_DOMAIN_RUNTIME && domain != GPUSONDE_CUPTI_DOMAIN_DRIVER) return;
+  if (IsForkedChild()) return;  // a request is the parent's
   if (IsGraphLaunch(domain, callback_id)) NoteGraphs();
   const auto& call = *static_cast<const gpusonde_cupti_callback_data*>(data);
   if (call.site == GPUSONDE_CUPTI_API_EXIT) FinalizeIfRequested();

@@ -20,6 +20,7 @@
 //   replace           loads a large one, and 0.6 s later a small library in its place
 //   holder            prints whether somebody is subscribed to CUPTI
 //   cupti             prints whether CUPTI was finalized
+//   forklaunch        a child launches a kernel, in vain, and prints whether CUPTI was finalized in it
 //   sync wait=MS      waits for the device, or so long
 //   and those of client_nccl.cpp and client_nvtx.cpp
 //   exit=CODE exec    ends, or executes this program again with the remaining arguments
@@ -386,6 +387,19 @@ void TakeBuffers() {
       [](void*, uint32_t, uint8_t* buffer, size_t, size_t) { std::free(buffer); });
 }
 
+// A child calls the driver, which CUPTI still reports to its subscriber.
+void ForkAndLaunch() {
+  const pid_t child = fork();
+  if (child == 0) {
+    (void)Find<int(Handle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, Handle,
+                   void**, void**)>("libcuda.so.1", "cuLaunchKernel")(g.alpha, 1, 1, 1, 1, 1, 1, 0, g.stream,
+                                                                      nullptr, nullptr);
+    PrintFinalized();
+    _exit(0);
+  }
+  waitpid(child, nullptr, 0);
+}
+
 void Fork() {
   const pid_t child = fork();
   if (child == 0) std::exit(0);
@@ -471,6 +485,7 @@ void Do(std::string_view word, long first, long second) {
   if (word == "alarm") ExitByAlarm(first, second);
   if (word == "replace") ReplaceRival();
   if (word == "fork") Fork();
+  if (word == "forklaunch") ForkAndLaunch();
   if (word == "dlclose") CloseLibraries();
   if (word == "wait") std::this_thread::sleep_for(std::chrono::milliseconds(first));
   if (word == "exit") std::exit(static_cast<int>(first));

@@ -331,6 +331,13 @@ TEST(Inject, FinalizesCuptiAtTheProgramsNextCall) {
   EXPECT_EQ(PrintedWithoutConsumer({"rate=500,3", "holder", "cupti", "exit=4"}), "free\nfinalized\n");
 }
 
+// The request to finalize it waits for the parent's next call.
+TEST(Inject, AForkedChildDoesNotFinalizeCupti) {
+  EXPECT_EQ(PrintedWithoutConsumer(
+                {"kernels=10", "sync", "wait=1500", "kernels=1", "wait=500", "forklaunch", "exit=4"}),
+            "initialized\n");
+}
+
 TEST(Inject, LeavesCuptiToProgramsWithGraphs) {
   EXPECT_EQ(PrintedWithoutConsumer({"replays=20,4", "holder", "cupti", "exit=4"}), "free\ninitialized\n");
 }
