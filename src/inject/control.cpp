@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "inject/activity.h"
 #include "inject/buffer_pool.h"
@@ -64,12 +65,14 @@ constexpr uint32_t kKinds[] = {GPUSONDE_CUPTI_KIND_CONCURRENT_KERNEL, GPUSONDE_C
 
 enum class ThreadPhase : uint32_t { kNone, kWaiting, kWorking, kEnding, kDone };
 
-// From the library's start to the end of the process. All are atomic, and read and written without a lock.
+// From the library's start to the end of the process. All are atomic, and read and written without a lock,
+// but for `pid`, which is written before it is first read.
 struct Process {
   uint32_t started;
   uint32_t stops;          // the process ends
   uint32_t wakes;          // number of WakeThread calls
   uint32_t forked;         // this is a forked child
+  int32_t pid;             // in which the library has started
   uint32_t phase;          // ThreadPhase
   uint32_t yields;         // another tool subscribes to CUPTI and could not wait for us
   uint32_t keeps_records;  // for the recorder of a lost socket, in CUPTI's buffers unless these are many
@@ -456,7 +459,8 @@ void AwaitRecorder() {
 // our thread waits for it in vain, as it does when it hangs in CUPTI: its last records are dropped so that
 // the host can exit.
 void AtExit() {
-  if (IsForkedChild()) return;
+  // By the pid, as a child that was forked by the system call alone has no handlers of forks run.
+  if (getpid() != g_process.pid) return;
   AwaitRecorder();
   if (__atomic_exchange_n(&g_process.stops, 1, __ATOMIC_SEQ_CST) != 0)
     return;  // not the first run: don't wait again
@@ -502,6 +506,7 @@ void Start() {
   if (IsForkedChild() || __atomic_exchange_n(&g_process.started, 1, __ATOMIC_SEQ_CST) != 0) return;
   {
     const Locked locked(g_control);
+    g_process.pid = getpid();
     OpenSocket(getenv(kSocketVariable));
     g_subscription.expects_until_ns = NowNs() + kExpectedNs;
     pthread_atfork(nullptr, nullptr, OnForkInChild);

@@ -20,6 +20,7 @@
 //   replace           loads a large one, and 0.6 s later a small library in its place
 //   holder            prints whether somebody is subscribed to CUPTI
 //   cupti             prints whether CUPTI was finalized
+//   fork forkbare     a child ends
 //   forklaunch        a child launches a kernel, in vain, and prints whether CUPTI was finalized in it
 //   sync wait=MS      waits for the device, or so long
 //   and those of client_nccl.cpp and client_nvtx.cpp
@@ -30,6 +31,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -400,6 +402,16 @@ void ForkAndLaunch() {
   waitpid(child, nullptr, 0);
 }
 
+// By the system call alone: no handlers of forks are run.
+void ForkBare() {
+  const auto begin = std::chrono::steady_clock::now();
+  const auto child = static_cast<pid_t>(syscall(SYS_fork));
+  if (child == 0) std::exit(0);
+  waitpid(child, nullptr, 0);
+  std::printf("child %s\n",
+              std::chrono::steady_clock::now() - begin < std::chrono::seconds(2) ? "ended" : "waited");
+}
+
 void Fork() {
   const pid_t child = fork();
   if (child == 0) std::exit(0);
@@ -485,6 +497,7 @@ void Do(std::string_view word, long first, long second) {
   if (word == "alarm") ExitByAlarm(first, second);
   if (word == "replace") ReplaceRival();
   if (word == "fork") Fork();
+  if (word == "forkbare") ForkBare();
   if (word == "forklaunch") ForkAndLaunch();
   if (word == "dlclose") CloseLibraries();
   if (word == "wait") std::this_thread::sleep_for(std::chrono::milliseconds(first));

@@ -295,6 +295,10 @@ TEST(Inject, AForkedChildReportsNothingAndExitsNormally) {
   EXPECT_THAT(outcome.received.pids, SizeIs(1));
 }
 
+TEST(Inject, AChildForkedByTheSystemCallAloneExitsAtOnce) {
+  EXPECT_EQ(RunWithSocket({"kernels=100", "forkbare"}).printed, "child ended\n");
+}
+
 TEST(Inject, AForkedChildUsesNvtxLikeItsParent) {
   EXPECT_EQ(RunWithSocket({"nvtx=500"}).printed, "0 hung\n") << "the program doesn't use CUDA";
   EXPECT_EQ(RunWithSocket({"kernels=1", "nvtx=500"}).printed, "0 hung\n");
