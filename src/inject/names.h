@@ -14,13 +14,16 @@ namespace gpusonde::inject {
 // unloaded. Not thread-safe.
 class Names {
  public:
+  // Enough for the largest frameworks: a process of PyTorch's test suite uses about 5,000 kernels.
+  static constexpr uint32_t kMaxNames = 16384;
+
   static uint64_t Hash(const char* text, size_t length);
 
   // The id of the name at `text`; adds the name to `out` if it hasn't been sent in this session.
   // GPUSONDE_GPU_OTHER_NAME, counted as a drop, when the table is full or the name can't be read.
   uint32_t Intern(const char* text, uint32_t session, Batch& out);
 
-  // The same, of a name that another table has identified.
+  // The same, of a name that another table has identified. Other threads may use that one meanwhile.
   uint32_t InternFrom(const Names& other, uint32_t id, uint32_t session, Batch& out);
 
   // The id of the name at `text`, without sending it anywhere.
@@ -38,8 +41,6 @@ class Names {
   void ForgetPointers();
 
  private:
-  // Enough for the largest frameworks: a process of PyTorch's test suite uses about 5,000 kernels.
-  static constexpr uint32_t kMaxNames = 16384;
   static constexpr size_t kSlots = size_t{2} * kMaxNames;
   static constexpr size_t kArenaBytes = size_t{16} << 20;
   static constexpr size_t kPointers = 4096;

@@ -22,6 +22,9 @@
 //   cupti             prints whether CUPTI was finalized
 //   fork forkbare     a child ends
 //   forklaunch        a child launches a kernel, in vain, and prints whether CUPTI was finalized in it
+//   names=N           unloads a module and then loads N, each with a kernel of a name of 3,000 letters;
+//   prints
+//                     how long the slowest launch takes, ms
 //   sync wait=MS      waits for the device, or so long
 //   and those of client_nccl.cpp and client_nvtx.cpp
 //   exit=CODE exec    ends, or executes this program again with the remaining arguments
@@ -229,6 +232,22 @@ Handle LaunchOfNewModule(const std::string& name, std::chrono::milliseconds befo
 
 void Modules(long count) {
   for (long i = 0; i < count; ++i) Call("cuModuleUnload", LaunchOfNewModule("gamma" + std::to_string(i), {}));
+}
+
+void Names(long count) {
+  using Clock = std::chrono::steady_clock;
+  Modules(1);
+  Clock::duration slowest{};
+  for (long i = 0; i < count; ++i) {
+    const std::string name = "epsilon" + std::to_string(i) + std::string(3000, 'n');
+    const Clock::time_point begin = Clock::now();
+    LaunchOfNewModule(name, {});
+    slowest = std::max(slowest, Clock::now() - begin);
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  std::printf("%ld\n",
+              static_cast<long>(std::chrono::duration_cast<std::chrono::milliseconds>(slowest).count()));
+  std::fflush(stdout);
 }
 
 void Swap(long pause_ms) {
@@ -486,6 +505,7 @@ void Do(std::string_view word, long first, long second) {
   if (word == "graph") Graph(first, second);
   if (word == "replays") Replays(first, second);
   if (word == "modules") Modules(first);
+  if (word == "names") Names(first);
   if (word == "swap") Swap(first);
   if (word == "sync") Call("cuCtxSynchronize");
   if (word == "buffers") TakeBuffers();

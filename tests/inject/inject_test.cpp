@@ -388,6 +388,21 @@ TEST(Inject, ASlowConsumerLosesRecordsButNoTotals) {
   EXPECT_GE(drops.Of(model::DropReason::kGpuMessagesLost) * 102, missing);
 }
 
+// Names of kernels whose module may have been unloaded are looked up by both threads.
+TEST(Inject, LaunchesDoNotWaitForASlowConsumerOfNames) {
+  GPUSONDE_NOT_UNDER_TSAN("the program is too slow to fill the socket");
+  Result<GpuEvents> events = GpuEvents::Create(SocketsOnly(), nullptr);
+  ASSERT_TRUE(events.has_value());
+  Result<GpuEvents::Inheritance> inheritance = events->MakeSocket();
+  ASSERT_TRUE(inheritance.has_value());
+  Client client({"kernels=200000", "sync", "wait=3000", "names=100"}, {inheritance->environment});
+  inheritance->fd.Close();
+  std::this_thread::sleep_for(std::chrono::seconds(8));  // it reads nothing
+  Received received;
+  EXPECT_EQ(client.Finish(*events, received), 0);
+  EXPECT_LT(std::atoi(client.printed().c_str()), 500) << "our thread waits for up to a second at a time";
+}
+
 // It crashes when it is refused a buffer. Our thread hangs while the program fills all of them.
 TEST(Inject, GivesCuptiBefore12Dot9BuffersThatItOnlyCounts) {
   const Outcome outcome = RunWithSocket({"kernels=500000", "sync", "wait=6000", "exit=4"},
