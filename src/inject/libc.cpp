@@ -42,12 +42,14 @@ uint64_t ThreadCpuNs() { return ReadClock(CLOCK_THREAD_CPUTIME_ID); }
 uint32_t ThreadId() { return static_cast<uint32_t>(syscall(SYS_gettid)); }
 
 void* Pages(size_t bytes) {
+  const KeptErrno kept;
   void* pages =
       mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   return pages == MAP_FAILED ? nullptr : pages;
 }
 
 void WaitWhile(uint32_t* word, uint32_t value, int64_t timeout_ns) {
+  const KeptErrno kept;
   const timespec timeout{.tv_sec = timeout_ns / 1'000'000'000, .tv_nsec = timeout_ns % 1'000'000'000};
   syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, &timeout, nullptr, 0);
 }
@@ -119,6 +121,7 @@ void VisitLibraries(bool (*visit)(const char* path, void* context), void* contex
 }
 
 uint64_t RandomBits() {
+  const KeptErrno kept;
   uint64_t bits = 0;
   constexpr unsigned kNonBlocking = 1;  // GRND_NONBLOCK
   if (syscall(SYS_getrandom, &bits, sizeof bits, kNonBlocking) == sizeof bits && bits != 0) return bits;
@@ -129,6 +132,7 @@ uint64_t RandomBits() {
 void Mutex::Lock() {
   uint32_t seen = 0;
   if (__atomic_compare_exchange_n(&word_, &seen, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) return;
+  const KeptErrno kept;
   while (__atomic_exchange_n(&word_, 2, __ATOMIC_ACQUIRE) != 0)
     syscall(SYS_futex, &word_, FUTEX_WAIT_PRIVATE, 2, nullptr, nullptr, 0);
 }

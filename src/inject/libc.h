@@ -1,12 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <errno.h>
+
 #include <cstddef>
 #include <cstdint>
 
 // What the library uses of the C library and the kernel. Nothing is newer than glibc 2.17
 // (tests/inject/symbols_test.cpp checks it), and nothing allocates from the host's heap.
 namespace gpusonde::inject {
+
+// Restores errno, which is the host's, at the end of a scope. Whatever makes a system call on threads of the
+// host has one.
+class KeptErrno {
+ public:
+  KeptErrno() : value_(errno) {}
+  ~KeptErrno() { errno = value_; }
+  KeptErrno(const KeptErrno&) = delete;
+  KeptErrno& operator=(const KeptErrno&) = delete;
+
+ private:
+  int value_;
+};
 
 // CLOCK_MONOTONIC. Also registered as CUPTI's timestamp callback.
 uint64_t NowNs();

@@ -80,7 +80,10 @@ const Text* Known(const void* handle) {
 Stack* g_stacks = nullptr;          // atomic: all
 Stack* g_examined_stack = nullptr;  // atomic: the next that may be another thread's
 
-bool HasEnded(uint32_t thread) { return syscall(SYS_tgkill, getpid(), thread, 0) != 0 && errno == ESRCH; }
+bool HasEnded(uint32_t thread) {
+  const KeptErrno kept;
+  return syscall(SYS_tgkill, getpid(), thread, 0) != 0 && errno == ESRCH;
+}
 
 // One of a thread that has ended, else a new one; null if there is no memory. Threads are not noticed when
 // they end, as that would take one of the program's keys (pthread_key_create).

@@ -37,6 +37,7 @@ bool ReadPart(const char* from, char* to, size_t bytes) {
 }  // namespace
 
 bool ReadText(const char* text, char* copy, size_t room, size_t& length, bool& cut) {
+  const KeptErrno kept;
   length = 0;
   cut = false;
   while (length < room) {

@@ -56,6 +56,7 @@ bool SendNow(int fd, const void* batch, size_t bytes) {
 }
 
 void Send(const void* batch, size_t bytes, bool may_block) {
+  const KeptErrno kept;
   constexpr int kSliceMs = 20;
   for (;;) {
     const int fd = __atomic_load_n(&g_socket, __ATOMIC_RELAXED);

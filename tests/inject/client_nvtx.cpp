@@ -3,10 +3,12 @@
 //   ranges=N          N ranges, "step 0", "step 1" …
 //   nvtx=N            forks N times while two threads use NVTX; prints how many children can't do the same
 //   brief=N           N threads, one after the other, with a range; prints by how many MiB the program grows
+//   errno=N           N ranges of a thread that began when another one with a range had ended; prints errno
 //   cancel=N          cancels N threads that use NVTX, and uses it after each
 #include <pthread.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <cstdint>
 #include <fstream>
@@ -82,6 +84,23 @@ void RangesOfThreads(long count) {
   std::fflush(stdout);
 }
 
+void PrintErrno(long count) {
+  AttachNvtx();
+  const auto use = [](long ranges) {
+    for (long i = 0; i < ranges; ++i) {
+      reinterpret_cast<int (*)(const char*)>(g_push)("range");
+      reinterpret_cast<int (*)()>(g_pop)();
+    }
+  };
+  std::thread(use, 1).join();
+  std::thread([&] {
+    errno = 0;
+    use(count);
+    std::printf("%d\n", errno);
+  }).join();
+  std::fflush(stdout);
+}
+
 // Cancels threads one after the other, each of which is using NVTX.
 void Cancel(long count) {
   AttachNvtx();
@@ -113,6 +132,8 @@ bool DoNvtx(std::string_view word, long value) {
     ForkWithin(value, UseNvtx);
   } else if (word == "brief") {
     RangesOfThreads(value);
+  } else if (word == "errno") {
+    PrintErrno(value);
   } else if (word == "cancel") {
     Cancel(value);
   } else {

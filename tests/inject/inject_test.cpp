@@ -125,6 +125,21 @@ TEST(Inject, RangesOfThreadsThatHaveEndedTakeNoMemory) {
   EXPECT_LT(std::atoi(outcome.printed.c_str()), 10) << "a page each are 20 MiB";
 }
 
+TEST(Inject, RangesLeaveErrnoAlone) { EXPECT_EQ(RunWithSocket({"kernels=1", "errno=1"}).printed, "0\n"); }
+
+TEST(Inject, RangesLeaveErrnoAloneWhereTheConsumerIsSlow) {
+  Result<GpuEvents> events = GpuEvents::Create(SocketsOnly(), nullptr);
+  ASSERT_TRUE(events.has_value());
+  Result<GpuEvents::Inheritance> inheritance = events->MakeSocket();
+  ASSERT_TRUE(inheritance.has_value());
+  Client client({"kernels=1", "errno=200000"}, {inheritance->environment});
+  inheritance->fd.Close();
+  std::this_thread::sleep_for(std::chrono::seconds(2));  // it reads nothing
+  Received received;
+  EXPECT_EQ(client.Finish(*events, received), 0);
+  EXPECT_EQ(client.printed(), "0\n");
+}
+
 TEST(Inject, AnotherSubscriberIsLeftAloneAndReported) {
   const Outcome outcome = RunWithSocket({"subscribe", "kernels=100", "sync", "wait=300", "holder", "exit=3"});
   EXPECT_EQ(outcome.status, 3);
