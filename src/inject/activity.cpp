@@ -231,8 +231,12 @@ void IngestBuffer(const Buffer& buffer, bool own_thread) {
   const uint32_t unloads = Unloads();
   if (unloads != g_unloads_known) g_names.ForgetPointers();
   g_unloads_known = unloads;
+  if (buffer.valid_bytes == 0) return;
   void* record = nullptr;
-  while (g_cupti->get_next_record(buffer.bytes, buffer.valid_bytes, &record) == GPUSONDE_CUPTI_SUCCESS) {
+  for (;;) {
+    const gpusonde_cupti_result result = g_cupti->get_next_record(buffer.bytes, buffer.valid_bytes, &record);
+    if (result == GPUSONDE_CUPTI_ERROR_MAX_LIMIT_REACHED) return;
+    if (result != GPUSONDE_CUPTI_SUCCESS) return CountDrop(GPUSONDE_GPU_DROP_CUPTI);
     Ingest(record, own_thread);
     ++g_record_count;
   }

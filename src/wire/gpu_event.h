@@ -200,7 +200,7 @@ struct gpusonde_gpu_total {
 };
 
 enum gpusonde_gpu_drop {
-  GPUSONDE_GPU_DROP_CUPTI,   /* records that CUPTI dropped */
+  GPUSONDE_GPU_DROP_CUPTI,   /* records that CUPTI dropped; one for a rest of a buffer that it can't read */
   GPUSONDE_GPU_DROP_BUFFERS, /* times CUPTI asked for a buffer and there was none */
   GPUSONDE_GPU_DROP_KIND,    /* records of a kind that was not enabled */
   GPUSONDE_GPU_DROP_NAMES,   /* kernels reported as GPUSONDE_GPU_OTHER_NAME because the name table was full */

@@ -179,6 +179,12 @@ TEST_F(SimGpu, DroppedAndUntimedRecordsAreCounted) {
   EXPECT_GT(received_.TotalOf(Total::Of::kKernel, "alpha").untimed, 0U);
 }
 
+TEST_F(SimGpu, RecordsThatCuptiCantReadCount) {
+  RunClient({"kernels=100", "sync", "wait=600"}, {"SIMGPU_CUPTI_FAIL=cuptiActivityGetNextRecord:999@10"});
+  EXPECT_LT(received_.kernels.size(), 100U);
+  EXPECT_EQ(drops_.Of(model::DropReason::kGpuRecordsDropped), 1);
+}
+
 TEST_F(SimGpu, CorrelationIdsWrap) {
   RunClient({"kernels=100", "sync", "wait=100"}, {"SIMGPU_CORRELATION_START=4294967270"});
   ExpectTheDevicesOwnAccount();
