@@ -113,7 +113,10 @@ struct Window {
 struct Pace {
   Governor governor;
   CostEstimate estimate;
-  CostEstimate::Sleep sleep;                 // the last one, until its window after has ended; else all 0
+  CostEstimate::Sleep sleep;  // the last one, until its window after has ended; else all 0
+  uint64_t awake_ns = 0;      // the window before it
+  uint64_t sleep_ns = 0;      // its length as decided, with this budget
+  double budget = 0;
   uint64_t window_ns = Governor::kWindowNs;  // length of the next one
   uint64_t transition_ns = 0;                // what CUPTI took to begin and to end the last sleep
 };
@@ -131,6 +134,7 @@ uint64_t CostNs() { return ActivityProgress().cost_ns + GetCallProgress().cost_n
 bool Awake() { return g_subscription.subscriber != nullptr; }
 
 void BackOff(const char* holder) {
+  g_pace.sleep = {};  // the program's pace shows the other tool's cost, too
   g_subscription.retry_at_ns = NowNs() + kBackoffNs;
   SendForeignUser(holder, g_subscription.retry_at_ns);
 }
@@ -318,6 +322,10 @@ bool Governed() { return !SocketOpen() && !SocketLost(); }
 bool RecorderExpected() { return SocketLost() && NowNs() < g_subscription.expects_until_ns; }
 bool Wanted() { return HasConsumers() || RecorderExpected(); }
 
+double Budget() {
+  return BudgetPpm(static_cast<uint32_t>(Governor::kDefaultBudget * GPUSONDE_GPU_PPM)) / GPUSONDE_GPU_PPM;
+}
+
 // What the window that ends now and the budget make of the next.
 uint64_t SleepAfterWindow(uint64_t now, uint64_t measured_ns, const StepMarks::Window& marks) {
   if (g_pace.sleep.until_ns != 0) {
@@ -325,20 +333,30 @@ uint64_t SleepAfterWindow(uint64_t now, uint64_t measured_ns, const StepMarks::W
     g_pace.sleep.after[1] = marks.middle;
     g_pace.estimate.Add(g_pace.sleep);
   }
-  const double budget =
-      BudgetPpm(static_cast<uint32_t>(Governor::kDefaultBudget * GPUSONDE_GPU_PPM)) / GPUSONDE_GPU_PPM;
+  g_pace.budget = Budget();
+  g_pace.awake_ns = now - g_window.begin_ns;
   const CostEstimate::Interval estimate = g_pace.estimate.Estimate();
   const Governor::Decision decision =
-      g_pace.governor.Decide({.awake_ns = now - g_window.begin_ns,
+      g_pace.governor.Decide({.awake_ns = g_pace.awake_ns,
                               .measured_ns = measured_ns,
                               .transition_ns = g_pace.transition_ns,
                               .records = ActivityProgress().records - g_window.records_before,
                               .marks = marks.runs,
                               .since_wake_ns = now - g_session.woke_ns},
-                             estimate, budget);
+                             estimate, g_pace.budget);
   g_pace.window_ns = decision.next_window_ns;
-  SendOverhead(budget, g_pace.governor.use(), estimate);
+  SendOverhead(g_pace.budget, g_pace.governor.use(), estimate);
   return decision.sleep_ns;
+}
+
+// When the sleep ends that was decided with another budget: a higher one pays for the window before sooner.
+uint64_t SleepsUntilNs() {
+  const double budget = Budget();
+  if (g_pace.sleep.from_ns == 0 || budget <= g_pace.budget) return g_subscription.retry_at_ns;
+  const uint64_t whole_ns = g_pace.awake_ns + g_pace.sleep_ns;
+  const auto due_ns = static_cast<uint64_t>(static_cast<double>(whole_ns) * g_pace.budget / budget);
+  const uint64_t saved_ns = due_ns > g_pace.awake_ns ? whole_ns - due_ns : g_pace.sleep_ns;
+  return g_subscription.retry_at_ns - saved_ns;
 }
 
 void Govern(uint64_t now) {
@@ -350,6 +368,7 @@ void Govern(uint64_t now) {
   const uint64_t sleep_ns = Governed() ? SleepAfterWindow(now, measured_ns, marks) : 0;
   g_pace.sleep = {};
   if (sleep_ns == 0) return BeginWindow(now);
+  g_pace.sleep_ns = sleep_ns;
   g_subscription.retry_at_ns = now + sleep_ns;
   FallAsleep(GPUSONDE_GPU_END_GOVERNOR, Leaving::kFinalize);
   g_pace.sleep.before[0] = marks.middle;
@@ -398,7 +417,7 @@ void Tick() {
   if (YieldLate()) return;
   if (Awake())
     Poll();
-  else if (Wanted() && NowNs() >= g_subscription.retry_at_ns)
+  else if (Wanted() && NowNs() >= SleepsUntilNs())
     WakeUp();
   else
     StayAsleep();

@@ -80,6 +80,32 @@ TEST_F(Budgets, AreKeptAndReported) {
   EXPECT_GE(received_.begins.size(), 2U) << "it slept";
 }
 
+// 20,000 records a second are taken to cost 4 %, for which the lowest budget asks for minutes of sleep.
+TEST_F(Budgets, OfALaterConsumerEndASleepThatAnEarlierOneAskedFor) {
+  Add(0.0005);
+  GpuEvents* const first = &consumers_.back();
+  Client client({"rate=20000,90"}, {}, [&](int32_t pid) {
+    EXPECT_TRUE(first->AttachBeforeExec(pid).has_value());
+    EXPECT_TRUE(first->EnableLaunchStacks(pid).has_value());
+  });
+  const auto begin = std::chrono::steady_clock::now();
+  const auto await = [&](GpuEvents& consumer, Received& received, const auto& done) {
+    while (!done() && std::chrono::steady_clock::now() < begin + std::chrono::seconds(60))
+      client.Drain(consumer, received, std::chrono::milliseconds(100));
+    return done();
+  };
+  ASSERT_TRUE(await(*first, received_, [&] { return !received_.ends.empty(); }));
+  consumers_.clear();
+  Add(0.05);
+  EXPECT_TRUE(consumers_.back().Consider(client.pid(), OwnLibrary::Path()).value_or(false));
+  const auto joined = std::chrono::steady_clock::now();
+  Received later;
+  EXPECT_TRUE(await(consumers_.back(), later, [&] { return !later.begins.empty(); }));
+  EXPECT_LT(std::chrono::steady_clock::now() - joined, std::chrono::seconds(15));
+  client.EndStep();
+  EXPECT_EQ(client.Finish(consumers_.back(), later), 0);
+}
+
 // Nothing that is reported shows what a callback of CUPTI costs: 20 us of each launch, of 70 us. Where other
 // programs take the CPU away from this one, as its own steps show, they hide it.
 TEST_F(Budgets, CountWhatOnlyThePaceOfTheProgramShows) {
