@@ -32,6 +32,7 @@ struct Pending {
   int64_t due_ns;
   uint32_t kind;
   Operation operation;
+  Buffers::Thread thread;  // that submitted it
   bool operator>(const Pending& other) const { return due_ns > other.due_ns; }
 };
 
@@ -93,7 +94,8 @@ class Worker {
     }
     for (const Pending& pending : ready) {
       const bool ended = pending.operation.end_ns <= now_ns;
-      Buffers::Get().Write(MakeRecord(pending.operation, pending.kind, ended && !Chance(TheKnobs().zero)));
+      Buffers::Get().Write(MakeRecord(pending.operation, pending.kind, ended && !Chance(TheKnobs().zero)),
+                           pending.thread);
     }
     const std::lock_guard lock(mutex_);
     writing_ = false;
@@ -258,19 +260,20 @@ void OnOperation(const Operation& submitted) {
     const timespec left{left_ns / 1'000'000'000, left_ns % 1'000'000'000};
     ::nanosleep(&left, nullptr);
   }
+  const Buffers::Thread thread = Buffers::ThisThread();
   if (early) {
-    Buffers::Get().Write(MakeRecord(operation, kind, !Chance(knobs.zero)));
-    Buffers::Get().Flush();
+    Buffers::Get().Write(MakeRecord(operation, kind, !Chance(knobs.zero)), thread);
+    Buffers::Get().Flush(thread);
     return;
   }
-  Worker::Get().Add({operation.end_ns + RandomUpTo(knobs.late_us * 1000), kind, operation});
+  Worker::Get().Add({operation.end_ns + RandomUpTo(knobs.late_us * 1000), kind, operation, thread});
 }
 
 void OnApiExit(const ApiEvent& event, int32_t result) {
   const uint32_t kind = event.domain == GPUSONDE_CUPTI_DOMAIN_RUNTIME ? GPUSONDE_CUPTI_KIND_RUNTIME
                                                                       : GPUSONDE_CUPTI_KIND_DRIVER;
   if (KindEnabled(kind) && Buffers::Get().registered())
-    Buffers::Get().Write(MakeApiRecord(event, result, NowNs()));
+    Buffers::Get().Write(MakeApiRecord(event, result, NowNs()), Buffers::ThisThread());
 }
 
 }  // namespace simgpu::cupti
@@ -308,8 +311,9 @@ SIMGPU_EXPORT Result cuptiActivityFlushAll(uint32_t flag) {
   Worker::Get().Write(start_ns, false, (flag & GPUSONDE_CUPTI_FLAG_FLUSH_FORCED) != 0);
   if (KindEnabled(GPUSONDE_CUPTI_KIND_OVERHEAD))
     Buffers::Get().Write(
-        MakeOverheadRecord(GPUSONDE_CUPTI_OVERHEAD_BUFFER_FLUSH, start_ns - TheKnobs().flush_ns, NowNs()));
-  Buffers::Get().Flush();
+        MakeOverheadRecord(GPUSONDE_CUPTI_OVERHEAD_BUFFER_FLUSH, start_ns - TheKnobs().flush_ns, NowNs()),
+        Buffers::ThisThread());
+  Buffers::Get().FlushAll();
   return GPUSONDE_CUPTI_SUCCESS;
 }
 

@@ -3,6 +3,7 @@
 
 #include <csignal>
 #include <cstring>
+#include <utility>
 
 namespace simgpu::cupti {
 
@@ -18,7 +19,13 @@ void Buffers::Register(gpusonde_cupti_buffer_requested* requested,
   completed_ = completed;
 }
 
-bool Buffers::Request() {
+// The threads of CUPTI 12 share one.
+Buffers::Thread Buffers::ThisThread() {
+  static thread_local const char thread = 0;
+  return kIs13 ? &thread : nullptr;
+}
+
+bool Buffers::Request(Held& held) {
   if (requested_ == nullptr) return false;
   Buffer fresh;
   size_t max_records = 0;
@@ -28,7 +35,7 @@ bool Buffers::Request() {
     return false;
   }
   fresh.room_for = max_records == 0 ? SIZE_MAX : max_records;
-  current_ = fresh;
+  held.current = fresh;
   return true;
 }
 
@@ -37,47 +44,57 @@ void Buffers::HandBack(const Buffer& buffer) {
     completed_.load()(nullptr, 0, buffer.data, buffer.bytes, buffer.used);
 }
 
-void Buffers::Complete() {
-  const Buffer full = current_;
-  current_ = {};
-  const Buffer before = held_back_;
-  held_back_ = {};
+void Buffers::HandBack(const Held& held) {
+  HandBack(held.current);
+  HandBack(held.held_back);
+}
+
+void Buffers::Complete(Held& held) {
+  const Buffer full = held.current;
+  held.current = {};
+  const Buffer before = held.held_back;
+  held.held_back = {};
   if (before.data == nullptr && Chance(TheKnobs().reorder)) {
-    held_back_ = full;
+    held.held_back = full;
     return;
   }
   HandBack(full);
   HandBack(before);
 }
 
-void Buffers::Write(const Record& record) {
+void Buffers::Write(const Record& record, Thread thread) {
   const std::lock_guard lock(mutex_);
   if (Chance(TheKnobs().drop)) {
     CountDropped();
     return;
   }
-  if (current_.data != nullptr && (current_.bytes - current_.used < record.size || current_.room_for == 0))
-    Complete();
-  if (current_.data == nullptr && !Request()) {
+  Held& held = held_[thread];
+  if (held.current.data != nullptr &&
+      (held.current.bytes - held.current.used < record.size || held.current.room_for == 0))
+    Complete(held);
+  if (held.current.data == nullptr && !Request(held)) {
     CountDropped();
     return;
   }
-  if (current_.bytes - current_.used < record.size) {  // too small for any record
+  Buffer& to = held.current;
+  if (to.bytes - to.used < record.size) {  // too small for any record
     CountDropped();
     return;
   }
-  std::memcpy(current_.data + current_.used, record.bytes, record.size);
-  current_.used += record.size;
-  if (current_.room_for != SIZE_MAX) --current_.room_for;
+  std::memcpy(to.data + to.used, record.bytes, record.size);
+  to.used += record.size;
+  if (to.room_for != SIZE_MAX) --to.room_for;
 }
 
-void Buffers::Flush() {
+void Buffers::Flush(Thread thread) {
   const std::lock_guard lock(mutex_);
-  const Buffer before = held_back_;
-  const Buffer last = current_;
-  held_back_ = current_ = {};
-  HandBack(last);
-  HandBack(before);
+  const Held held = std::exchange(held_[thread], {});
+  HandBack(held);
+}
+
+void Buffers::FlushAll() {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [thread, held] : std::exchange(held_, {})) HandBack(held);
 }
 
 }  // namespace simgpu::cupti

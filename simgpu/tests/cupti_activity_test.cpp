@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // CUPTI's activity records, and the irregular ways in which they are delivered.
 #include <algorithm>
+#include <latch>
 #include <set>
+#include <thread>
+#include <utility>
+#include <vector>
 
 #include "simgpu/tests/tool.h"
 
@@ -138,6 +142,31 @@ TEST(CuptiActivity, RecordsWithoutABufferAreCountedAsDropped) {
     EXPECT_EQ(tool.kernels.size(), 50U);
     EXPECT_EQ(tool.dropped, 100U);
   });
+}
+
+TEST(CuptiActivity, Of13HasABufferForEachThread) {
+  for (const auto& [library, buffers] : {std::pair("libcupti.so.12", 1U), std::pair("libcupti.so.13", 8U)}) {
+    const TestMachine machine;
+    InChild({{"SIMGPU_CUPTI_EARLY", "0"}}, [&] {
+      Client client;
+      Tool tool(library);
+      tool.EnableKind(kKernels);
+      client.Load();
+      std::vector<std::thread> threads;
+      std::latch launched(8);  // a thread that begins when another has ended may be taken for it
+      for (int i = 0; i < 8; ++i)
+        threads.emplace_back([&] {
+          client.cuCtxSetCurrent(client.context);
+          LaunchMany(client, 2, 1'000);
+          launched.arrive_and_wait();
+        });
+      for (std::thread& thread : threads) thread.join();
+      client.cuStreamSynchronize(client.stream);
+      tool.Flush();
+      EXPECT_EQ(tool.kernels.size(), 16U);
+      EXPECT_EQ(tool.completed, buffers) << library;
+    });
+  }
 }
 
 TEST(CuptiActivity, DropsRecordsAndTimestampsAsConfigured) {

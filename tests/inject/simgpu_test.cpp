@@ -122,6 +122,15 @@ TEST_F(SimGpu, ReportsExactlyTheOperationsOfTheDevice) {
   ExpectNothingLost(drops_);
 }
 
+// Each has a buffer of its own at CUPTI.
+TEST_F(SimGpu, ReportsTheOperationsOfManyThreads) {
+  RunClient({"threads=100,100", "sync", "wait=100"});
+  EXPECT_EQ(status_, 0);
+  EXPECT_EQ(device_.size(), 100U * 100);
+  ExpectTheDevicesOwnAccount();
+  ExpectNothingLost(drops_);
+}
+
 class SimGpuRate : public SimGpu, public ::testing::WithParamInterface<int> {};
 
 TEST_P(SimGpuRate, TotalsAreExactAtEveryRate) {
