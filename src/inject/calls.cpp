@@ -24,12 +24,13 @@ namespace {
 // nodes: more stacks than for launches, still bounded.
 constexpr uint32_t kNodesPerSecond = 2000;
 
+// What each launch uses comes first, in one cache line but for the call's sampling class.
 struct ThreadState {
+  uint32_t runtime_correlation;  // of the thread's last runtime call
+  uint32_t tid;
   CallSampler calls;
   ClassSampler<1> nodes;
-  uint32_t tid;
-  uint32_t runtime_correlation;  // of the thread's last runtime call
-  uint32_t cloning;              // the session in which it began a call that copies nodes; 0: in no such call
+  uint32_t cloning;  // the session in which it began a call that copies nodes; 0: in no such call
 };
 constinit thread_local ThreadState t_state{};
 
@@ -41,10 +42,20 @@ uint16_t g_class_of_name[kKnownNames];  // class + 1; 0: not known
 CallSampler::Times g_times;             // µs of the last second
 CallSampler::Times g_new_times;
 
-uint32_t g_session = 0;
-uint32_t g_second = 1;
-uint64_t g_calls = 0;
-uint64_t g_cost_ns = 0;
+constexpr size_t kCacheLineBytes = 64;
+
+// Every callback reads these. What sampled calls of all threads write is in another cache line.
+struct alignas(kCacheLineBytes) Now {
+  uint32_t session = 0;
+  uint32_t second = 1;
+};
+struct alignas(kCacheLineBytes) Sampled {
+  uint64_t calls = 0;
+  uint64_t cost_ns = 0;
+};
+constinit Now g_now;
+constinit Sampled g_sampled;
+
 uint32_t g_fatal_error = 0;
 uint32_t g_rival_seen = 0;
 constinit SharedBatch g_host_batch;
@@ -109,8 +120,8 @@ __attribute__((noinline)) void SendCall(uint32_t domain, uint32_t callback_id,
                     .padding = 0,
                 });
   LearnClass(ClassOf(callback_id, call), call.symbol_name);
-  __atomic_fetch_add(&g_calls, 1, __ATOMIC_RELAXED);
-  __atomic_fetch_add(&g_cost_ns, NowNs() - now, __ATOMIC_RELAXED);
+  __atomic_fetch_add(&g_sampled.calls, 1, __ATOMIC_RELAXED);
+  __atomic_fetch_add(&g_sampled.cost_ns, NowNs() - now, __ATOMIC_RELAXED);
 }
 
 // The thread's state, looked up once per callback. The compiler assumes that the address of a thread_local is
@@ -121,25 +132,33 @@ ThreadState& Thread() {
   return *thread;
 }
 
-constexpr uint16_t kGraphLaunches[][2] = {
 #define LAUNCH(domain, id)
 #define COPY(domain, id)
-#define GRAPH_LAUNCH(domain, id) {domain, id},
 #define RUNTIME(name, id, what) what(GPUSONDE_CUPTI_DOMAIN_RUNTIME, id)
 #define DRIVER(name, id, what) what(GPUSONDE_CUPTI_DOMAIN_DRIVER, id)
-    GPUSONDE_CUPTI_RUNTIME_CALLS(RUNTIME) GPUSONDE_CUPTI_DRIVER_CALLS(DRIVER)
+
+#define GRAPH_LAUNCH(domain, id) {domain, id},
+constexpr uint16_t kGraphLaunches[][2] = {GPUSONDE_CUPTI_RUNTIME_CALLS(RUNTIME)
+                                              GPUSONDE_CUPTI_DRIVER_CALLS(DRIVER)};
+#undef GRAPH_LAUNCH
+
+// Not a search of the above, as every launch asks.
+bool IsGraphLaunch(uint32_t domain, uint32_t callback_id) {
+#define GRAPH_LAUNCH(domain, id) case uint32_t{domain} << 16 | id:
+  switch (domain << 16 | callback_id) {
+    GPUSONDE_CUPTI_RUNTIME_CALLS(RUNTIME)
+    GPUSONDE_CUPTI_DRIVER_CALLS(DRIVER)
+    return true;
+    default:
+      return false;
+  }
+#undef GRAPH_LAUNCH
+}
+
 #undef DRIVER
 #undef RUNTIME
-#undef GRAPH_LAUNCH
 #undef COPY
 #undef LAUNCH
-};
-
-bool IsGraphLaunch(uint32_t domain, uint32_t callback_id) {
-  for (const auto& [of, id] : kGraphLaunches)
-    if (of == domain && id == callback_id) return true;
-  return false;
-}
 
 // Sampling is decided on entry, so that a sampled call's start is known; the stack is taken on exit, when the
 // device is already busy. A driver call that the runtime makes within a runtime call has the correlation id
@@ -157,7 +176,7 @@ __attribute__((noinline)) void OnEntry(uint32_t domain, uint32_t callback_id,
     return;
   if (Unloads() != 0 && call.symbol_name != nullptr) [[unlikely]]
     NoteLaunch(call.correlation_id, call.symbol_name);
-  const uint32_t second = __atomic_load_n(&g_second, __ATOMIC_RELAXED);
+  const uint32_t second = __atomic_load_n(&g_now.second, __ATOMIC_RELAXED);
   if (!thread.calls.seeded()) [[unlikely]]
     Seed(thread, second);
   if (thread.calls.Sample(second, ClassOf(callback_id, call), &g_times)) [[unlikely]]
@@ -187,7 +206,7 @@ void OnGraphNode(const Cupti& cupti, const gpusonde_cupti_graph_data& data, bool
   cupti.get_graph_id(data.graph, &node.graph);
   node.created_ns = NowNs();
   ThreadState& thread = Thread();
-  const uint32_t second = __atomic_load_n(&g_second, __ATOMIC_RELAXED);
+  const uint32_t second = __atomic_load_n(&g_now.second, __ATOMIC_RELAXED);
   if (!thread.calls.seeded()) Seed(thread, second);
   node.tid = thread.tid;
   if (!cloned && thread.nodes.Sample(second)) {
@@ -286,8 +305,8 @@ void EnableCallbacks(const Cupti& cupti, gpusonde_cupti_subscriber_handle subscr
     cupti.enable_callback(1, subscriber, GPUSONDE_CUPTI_DOMAIN_STATE, id);
 }
 
-void SetCallSession(uint32_t session) { __atomic_store_n(&g_session, session, __ATOMIC_RELEASE); }
-uint32_t CallSession() { return __atomic_load_n(&g_session, __ATOMIC_ACQUIRE); }
+void SetCallSession(uint32_t session) { __atomic_store_n(&g_now.session, session, __ATOMIC_RELEASE); }
+uint32_t CallSession() { return __atomic_load_n(&g_now.session, __ATOMIC_ACQUIRE); }
 
 void BeginTimes() { g_new_times = {}; }
 
@@ -301,10 +320,11 @@ void EndTimes() {
     __atomic_store_n(&g_times[of], g_new_times[of], __ATOMIC_RELAXED);
 }
 
-void NextSecond() { __atomic_fetch_add(&g_second, 1, __ATOMIC_RELAXED); }
+void NextSecond() { __atomic_fetch_add(&g_now.second, 1, __ATOMIC_RELAXED); }
 
 CallProgress GetCallProgress() {
-  return {__atomic_load_n(&g_calls, __ATOMIC_RELAXED), __atomic_load_n(&g_cost_ns, __ATOMIC_RELAXED)};
+  return {__atomic_load_n(&g_sampled.calls, __ATOMIC_RELAXED),
+          __atomic_load_n(&g_sampled.cost_ns, __ATOMIC_RELAXED)};
 }
 
 bool TestAndClearFatalError() { return __atomic_exchange_n(&g_fatal_error, 0, __ATOMIC_RELAXED) != 0; }
