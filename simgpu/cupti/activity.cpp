@@ -102,6 +102,11 @@ class Worker {
     written_.notify_all();
   }
 
+  void DropPending() {
+    const std::lock_guard lock(mutex_);
+    pending_.clear();
+  }
+
   // Operations that were pending at a fork belong to the parent.
   void ForgetAll() {
     pending_.clear();
@@ -357,6 +362,8 @@ SIMGPU_EXPORT Result cuptiFinalize() {
   // process has not crashed by then.
   if (InstrumentedGraphs::Get().Busy(NowNs())) std::raise(SIGSEGV);
   StopActivity();
+  Worker::Get().DropPending();
+  Buffers::Get().Drop();
   Names::Get().Clear();
   DropSubscriber();
   Buffers::Get().Register(nullptr, nullptr);

@@ -97,4 +97,9 @@ void Buffers::FlushAll() {
   for (const auto& [thread, held] : std::exchange(held_, {})) HandBack(held);
 }
 
+void Buffers::Drop() {
+  const std::lock_guard lock(mutex_);
+  held_.clear();
+}
+
 }  // namespace simgpu::cupti

@@ -30,6 +30,8 @@ class Buffers {
   // Returns the buffers that are held, of one thread or of all.
   void Flush(Thread thread);
   void FlushAll();
+  // Forgets the buffers that are held.
+  void Drop();
 
   void CountDropped() { ++dropped_; }
   size_t TakeDropped() { return dropped_.exchange(0); }

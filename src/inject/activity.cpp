@@ -244,8 +244,8 @@ void IngestBuffer(const Buffer& buffer, bool own_thread) {
 
 }  // namespace
 
-void BeginSession(const Cupti& cupti, uint32_t session) {
-  SetBufferUser(cupti);
+void BeginSession(const Cupti& cupti, uint32_t session, bool finalized) {
+  BeginBuffers(cupti, finalized);
   const Locked locked(g_session_mutex);
   g_cupti = &cupti;
   g_session = session;

@@ -13,8 +13,8 @@
 // that CUPTI's threads and the host's threads only hand buffers over. Thread-safe.
 namespace gpusonde::inject {
 
-// Resets the totals for a new session and sends its begin record.
-void BeginSession(const Cupti& cupti, uint32_t session);
+// Resets the totals for a new session and sends its begin record. `finalized`: CUPTI was, since the last one.
+void BeginSession(const Cupti& cupti, uint32_t session, bool finalized);
 // Sends the records of all buffers that CUPTI has completed. `own_thread`: called from the library's thread,
 // which may query the driver for devices and wait for a slow reader.
 void DrainBuffers(bool own_thread);

@@ -52,9 +52,14 @@ Buffer* FreeBuffer() {
   return buffer;
 }
 
-Buffer* FindBuffer(const uint8_t* bytes) {
+void Free(Buffer& buffer) {
+  buffer.next = g_free;
+  g_free = &buffer;
+}
+
+Buffer* FindHeld(const uint8_t* bytes) {
   for (size_t i = 0; i < g_buffer_count; ++i)
-    if (g_buffers[i].bytes == bytes) return &g_buffers[i];
+    if (g_buffers[i].bytes == bytes && g_buffers[i].held) return &g_buffers[i];
   return nullptr;
 }
 
@@ -97,11 +102,32 @@ bool AddWaiting(Buffer* buffer, size_t valid_bytes) {
   return g_waiting_count == kWakeAtWaiting;
 }
 
+Buffer* TakeWaiting() {
+  Buffer* buffer = g_waiting;
+  if (buffer == nullptr) return nullptr;
+  g_waiting = buffer->next;
+  --g_waiting_count;
+  if (g_waiting_count < kWakeAtWaiting) SetNonblocking(false);
+  if (g_waiting == nullptr) g_last_waiting = &g_waiting;
+  return buffer;
+}
+
 }  // namespace
 
-void SetBufferUser(const Cupti& cupti) {
+void BeginBuffers(const Cupti& cupti, bool finalized) {
   const Locked locked(g_pool);
   g_cupti = &cupti;
+  while (Buffer* late = TakeWaiting()) {
+    CountDrop(GPUSONDE_GPU_DROP_CUPTI, CountRecords(late->bytes, late->valid_bytes));
+    Free(*late);
+  }
+  if (!finalized) return;
+  for (size_t i = 0; i < g_buffer_count; ++i) {
+    if (!g_buffers[i].held) continue;
+    g_buffers[i].held = false;
+    Free(g_buffers[i]);
+  }
+  for (Spare* spare = g_spares; spare != nullptr; spare = spare->next) spare->held = 0;
 }
 
 void RequestBuffer(uint8_t** buffer, size_t* bytes, size_t* max_records) {
@@ -110,7 +136,8 @@ void RequestBuffer(uint8_t** buffer, size_t* bytes, size_t* max_records) {
   *max_records = 0;
   if (IsForkedChild()) return;
   const Locked locked(g_pool);
-  if (const Buffer* free = FreeBuffer()) {
+  if (Buffer* free = FreeBuffer()) {
+    free->held = true;
     *buffer = free->bytes;
     *bytes = kBufferBytes;
     return;
@@ -126,7 +153,8 @@ void CompleteBuffer(void*, uint32_t, uint8_t* bytes, size_t, size_t valid_bytes)
   bool wake = false;
   {
     const Locked locked(g_pool);
-    if (Buffer* buffer = FindBuffer(bytes)) {
+    if (Buffer* buffer = FindHeld(bytes)) {
+      buffer->held = false;
       wake = AddWaiting(buffer, valid_bytes);
     } else if (Spare* spare = FindSpare(bytes)) {
       CountDrop(GPUSONDE_GPU_DROP_CUPTI, CountRecords(bytes, valid_bytes));
@@ -138,20 +166,12 @@ void CompleteBuffer(void*, uint32_t, uint8_t* bytes, size_t, size_t valid_bytes)
 
 Buffer* PopWaitingBuffer() {
   const Locked locked(g_pool);
-  Buffer* buffer = g_waiting;
-  if (buffer != nullptr) {
-    g_waiting = buffer->next;
-    --g_waiting_count;
-    if (g_waiting_count < kWakeAtWaiting) SetNonblocking(false);
-    if (g_waiting == nullptr) g_last_waiting = &g_waiting;
-  }
-  return buffer;
+  return TakeWaiting();
 }
 
 void ReturnBuffer(Buffer* buffer) {
   const Locked locked(g_pool);
-  buffer->next = g_free;
-  g_free = buffer;
+  Free(*buffer);
 }
 
 }  // namespace gpusonde::inject

@@ -14,11 +14,15 @@ struct Buffer {
   uint8_t* bytes;
   size_t valid_bytes;
   Buffer* next;
+  bool held;  // by CUPTI
 };
 
-// Before a session. CUPTI before 12.9 crashes when it is refused a buffer (its release notes): it gets spare
-// ones instead, whose records are only counted, as dropped.
-void SetBufferUser(const Cupti& cupti);
+// Before a session. Buffers that were completed since the last one ended are of no session: their records are
+// only counted, as dropped. `finalized`: CUPTI was, since then, and holds none any more.
+//
+// CUPTI before 12.9 crashes when it is refused a buffer (its release notes): it gets spare ones instead,
+// whose records are only counted, too.
+void BeginBuffers(const Cupti& cupti, bool finalized);
 
 // CUPTI's callbacks (cuptiActivityRegisterCallbacks). CUPTI 13 asks for a buffer for each thread that makes
 // calls.

@@ -265,7 +265,7 @@ void WakeUp() {
   if (g_subscription.sessions != 0 && finalize_ns == 0) NoteUnload();
   EnableGraphLaunches(*g_subscription.cupti,
                       g_subscription.subscriber);  // none may be missed while kernels are recorded
-  BeginSession(*g_subscription.cupti, ++g_subscription.sessions);
+  BeginSession(*g_subscription.cupti, ++g_subscription.sessions, finalize_ns != 0);
   // The clock comes first: a kind keeps the timestamp callback that was registered when it was enabled.
   g_subscription.cupti->register_timestamp(NowNs);
   bool active =
