@@ -16,6 +16,9 @@ namespace {
 // CUPTI_API_VERSION of CUDA 12.0, the first version whose kernel records have the layout that we read.
 constexpr uint32_t kMinVersion = 18;
 
+// When it is searched for again although no library was loaded: files may have been out of reach.
+constexpr uint64_t kSearchAgainNs = uint64_t{60'000'000'000};
+
 // Where libcupti is, relative to the folder of libcudart: in the same (toolkits, CUDA 13's wheels), in the
 // folder of CUDA 12's wheels, in a toolkit's extras.
 constexpr const char* kBesideRuntime[] = {"", "/../../cuda_cupti/lib", "/../extras/CUPTI/lib64", "/../lib64"};
@@ -113,6 +116,12 @@ const Cupti* FindCupti() {
   static Cupti cupti;
   static bool found = false;
   if (found) return &cupti;
+  static uint64_t searched = 0;  // libraries
+  static uint64_t search_again_ns = 0;
+  const uint64_t loaded = LibrariesLoaded();
+  if (loaded == searched && NowNs() < search_again_ns) return nullptr;
+  searched = loaded;
+  search_again_ns = NowNs() + kSearchAgainNs;
   void* library = Open();
   if (library == nullptr || !ResolveAll(library, cupti)) return nullptr;
   if (cupti.get_version(&cupti.version) != GPUSONDE_CUPTI_SUCCESS || cupti.version < kMinVersion)

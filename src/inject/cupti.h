@@ -29,8 +29,8 @@ struct Cupti {
 
 // Finds libcupti: the one that is already loaded, else one of the major version of the process's CUDA
 // runtime: beside the runtime (where pip and the toolkits install it), on the dynamic linker's path, in
-// CUDA_HOME, or in /usr/local/cuda. Null when there is none, or one before CUDA 12. A success is cached, a
-// failure is not. Not thread-safe.
+// CUDA_HOME, or in /usr/local/cuda. Null when there is none, or one before CUDA 12. After a failure it looks
+// again once the process has loaded another library, or a minute later. Not thread-safe.
 const Cupti* FindCupti();
 
 }  // namespace gpusonde::inject

@@ -120,6 +120,17 @@ void VisitLibraries(bool (*visit)(const char* path, void* context), void* contex
       &call);
 }
 
+uint64_t LibrariesLoaded() {
+  uint64_t loaded = 0;
+  dl_iterate_phdr(
+      [](dl_phdr_info* info, size_t, void* argument) {
+        *static_cast<uint64_t*>(argument) = info->dlpi_adds;
+        return 1;
+      },
+      &loaded);
+  return loaded;
+}
+
 uint64_t RandomBits() {
   const KeptErrno kept;
   uint64_t bits = 0;

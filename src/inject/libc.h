@@ -61,6 +61,9 @@ const char* FileName(const char* path);
 // Calls `visit` for the path of every shared object of this process, until it returns false.
 void VisitLibraries(bool (*visit)(const char* path, void* context), void* context);
 
+// How many libraries this process has ever loaded.
+uint64_t LibrariesLoaded();
+
 // 64 random bits from the kernel, never 0; derived from the clock if getrandom fails.
 uint64_t RandomBits();
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The inject library in a child process (client.cpp) that reports through a socket.
 #include <fmt/format.h>
+#include <sys/inotify.h>
 
 #include "harness.h"
 
@@ -343,6 +344,24 @@ TEST(Inject, WithoutConsumersNothingSubscribesToCupti) {
   Client client({"kernels=1000", "sync", "wait=600", "holder", "exit=4"}, {});
   EXPECT_EQ(client.Finish(*events, received), 4);
   EXPECT_EQ(client.printed(), "free\n");
+}
+
+// The program's CUDA runtime is of a version whose CUPTI no machine has, and beside it is a file that is
+// none.
+TEST(Inject, SearchesForCuptiAgainOnceALibraryWasLoaded) {
+  const TempFolder runtime;
+  std::filesystem::create_symlink(GPUSONDE_TEST_PROGRAMS "/librival_relocation.so",
+                                  runtime / "libcudart.so.99");
+  std::ofstream(runtime / "libcupti.so.99") << "not a library";
+  const Fd opened(::inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
+  ASSERT_GE(::inotify_add_watch(opened.get(), (runtime / "libcupti.so.99").c_str(), IN_OPEN | IN_CLOSE), 0);
+  const Outcome outcome = RunWithSocket({"kernels=10", "wait=5000", "load=0", "wait=4000", "holder"},
+                                        {"LD_PRELOAD=" + (runtime / "libcudart.so.99")});
+  EXPECT_EQ(outcome.status, 0);
+  EXPECT_EQ(outcome.printed, "held\n");
+  char events[4096];
+  const ssize_t bytes = ::read(opened.get(), events, sizeof events);
+  EXPECT_EQ(bytes, static_cast<ssize_t>(2 * sizeof(inotify_event))) << "it searches once, not every second";
 }
 
 // A program that makes calls has CUPTI removed by the next one; others wait for the timeout, below.
