@@ -213,6 +213,8 @@ void End(uint64_t id) {
 // --- NVTX's functions, with NVTX's signatures (nvtxDetail/nvtxTypes.h) ---
 
 int RangePushA(const char* text) { return Push(nullptr, text); }
+// Without its text; but its pop must not end another range.
+int RangePushW(const wchar_t*) { return Push(nullptr, static_cast<const char*>(nullptr)); }
 int RangePushEx(const gpusonde_nvtx_attributes* attributes) { return Push(nullptr, attributes); }
 int RangePop() { return Pop(); }
 uint64_t RangeStartA(const char* text) { return Start(nullptr, text); }
@@ -255,7 +257,8 @@ bool AttachRanges(gpusonde_nvtx_get_export_table* get_export_table) {
   const Entry core[] = {
       ENTRY(CORE_RANGE_START_EX, RangeStartEx), ENTRY(CORE_RANGE_START_A, RangeStartA),
       ENTRY(CORE_RANGE_END, RangeEnd),          ENTRY(CORE_RANGE_PUSH_EX, RangePushEx),
-      ENTRY(CORE_RANGE_PUSH_A, RangePushA),     ENTRY(CORE_RANGE_POP, RangePop),
+      ENTRY(CORE_RANGE_PUSH_A, RangePushA),     ENTRY(CORE_RANGE_PUSH_W, RangePushW),
+      ENTRY(CORE_RANGE_POP, RangePop),
   };
   const Entry core2[] = {
       ENTRY(CORE2_DOMAIN_RANGE_START_EX, DomainRangeStartEx),

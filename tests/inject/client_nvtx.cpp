@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The client's words for NVTX, whose functions it has the inject library install as NVTX does:
 //   ranges=N          N ranges, "step 0", "step 1" …
+//   nested            a range of wide characters and one named second, within one named outer
 //   nvtx=N            forks N times while two threads use NVTX; prints how many children can't do the same
 //   brief=N           N threads, one after the other, with a range; prints by how many MiB the program grows
 //   errno=N           N ranges of a thread that began when another one with a range had ended; prints errno
@@ -23,6 +24,7 @@ namespace {
 
 // The functions that a tool installs into an NVTX instance.
 gpusonde_nvtx_function g_push;
+gpusonde_nvtx_function g_push_wide;
 gpusonde_nvtx_function g_pop;
 gpusonde_nvtx_function g_start;
 gpusonde_nvtx_function g_end;
@@ -32,6 +34,7 @@ gpusonde_nvtx_function* g_core2[GPUSONDE_NVTX_CORE2_DOMAIN_CREATE_A + 1];
 
 int GetTable(uint32_t module, gpusonde_nvtx_function*** table, unsigned* entries) {
   g_core[GPUSONDE_NVTX_CORE_RANGE_PUSH_A] = &g_push;
+  g_core[GPUSONDE_NVTX_CORE_RANGE_PUSH_W] = &g_push_wide;
   g_core[GPUSONDE_NVTX_CORE_RANGE_POP] = &g_pop;
   g_core[GPUSONDE_NVTX_CORE_RANGE_START_A] = &g_start;
   g_core[GPUSONDE_NVTX_CORE_RANGE_END] = &g_end;
@@ -57,6 +60,18 @@ void Ranges(long count) {
     reinterpret_cast<int (*)(const char*)>(g_push)(("step " + std::to_string(i)).c_str());
     reinterpret_cast<int (*)()>(g_pop)();
   }
+}
+
+void NestedRanges() {
+  AttachNvtx();
+  const auto push = [](const char* text) { reinterpret_cast<int (*)(const char*)>(g_push)(text); };
+  const auto pop = [] { reinterpret_cast<int (*)()>(g_pop)(); };
+  push("outer");
+  if (g_push_wide != nullptr) reinterpret_cast<int (*)(const wchar_t*)>(g_push_wide)(L"wide");
+  pop();
+  push("second");
+  pop();
+  pop();
 }
 
 void UseNvtx() {
@@ -127,6 +142,8 @@ void Cancel(long count) {
 bool DoNvtx(std::string_view word, long value) {
   if (word == "ranges") {
     Ranges(value);
+  } else if (word == "nested") {
+    NestedRanges();
   } else if (word == "nvtx") {
     AttachNvtx();
     ForkWithin(value, UseNvtx);

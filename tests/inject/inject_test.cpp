@@ -120,6 +120,10 @@ TEST(Inject, RangesAreReported) {
   EXPECT_THAT(outcome.received.ranges, ElementsAre("step 0", "step 1", "step 2"));
 }
 
+TEST(Inject, RangesOfWideCharactersHaveNoNameButAnEnd) {
+  EXPECT_THAT(RunWithSocket({"kernels=1", "nested"}).received.ranges, ElementsAre("", "second", "outer"));
+}
+
 TEST(Inject, RangesOfThreadsThatHaveEndedTakeNoMemory) {
   const Outcome outcome = RunWithSocket({"kernels=1", "brief=5000"});
   EXPECT_THAT(outcome.received.ranges, SizeIs(5000));
