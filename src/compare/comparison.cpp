@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compare/comparison.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -9,6 +11,7 @@
 #include <utility>
 
 #include "analyze/stats/inference.h"
+#include "analyze/steps/step_candidates.h"
 #include "compare/between_runs.h"
 #include "compare/change_of_mean.h"
 #include "compare/kinds_of_work.h"
@@ -362,7 +365,8 @@ Comparison Compare(std::vector<Run> runs_a, std::vector<Run> runs_b, const Optio
   comparison.times = CompareTimes(a.together.times, b.together.times, work);
   const bool known = comparison.work.has_value();
   comparison.duration = CompareNamed(a, b, &Run::kernels, by, options, known, comparison.kernels);
-  CompareNamed(a, b, &Run::phases, by, options, known, comparison.phases);
+  if (a.together.all_phases && b.together.all_phases)
+    CompareNamed(a, b, &Run::phases, by, options, known, comparison.phases);
   MarkSignificant(comparison);
   comparison.kinds = LinesOf(KindsOf(a.together), KindsOf(b.together), by);
   comparison.graphs = LinesOf(a.together.graphs, b.together.graphs, by);
@@ -370,6 +374,11 @@ Comparison Compare(std::vector<Run> runs_a, std::vector<Run> runs_b, const Optio
   comparison.calls = LinesOf(a.together.calls, b.together.calls, by);
   comparison.a = std::move(a.together);
   comparison.b = std::move(b.together);
+  for (Run* const run : {&comparison.a, &comparison.b})
+    if (!run->all_phases)
+      run->notes.push_back(
+          fmt::format("phases aren't compared, as a process has more than {} ranges and not all were kept",
+                      analyze::StepCandidates::kMaxRanges));
   return comparison;
 }
 

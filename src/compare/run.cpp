@@ -77,6 +77,7 @@ class RunBuilder {
     AddNamed(state.names(), state.graphs(), run_.graphs);
     AddNamed(state.names(), state.calls(), run_.calls);
     AddPhases(state.steps(), run_.phases);
+    run_.all_phases &= state.steps().HasAll();
     for (const auto& [key, transfers] : state.copies())
       AddTo(run_.copies[fmt::format("{} {} -> {}", importers::Name(key.copy), importers::Name(key.source),
                                     importers::Name(key.target))],
@@ -207,6 +208,7 @@ void Run::Merge(const Run& other) {
   for (const auto time : kAllTimes) times.*time += other.times.*time;
   progress.variance += other.progress.variance;
   progress.freedom = std::min(progress.freedom, other.progress.freedom);
+  all_phases &= other.all_phases;
   for (const auto named : {&Run::kernels, &Run::phases})
     for (const auto& [name, kernel] : other.*named) {
       const auto [mine, is_new] = (this->*named).try_emplace(name, kernel);

@@ -72,6 +72,7 @@ struct Run {
   analyze::MeanError progress;      // of the work per time, relative to its mean squared
   Kernels kernels;                  // summed over ranks and runs
   Kernels phases;                   // likewise, of annotated ranges by name without digits; see AddPhases
+  bool all_phases = true;           // whether `phases` has the ranges of all processes
   std::map<std::string, Amount> graphs;
   std::map<std::string, Amount> copies;  // by kind: "htod pageable -> device"
   std::map<std::string, Amount> calls;

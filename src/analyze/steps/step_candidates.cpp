@@ -159,6 +159,10 @@ std::map<std::string, std::vector<TimeRange>> StepCandidates::RangesOf(int64_t p
   return by_label;
 }
 
+bool StepCandidates::HasAll() const {
+  return std::ranges::all_of(by_process_, [](const auto& process) { return process.second.dropped.empty(); });
+}
+
 std::vector<int64_t> StepCandidates::Processes() const {
   std::vector<int64_t> processes;
   for (const auto& [process, ranges] : by_process_) processes.push_back(process);

@@ -47,6 +47,8 @@ class StepCandidates {
   Steps StepsOf(int64_t process, std::string_view prefix, const ClockWithout& clock = ClockWithout({})) const;
   // All ranges of a process by label; empty if some were not kept.
   std::map<std::string, std::vector<TimeRange>> RangesOf(int64_t process) const;
+  // Whether all ranges of all processes were kept.
+  bool HasAll() const;
   // The processes that have ranges.
   std::vector<int64_t> Processes() const;
   // When any range was open whose label begins so, by `clock`; sorted, disjoint.
