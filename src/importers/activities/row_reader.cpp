@@ -352,13 +352,16 @@ void RowReader::AddSync(const Cells& cells) {
   if (Times(cells, wait.start_ns, wait.end_ns)) batch_.syncs.push_back(wait);
 }
 
+uint32_t RowReader::ThreadOf(const Cells& cells) {
+  return static_cast<uint32_t>(cells.Has(kThreadId) ? cells[kThreadId] : cells[kGlobalTid] & kThreadMask);
+}
+
 Status RowReader::AddSpan(Reading& reading, const Cells& cells, SpanKind kind) {
-  Span span{
-      .process = cells[kGlobalTid] >> kThreadBits,
-      .tid = static_cast<int32_t>(cells.Has(kThreadId) ? cells[kThreadId] : cells[kGlobalTid] & kThreadMask),
-      .result = static_cast<int32_t>(cells[kResult]),
-      .kind = kind,
-      .has_result = cells.Has(kResult) ? uint8_t{1} : uint8_t{0}};
+  Span span{.process = cells[kGlobalTid] >> kThreadBits,
+            .tid = static_cast<int32_t>(ThreadOf(cells)),
+            .result = static_cast<int32_t>(cells[kResult]),
+            .kind = kind,
+            .has_result = cells.Has(kResult) ? uint8_t{1} : uint8_t{0}};
   if (!Times(cells, span.start_ns, span.end_ns)) return {};
   if (kind == SpanKind::kCall) span.correlation = CorrelationOf(cells.Or(kCallCorrelation, kNoCorrelation));
   ASSIGN_OR_RETURN(span.name, NameOf(reading, cells, kNameId));
@@ -396,7 +399,7 @@ Status RowReader::AddCall(Reading& reading, const Cells& cells) {
   ApiCall call;
   if (!Times(cells, call.start_ns, call.end_ns)) return {};
   call.process = cells[kGlobalTid] >> kThreadBits;
-  call.thread = static_cast<uint32_t>(cells[kGlobalTid] & kThreadMask);
+  call.thread = ThreadOf(cells);
   call.correlation = CorrelationOf(cells.Or(kCallCorrelation, kNoCorrelation));
   ASSIGN_OR_RETURN(call.name, NameOf(reading, cells, kNameId));
   batch_.calls.push_back(call);

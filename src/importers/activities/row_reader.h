@@ -87,6 +87,8 @@ class RowReader final : public ShardReader {
   void AddMemset(const Cells& cells);
   Status AddGraph(Reading& reading, const Cells& cells);
   Status AddCall(Reading& reading, const Cells& cells);
+  // Of a call. nvprof has the lower half of what pthread_self returns, with or without a sign.
+  static uint32_t ThreadOf(const Cells& cells);
   Status AddSpan(Reading& reading, const Cells& cells, SpanKind kind);
   void AddSync(const Cells& cells);
   void AddGpu(const GpuEvent& event, const Cells& cells);

@@ -45,7 +45,8 @@ enum Kernel : uint8_t { kName = kGpuColumns, kShortName, kGridX, kGridY, kGridZ,
 enum Memcpy : uint8_t { kBytes = kGpuColumns, kCopyKind, kSourceKind, kTargetKind };
 enum Memset : uint8_t { kMemsetBytes = kGpuColumns, kMemoryKind };
 enum Graph : uint8_t { kGraphId = kGpuColumns };
-enum Runtime : uint8_t { kGlobalTid = kEnd + 1, kCallCorrelation, kNameId };
+// The thread's id is in one of the two.
+enum Runtime : uint8_t { kGlobalTid = kEnd + 1, kCallCorrelation, kNameId, kThreadId };
 enum Nvtx : uint8_t { kEventType = kEnd + 1 };
 enum ProcessNames : uint8_t { kNamedProcess, kProcessName };
 enum ThreadNames : uint8_t { kNamedThread, kThreadName };
@@ -53,7 +54,7 @@ enum Marker : uint8_t { kMarkerFlags = kEnd };
 // Behind those of its kind, columns that are read only in detail.
 constexpr size_t kFirstDetail = 14;
 enum GpuDetails : uint8_t { kContext = kFirstDetail, kGraphNode, kRegisters, kStaticShared, kDynamicShared };
-enum RuntimeDetails : uint8_t { kResult = kFirstDetail, kThreadId };
+enum RuntimeDetails : uint8_t { kResult = kFirstDetail };
 enum NvtxDetails : uint8_t {
   kRangeThread = kFirstDetail,
   kText,
