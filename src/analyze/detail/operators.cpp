@@ -138,9 +138,10 @@ class Attribution {
   void Open(const Span& span) {
     if (span.kind == SpanKind::kCall) return;
     const Key key{KindOf(span.kind), NameOf(span.kind, span.name)};
-    Sums& row = table_.At(key);
-    ++row.calls;
-    row.host_ns = AddSaturated(row.host_ns, span.end_ns - span.start_ns);
+    Row& row = rows_[key];
+    if (row.sums == nullptr) row.sums = &table_.At(key);
+    ++row.sums->calls;
+    row.sums->host_ns = AddSaturated(row.sums->host_ns, span.end_ns - span.start_ns);
     Thread& thread = ThreadOf(static_cast<uint32_t>(span.tid));
     Close(thread, span.start_ns);
     if (thread.open.size() == kMaxOpen) return;
@@ -151,16 +152,16 @@ class Attribution {
     Thread& thread = ThreadOf(launch.thread);
     Close(thread, launch.call_start_ns);
     std::array<bool, 3> innermost{true, true, true};
-    summed_.clear();
+    ++launches_;
     for (size_t i = thread.open.size(); i-- > 0;) {
       const OpenSpan& span = thread.open[i];
+      Sums& sums = *span.row->sums;
       if (std::exchange(innermost[static_cast<size_t>(span.key.kind)], false))
-        span.row->self_ns = AddSaturated(span.row->self_ns, launch.duration_ns);
-      if (std::ranges::find(summed_, span.row) != summed_.end()) continue;  // a recursion
-      summed_.push_back(span.row);
-      ++span.row->launches;
-      span.row->total_ns = AddSaturated(span.row->total_ns, launch.duration_ns);
-      table_.AddKernel(span.key, *span.row, launch.kernel, launch.duration_ns);
+        sums.self_ns = AddSaturated(sums.self_ns, launch.duration_ns);
+      if (std::exchange(span.row->last_launch, launches_) == launches_) continue;  // a recursion
+      ++sums.launches;
+      sums.total_ns = AddSaturated(sums.total_ns, launch.duration_ns);
+      table_.AddKernel(span.key, sums, launch.kernel, launch.duration_ns);
     }
   }
   OperatorTable Finish() && {
@@ -174,10 +175,15 @@ class Attribution {
   // Deeper spans are only counted: a trace may nest without end.
   static constexpr size_t kMaxOpen = 1'024;
 
+  // A row of the table.
+  struct Row {
+    Sums* sums = nullptr;
+    int64_t last_launch = 0;  // that was added to it
+  };
   struct OpenSpan {
     int64_t end_ns = 0;
     Key key;
-    Sums* row = nullptr;
+    Row* row = nullptr;
   };
   struct Thread {
     std::vector<OpenSpan> open;  // outermost first
@@ -222,7 +228,8 @@ class Attribution {
   std::unordered_map<uint32_t, uint32_t> numbers_;         // of names of spans
   std::unordered_map<uint32_t, uint32_t> kernel_numbers_;  // of names of kernels
   std::vector<Thread> threads_;
-  std::vector<const Sums*> summed_;
+  std::map<Key, Row> rows_;
+  int64_t launches_ = 0;  // so far
 };
 
 }  // namespace
