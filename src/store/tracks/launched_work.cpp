@@ -129,8 +129,6 @@ Result<std::vector<std::string>> ReadStack(Store& store, const Id128& process, i
 Result<std::optional<Launch>> FindLaunch(Store& store, const model::GpuWork& work) {
   if (work.correlation < 0) return std::nullopt;
   const TimeRange reach = LaunchReach({work.start_ns, work.start_ns + 1});
-  // A launch of the driver lies within that of the runtime, with the same correlation: the outer one is the
-  // program's.
   const SqlPart sql{
       "SELECT name, tid, start_ns, end_ns, stack FROM api_calls WHERE process = ? AND session "
       "= ? AND correlation = ? AND start_ns >= ? AND start_ns < ? AND end_ns >= start_ns "
@@ -139,14 +137,19 @@ Result<std::optional<Launch>> FindLaunch(Store& store, const model::GpuWork& wor
   std::optional<Launch> launch;
   Id128 stack;
   TRY(ForEachRow(store, sql, [&](const Rows& row) {
-    if (launch.has_value() || !MayHaveStarted(row.Int64(2), work.start_ns)) return;
+    const int64_t start_ns = row.Int64(2);
+    // Ids repeat: of several launches it is the last one before the work, else the first, as in WorkSummer.
+    if (!MayHaveStarted(start_ns, work.start_ns) || (launch.has_value() && start_ns > work.start_ns)) return;
+    // A launch of the driver lies within that of the runtime, with the same correlation: the outer one is the
+    // program's.
+    if (launch.has_value() && launch->tid == row.Int64(1) && row.Int64(3) <= launch->end_ns) return;
     launch = Launch{.name = std::string(row.Text(0)),
                     .tid = static_cast<int32_t>(row.Int64(1)),
                     .thread = "",
-                    .start_ns = row.Int64(2),
+                    .start_ns = start_ns,
                     .end_ns = row.Int64(3),
                     .stack = {}};
-    if (!row.IsNull(4)) stack = row.Id(4);
+    stack = row.IsNull(4) ? Id128{} : row.Id(4);
   }));
   if (!launch.has_value()) return std::nullopt;
   if (stack != Id128{}) {

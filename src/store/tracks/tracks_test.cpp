@@ -344,8 +344,11 @@ TEST_F(TracksTest, WorkIsFoundWithItsLaunch) {
                           .end_ns = start_ns + 2'000,
                           .name = std::move(name)};
   };
-  Add(model::kApiCalls, {call(1, 1'999'990'000, "cudaLaunchKernel"),
-                         call(2, 1'999'991'000, "of another session"), call(1, 2'100'000'000, "later")});
+  model::ApiCall driver = call(1, 1'999'990'500, "cuLaunchKernel");  // within the runtime's
+  driver.end_ns = 1'999'991'500;
+  Add(model::kApiCalls,
+      {driver, call(1, 1'999'000'000, "before ids repeated"), call(1, 1'999'990'000, "cudaLaunchKernel"),
+       call(2, 1'999'991'000, "of another session"), call(1, 2'100'000'000, "later")});
   const auto found = ReadLaunchedWork(*store_, {kTrains, kFirstGpu, 7, 2'000'000'000});
   ASSERT_TRUE(found.has_value() && found->has_value());
   EXPECT_EQ((*found)->work.name, "gemm()");
