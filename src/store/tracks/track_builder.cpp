@@ -72,7 +72,8 @@ void TrackBuilder::AddState(const TrackKey& key, const TimeRange& bucket, int32_
   Building* const building = Find(key);
   if (building == nullptr) return;
   if (names_[static_cast<size_t>(name)].text == kThreadStates[0])
-    building->running_ns = AddSaturated(building->running_ns, time_ns);
+    building->running_ns =
+        AddSaturated(building->running_ns, std::min(time_ns, bucket.to_ns - bucket.from_ns));
   AddTo(*building, [&] { building->states.Add(bucket, name, time_ns); });
 }
 

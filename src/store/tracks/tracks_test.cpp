@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -213,6 +214,29 @@ TEST_F(TracksTest, StatesAreSummedToCells) {
   }
   EXPECT_EQ(running_ns, 400'000'000);
   EXPECT_LE(tracks_.tracks.at(0).slices.size(), 2 * 12U);
+}
+
+TEST_F(TracksTest, ImpossibleStatesDoNoHarm) {
+  model::Signal running{.start_ns = 2 * kSecond,
+                        .bucket_ns = 10'000'000,
+                        .source = kSource,
+                        .metric = "thread.running",
+                        .process = kTrains,
+                        .tid = 41,
+                        .values = {4'000'000}};
+  model::Signal longer = running;  // than its bucket
+  longer.tid = 42;
+  longer.values = {std::numeric_limits<int64_t>::max()};
+  model::Signal endless = running;  // whose length is beyond 64 bits
+  endless.tid = 43;
+  endless.bucket_ns = int64_t{1} << 62;
+  endless.values = {1, 1, 1, 1};
+  model::Signal none = running;
+  none.tid = 44;
+  none.bucket_ns = 0;
+  Add(model::kSignals, {running, longer, endless, none});
+  EXPECT_THAT(Read(2 * kSecond, 2 * kSecond + 20'000'000),
+              ElementsAre("states 42: running 2000+10=10", "states 41: running 2000+10=4"));
 }
 
 TEST_F(TracksTest, SamplesNameTheInnermostPythonFunction) {
