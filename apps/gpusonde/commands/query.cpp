@@ -61,15 +61,17 @@ store::RowFormat FormatOf(const std::string& name) {
   return name == "csv" ? store::RowFormat::kCsv : store::RowFormat::kText;
 }
 
-// Whether this word was probably meant as the first of a statement without quotes.
-bool BeginsSql(const std::string& word) {
-  std::string lower = word;
+constexpr std::string_view kSpaces = " \t\n";
+
+// Whether this was probably meant as a statement, or as the first word of one without quotes.
+bool BeginsSql(const std::string& text) {
+  std::string lower = text.substr(0, text.find_first_of(kSpaces));
   for (char& character : lower)
     character = static_cast<char>(std::tolower(static_cast<unsigned char>(character)));
   constexpr std::array<std::string_view, 5> kFirstWords = {"select", "with", "show", "describe", "from"};
   std::error_code ignored;
   return std::ranges::find(kFirstWords, lower) != kFirstWords.end() &&
-         !std::filesystem::exists(word, ignored);
+         !std::filesystem::exists(text, ignored);
 }
 
 Status Print(store::Rows& rows, const std::string& format) {
@@ -159,9 +161,12 @@ void AddQuery(CLI::App& app, int& exit_status) {
     const std::vector<std::string> files(options->files_and_sql.begin(), options->files_and_sql.end() - 1);
     if (std::ranges::find(files, "") != files.end())
       throw CLI::ValidationError("an empty path names no file: is a variable unset?");
-    if (const auto word = std::ranges::find_if(files, BeginsSql); word != files.end())
+    if (const auto sql = std::ranges::find_if(files, BeginsSql); sql != files.end())
       throw CLI::ValidationError(
-          fmt::format("{} is no file, but seems to begin the SQL; quote SQL that has spaces", *word));
+          sql->find_first_of(kSpaces) == std::string::npos
+              ? fmt::format("{} is no file, but seems to begin the SQL; quote SQL that has spaces", *sql)
+              : fmt::format("\"{}\" is no file, but seems to be SQL; give one statement, after all files",
+                            *sql));
     exit_status = RunReader({.command = "query", .files = files, .work = [&] {
                                return ExitStatusOf("query", Run(*options, files));
                              }});
