@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/fd.h"
+#include "base/terminal.h"
 #include "command.h"
 #include "messages.h"
 #include "reader_process.h"
@@ -81,6 +82,11 @@ int RunOverTraces(const TraceWork& work) {
 Status WriteReport(std::string_view report, const std::string& output) {
   if (output.empty()) return WriteAll(STDOUT_FILENO, std::as_bytes(std::span(report)));
   return WriteFileAtomically(output, report);
+}
+
+std::string WrappedText(std::string_view report) {
+  constexpr size_t kIndent = 2;
+  return Wrap(report, Terminal::Of(STDOUT_FILENO).width, kIndent);
 }
 
 }  // namespace gpusonde::app

@@ -30,5 +30,7 @@ int RunOverTracesHere(const TraceWork& work);
 
 // Writes a report to a file, or to standard output if that is empty.
 Status WriteReport(std::string_view report, const std::string& output);
+// A report for standard output: on a terminal, longer lines are broken at words.
+std::string WrappedText(std::string_view report);
 
 }  // namespace gpusonde::app

@@ -82,7 +82,8 @@ size_t WidthOfOutput() {
 std::string TextOf(const analyze::Report& report, const AnalyzeOptions& options) {
   if (options.format == "html") return analyze::ToHtml(report);
   if (options.format == "json") return analyze::ToJson(report);
-  return analyze::ToText(report, options.output.empty() ? WidthOfOutput() : analyze::kTextWidth);
+  if (!options.output.empty()) return analyze::ToText(report);
+  return WrappedText(analyze::ToText(report, WidthOfOutput()));
 }
 
 // Runs as one rank among the processes that mpirun started. Only rank 0 writes, errors included.

@@ -182,6 +182,7 @@ template <class Results>
 Status WriteResults(const CompareOptions& options, const Results& results, const std::string& output) {
   return WriteReport(options.format == "json"   ? ToJson(results)
                      : options.format == "html" ? ToHtml(results)
+                     : options.output.empty()   ? WrappedText(ToText(results))
                                                 : ToText(results),
                      output);
 }
