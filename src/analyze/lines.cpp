@@ -118,6 +118,7 @@ void AddNotes(size_t trace, const importers::TraceInfo& info, const TraceState& 
   AddUnrecorded(trace, NoteKind::kNoEvents, state.unrecorded().counted, notes);
   if (state.totals().skipped_shards > 0)
     notes.push_back({trace, NoteKind::kUnreadableParts, state.totals().skipped_shards});
+  if (info.sampled_calls > 0) notes.push_back({trace, NoteKind::kSampledCalls, info.sampled_calls});
   if (state.totals().metric_texts > 0)
     notes.push_back({trace, NoteKind::kMetricsWithoutNumber, state.totals().metric_texts});
   if (state.totals().large_numbers > 0)

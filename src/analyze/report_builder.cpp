@@ -94,6 +94,7 @@ void ReportBuilder::Add(const std::string& path, const importers::TraceInfo& inf
                       .number = numbered ? *info.rank : 0,
                       .numbered = numbered,
                       .is_main = is_main,
+                      .is_sampled = info.sampled_calls > 0,
                       .epoch_offset_ns = info.epoch_offset_ns,
                       .groups = state.groups(),
                       .result = std::move(result)});

@@ -59,6 +59,7 @@ struct TraceInfo {
   std::optional<int64_t> rank;      // of a distributed job
   bool separate_gpu_clock = false;  // times of GPU events are by another clock than those of calls
   bool truncated = false;           // the file ends in the middle; the part before is read
+  int64_t sampled_calls = 0;        // of the calls, a sample: the program made others that aren't recorded
   std::vector<TracedDevice> devices;
 };
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// sample_recording FILE [--gpu]: writes a recording of exporters::SampleProfile(), for tests that need a
-// recording without running a program. Its 60 samples are spread evenly over two seconds, in the order of the
-// profile: --to 1 selects the first 30. With --gpu a device works for process 411: in the first half second,
-// with a sampled launch, for a quarter of a second after 1 s, and for a tenth after 1.5 s.
+// sample_recording FILE [--gpu [--sampled]]: writes a recording of exporters::SampleProfile(), for tests that
+// need a recording without running a program. Its 60 samples are spread evenly over two seconds, in the order
+// of the profile: --to 1 selects the first 30. With --gpu a device works for process 411: in the first half
+// second, with a launch, for a quarter of a second after 1 s, and for a tenth after 1.5 s; with --sampled the
+// launch is one of a sample.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -208,7 +209,7 @@ model::Batch Memcpys(const Profile& profile) {
   return rows.Take();
 }
 
-model::Batch Calls(const Profile& profile) {
+model::Batch CallsOf(const Profile& profile, double probability) {
   BatchBuilder rows(model::kApiCalls);
   rows.Append({.process = profile.threads.front().process,
                .tid = 411,
@@ -219,19 +220,22 @@ model::Batch Calls(const Profile& profile) {
                .domain = "cuda_runtime",
                .name = "cudaLaunchKernel",
                .stack = IdOf("stack", 3),
-               .probability = 1});
+               .probability = probability});
   return rows.Take();
 }
+model::Batch Calls(const Profile& profile) { return CallsOf(profile, 1); }
+model::Batch SampledCalls(const Profile& profile) { return CallsOf(profile, 0.25); }
 
 // `without`: tables whose rows are omitted, as if they had been lost.
-Status MakeRecording(const std::string& path, bool gpu, std::string_view without) {
+Status MakeRecording(const std::string& path, bool gpu, bool sampled, std::string_view without) {
   const Profile profile = exporters::SampleProfile();
   const std::string folder = path + ".spool";
   {
     ASSIGN_OR_RETURN(spool::Writer writer, spool::Writer::Open(folder));
     std::vector<model::Batch (*)(const Profile&)> tables = {Sources,   Processes, Threads, Binaries,
                                                             Functions, Locations, Stacks,  Samples};
-    if (gpu) tables.insert(tables.end(), {Devices, Sessions, Kernels, Memcpys, Calls});
+    if (gpu)
+      tables.insert(tables.end(), {Devices, Sessions, Kernels, Memcpys, sampled ? SampledCalls : Calls});
     for (const auto& rows : tables)
       if (const model::Batch batch = rows(profile); without.find(batch.table) == std::string_view::npos)
         TRY(writer.Append(batch));
@@ -247,12 +251,13 @@ Status MakeRecording(const std::string& path, bool gpu, std::string_view without
 
 int main(int argc, char** argv) {
   const bool gpu = argc >= 3 && std::string_view(argv[2]) == "--gpu";
+  const bool sampled = argc == 4 && gpu && std::string_view(argv[3]) == "--sampled";
   const bool lossy = argc == 5 && gpu && std::string_view(argv[3]) == "--without";
-  if (argc != 2 && !(argc == 3 && gpu) && !lossy) {
-    fmt::print(stderr, "usage: sample_recording FILE [--gpu [--without TABLE,…]]\n");
+  if (argc != 2 && !(argc == 3 && gpu) && !sampled && !lossy) {
+    fmt::print(stderr, "usage: sample_recording FILE [--gpu [--sampled | --without TABLE,…]]\n");
     return 2;
   }
-  const gpusonde::Status made = gpusonde::MakeRecording(argv[1], gpu, lossy ? argv[4] : "");
+  const gpusonde::Status made = gpusonde::MakeRecording(argv[1], gpu, sampled, lossy ? argv[4] : "");
   if (made.has_value()) return 0;
   fmt::print(stderr, "sample_recording: {}\n", made.error().message);
   return 1;

@@ -26,6 +26,7 @@ struct JobRank {
   int64_t number = 0;
   bool numbered = false;        // by its trace or the user
   bool is_main = false;         // of its trace's ranks the one that the trace is of
+  bool is_sampled = false;      // its launches are a sample
   int64_t epoch_offset_ns = 0;  // added to its times, they are ns since the Unix epoch
   KnownGroups groups;           // of its trace
   importers::ClockTrack clock;  // of its device
@@ -69,7 +70,7 @@ std::vector<StepsLine> SumSteps(const Job& job);
 std::vector<SyncsLine> SumSyncs(const Job& job);
 // Of each rank with GPU work, in the order of ranks.
 std::vector<ConcurrencyLine> ListConcurrency(const Job& job);
-// Of each rank with recorded launches of kernels or graphs, in the order of ranks.
+// Of each rank whose launches of kernels or graphs were all recorded, in the order of ranks.
 std::vector<LaunchPatternLine> ListLaunchPatterns(const Job& job);
 // Of each rank with samples of its clock within its span, in the order of ranks; with the unusual windows of
 // all.

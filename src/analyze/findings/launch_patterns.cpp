@@ -58,7 +58,7 @@ std::vector<LaunchPatternLine> ListLaunchPatterns(const Job& job) {
   std::vector<LaunchPatternLine> lines;
   for (const JobRank& rank : job.ranks) {
     const LaunchPattern& pattern = rank.result.launches;
-    if (pattern.threads.empty()) continue;
+    if (pattern.threads.empty() || rank.is_sampled) continue;
     LaunchPatternLine line{.rank = rank.number, .trace = rank.trace, .others = pattern.others};
     for (const ThreadLaunches& thread : pattern.threads) line.threads.push_back(ThreadLineOf(thread));
     std::ranges::sort(line.threads, {}, [](const LaunchPatternLine::Thread& thread) {

@@ -95,6 +95,10 @@ constexpr std::array<Wording, kNoteKinds> kWordings = {{
     {kNumbersTooLarge, "numbers_too_large", "event",
      "{counted} {have} a correlation id of 2^32 or more, with which a call isn't joined with what it "
      "launched; latencies, threads and causes of idle time lack them"},
+    {kSampledCalls, "sampled_calls", "call",
+     "its {counted} {are} a sample of the program's launches: API calls, latencies and causes of idle time "
+     "are "
+     "those of the sample, queues were longer, and how threads launch isn't known"},
 }};
 
 constexpr bool AreInOrder() {

@@ -42,8 +42,9 @@ enum class NoteKind : uint8_t {
   kStartsBeforeLaunch,
   kSharedNumbers,
   kNumbersTooLarge,
+  kSampledCalls,
 };
-inline constexpr size_t kNoteKinds = static_cast<size_t>(NoteKind::kNumbersTooLarge) + 1;
+inline constexpr size_t kNoteKinds = static_cast<size_t>(NoteKind::kSampledCalls) + 1;
 
 constexpr NoteKind NoteOf(importers::Dropped reason) { return static_cast<NoteKind>(reason); }
 

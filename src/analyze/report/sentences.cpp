@@ -205,13 +205,22 @@ class SentenceWriter {
     found.push_back(text + ".");
   }
 
+  // Of idle time that ended with work whose launch the trace doesn't have. gpusonde records the stacks of a
+  // sample of the launches only, but samples what the CPU does all the time.
+  std::string_view UnknownCause(const RankLine& rank) const {
+    if (report_.traces[rank.trace].format == importers::Name(importers::TraceFormat::kSonde))
+      return "before work of whose launch there is no sample; `gpusonde diagnose` and `gpusonde view` show "
+             "what the CPU did meanwhile";
+    return "for unknown reasons (the trace has no launches of the work that followed)";
+  }
+
   // How busy a rank was, and why it was idle.
   void Sentence(const RankLine& rank, std::vector<std::string>& found) const {
     const std::pair<int64_t, std::string_view> causes[] = {
         {rank.idle.host_ns, "because the host had launched nothing"},
         {rank.idle.device_ns, "though work was queued (waiting for other streams or events)"},
         {rank.idle.back_to_back_ns, "in short gaps between one kernel and the next"},
-        {rank.idle.unknown_ns, "for unknown reasons (no launches recorded)"}};
+        {rank.idle.unknown_ns, UnknownCause(rank)}};
     const auto& [most_ns, cause] =
         *std::ranges::max_element(causes, {}, [](const auto& one) { return one.first; });
     std::string text = fmt::format("Rank {} (device {}) was busy {} of {}", rank.rank, rank.device,

@@ -38,11 +38,12 @@ struct TracePart {
     archive(info.epoch_offset_ns);
     archive(info.rank);
     archive(info.truncated);
+    archive(info.sampled_calls);
     archive(state);
     archive(whole);
     archive(ranks);
     archive(detail);
-    archive.Require(info.format <= importers::TraceFormat::kSonde);
+    archive.Require(info.format <= importers::TraceFormat::kSonde && info.sampled_calls >= 0);
     for (const RankResult& rank : ranks) archive.Require(HasOnlyKnownNames(rank, state.names().size()));
   }
 

@@ -56,6 +56,13 @@ Result<Numbers> ReadNumbers(store::Store& store) {
   return numbers;
 }
 
+Result<int64_t> CountSampledCalls(store::Store& store, std::string_view table, const store::SqlPart& also) {
+  const std::string sql = fmt::format("SELECT count(*) FROM {} WHERE probability < 1{}", table, also.text);
+  ASSIGN_OR_RETURN(const auto rows, store.Query(sql, also.parameters));
+  ASSIGN_OR_RETURN(const bool counted, rows->Next());
+  return counted ? rows->Int64(0) : 0;
+}
+
 Status RowReader::Read(const Shard& shard) {
   const TableQuery& table = kTables[shard.source];
   const auto first = static_cast<int64_t>(shard.first);

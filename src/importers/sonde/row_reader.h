@@ -16,6 +16,7 @@
 #include "base/result.h"
 #include "importers/event.h"
 #include "importers/trace.h"
+#include "store/sql/sql_part.h"
 #include "store/store.h"
 
 namespace gpusonde::importers::sonde {
@@ -64,6 +65,10 @@ struct Numbers {
 
 // Errors: those of Store::Query.
 Result<Numbers> ReadNumbers(store::Store& store);
+
+// How many of the calls in a table are a sample of those that the program made, `also` restricts which: empty
+// or " AND …". Errors: those of Store::Query.
+Result<int64_t> CountSampledCalls(store::Store& store, std::string_view table, const store::SqlPart& also);
 
 // Turns rows into events, for one thread. A shard's `source` is an index of kTables and `first` a rowid.
 class RowReader final : public ShardReader {

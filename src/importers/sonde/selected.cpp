@@ -76,8 +76,9 @@ class SelectedReader final : public ShardReader {
 class SelectedTrace final : public Trace {
  public:
   SelectedTrace(store::Store& store, model::Selection selection, Numbers numbers,
-                std::vector<TimeRange> slices)
-      : store_(store),
+                std::vector<TimeRange> slices, int64_t sampled_calls)
+      : info_{.format = TraceFormat::kSonde, .sampled_calls = sampled_calls},
+        store_(store),
         selection_(std::move(selection)),
         numbers_(std::move(numbers)),
         slices_(std::move(slices)) {}
@@ -98,7 +99,7 @@ class SelectedTrace final : public Trace {
   }
 
  private:
-  TraceInfo info_{.format = TraceFormat::kSonde};
+  TraceInfo info_;
   store::Store& store_;
   model::Selection selection_;
   Numbers numbers_;
@@ -124,7 +125,11 @@ Result<std::unique_ptr<Trace>> OpenSelected(store::Store& store, const model::Se
   ASSIGN_OR_RETURN(Numbers numbers, ReadNumbers(store));
   ASSIGN_OR_RETURN(std::vector<TimeRange> slices,
                    store::ReadSlices(store::Asking(store), selection, range, kSelectedSlice));
-  return std::make_unique<SelectedTrace>(store, selection, std::move(numbers), std::move(slices));
+  store::SqlPart selected{" AND start_ns >= ? AND start_ns < ?", {range.from_ns, range.to_ns}};
+  selected += store::AndOfProcesses(selection);
+  ASSIGN_OR_RETURN(const int64_t sampled_calls, CountSampledCalls(store, "api_calls", selected));
+  return std::make_unique<SelectedTrace>(store, selection, std::move(numbers), std::move(slices),
+                                         sampled_calls);
 }
 
 }  // namespace gpusonde::importers::sonde

@@ -22,6 +22,10 @@ class SondeTrace final : public Trace {
     for (const TableQuery& table : kTables) {
       ASSIGN_OR_RETURN(const int64_t rows, trace->CountRows(table.table));
       trace->rows_.push_back(rows);
+      if (table.kind == TableKind::kApiCalls && rows > 0) {
+        ASSIGN_OR_RETURN(trace->info_.sampled_calls,
+                         CountSampledCalls(*trace->store_, "recording0.api_calls", {}));
+      }
     }
     return trace;
   }
