@@ -10,7 +10,9 @@
 
 namespace gpusonde::model {
 
-// One row per call into CUDA or the OS runtime; launches carry the stack that made them.
+// One row per recorded call into CUDA or the OS runtime. Of a program that gpusonde profiles, these are a
+// sample of its launches (src/inject/calls.cpp), so most GPU work has none; of an imported trace all its
+// calls.
 struct ApiCall {
   Id128 process;
   int32_t tid = 0;
@@ -27,7 +29,8 @@ struct ApiCall {
 
 inline constexpr Table kApiCalls(
     "api_calls", kFacts,
-    "One row per call into CUDA or the OS runtime; launches carry the stack that made them",
+    "One row per recorded call into CUDA or the OS runtime: of a profiled program a sample of its launches, "
+    "with the stacks that made them; of an imported trace all its calls",
     Field("process", &ApiCall::process, "", "the calling process"),
     Field("tid", &ApiCall::tid, "", "thread id in the host namespace"),
     Field("session", &ApiCall::session, "", "awake period of the inject library"),
@@ -36,8 +39,8 @@ inline constexpr Table kApiCalls(
     Field("domain", &ApiCall::domain, "", "cuda_runtime, cuda_driver or os"),
     Field("name", &ApiCall::name, "", "function called"),
     Field("result", &ApiCall::result, "", "return code"),
-    Field("stack", &ApiCall::stack, "", "the caller; null when not sampled"),
+    Field("stack", &ApiCall::stack, "", "the caller; null where unknown"),
     Field("probability", &ApiCall::probability, "1",
-          "sampling probability of the stack; 1 when always captured"));
+          "with which the call was sampled; 1 where every call is recorded"));
 
 }  // namespace gpusonde::model
