@@ -91,11 +91,16 @@ class SortedRuns {
       status_ = Write(records);
   }
 
-  // Adds a run that is already in a file.
-  void AddRun(const std::shared_ptr<TemporaryFile>& file, uint64_t offset, uint64_t count) {
+  // Adds a run that is already in a file, and to whose records `change` is applied unless it is null.
+  void AddRun(const std::shared_ptr<TemporaryFile>& file, uint64_t offset, uint64_t count,
+              std::shared_ptr<const Change> change = nullptr) {
     if (count > 0)
-      runs_.push_back(
-          {.memory = {}, .share = {}, .file = file, .offset = offset, .count = count, .change = nullptr});
+      runs_.push_back({.memory = {},
+                       .share = {},
+                       .file = file,
+                       .offset = offset,
+                       .count = count,
+                       .change = std::move(change)});
   }
 
   // Moves in the runs of another; `change` is applied to their records when read.

@@ -33,6 +33,7 @@ class TemporaryFile {
   Status Read(uint64_t offset, std::span<std::byte> into) const;
 
   uint64_t size() const { return size_; }
+  int fd() const { return fd_.get(); }
 
  private:
   Status Create();

@@ -11,6 +11,7 @@
 #include "analyze/archive.h"
 #include "analyze/detail/confirm_unrecorded.h"
 #include "analyze/report_builder.h"
+#include "analyze/scale/run_offer.h"
 #include "analyze/scale/trace_part.h"
 
 namespace gpusonde::analyze {
@@ -19,24 +20,12 @@ namespace {
 // Messages are built, sent and parsed in the second-level cache.
 constexpr size_t kMessageBytes = size_t{1} << 20;
 
-enum class RecordKind : uint8_t { kGpu, kCall, kSync };
+// Files of other ranks that this one has open at the same time, of usually 1,024 descriptors.
+constexpr size_t kMaxOpenFiles = 256;
 
-// The head of a message, followed by records of one process of one trace; a special `trace` means that no
-// more follow.
-struct Heading {
-  static constexpr uint64_t kEnd = ~uint64_t{0};
-  uint64_t trace = kEnd;
-  uint64_t process = 0;
-  RecordKind kind = RecordKind::kGpu;
-
-  template <class Archive>
-  void Transfer(Archive& archive) {
-    archive(trace);
-    archive(process);
-    archive(kind);
-    archive.Require(kind <= RecordKind::kSync);
-  }
-};
+// The head of a message, followed by records of it; a special `trace` means that no more follow.
+using Heading = RunOffer::Place;
+constexpr uint64_t kEnd = ~uint64_t{0};
 
 std::string MessageOf(Heading heading) {
   ArchiveWriter archive;
@@ -133,14 +122,78 @@ class SharedTraces {
   Status ExchangeRecords() {
     for (TracePart& part : parts_) TRY(part.state.Finish());
     for (int step = 1; step < crew_.size(); ++step) {
+      const int to = (crew_.rank() + step) % crew_.size();
       const int from = (crew_.rank() + crew_.size() - step) % crew_.size();
-      TRY(SendAndReceive((crew_.rank() + step) % crew_.size(), from));
+      ASSIGN_OR_RETURN(const bool shared, ShareFiles(to, from));
+      TRY(SendAndReceive(to, from, shared));
     }
     return {};
   }
 
-  // Sends everything for `to` and receives everything from `from`, message by message.
-  Status SendAndReceive(int to, int from) {
+  // Calls use(trace and process, its records) for each process that a rank owns.
+  template <class Use>
+  Status ForEachOwnedBy(int rank, Use use) const {
+    for (size_t trace = 0; trace < parts_.size(); ++trace) {
+      const TraceState& state = parts_[trace].state;
+      for (size_t process = 0; process < state.processes().size(); ++process)
+        if (owners_[trace][process] == rank)
+          TRY(use(Heading{.trace = trace, .process = process}, state.processes()[process]));
+    }
+    return {};
+  }
+
+  // Offers what is in files for `to`, and adds what `from` offers if this rank can read it. Returns whether
+  // `to` can.
+  Result<bool> ShareFiles(int to, int from) {
+    RunOffer own;
+    const auto offer_runs = [&own](Heading place, const ProcessRecords& records) -> Status {
+      own.Add(place, records.gpu.runs());
+      place.kind = RecordKind::kCall;
+      own.Add(place, records.calls.runs());
+      place.kind = RecordKind::kSync;
+      own.Add(place, records.syncs.runs());
+      return {};
+    };
+    TRY(ForEachOwnedBy(to, offer_runs));
+    ArchiveWriter archive;
+    archive(own);
+    ASSIGN_OR_RETURN(const std::string received, crew_.Exchange(to, archive.Take(), from));
+    ArchiveReader reader(received);
+    RunOffer offer;
+    reader(offer);
+    if (!reader.ok()) return Fail(ErrorCode::kInternal, "a message between ranks is damaged");
+    const std::optional<RunOffer::Files> files = offer.Open(kMaxOpenFiles - open_files_);
+    constexpr std::string_view kCan = "can";
+    ASSIGN_OR_RETURN(const std::string answer, crew_.Exchange(from, files.has_value() ? kCan : "can't", to));
+    if (files.has_value()) {
+      open_files_ += files->size();
+      TRY(AddRuns(offer, *files));
+    }
+    return answer == kCan;
+  }
+
+  Status AddRuns(const RunOffer& offer, const RunOffer::Files& files) {
+    for (const RunOffer::Offered& run : offer.runs()) {
+      const auto [trace, process, kind] = run.place;
+      if (trace >= parts_.size() || process >= owners_[trace].size())
+        return Fail(ErrorCode::kInternal, "a message between ranks is damaged");
+      ProcessRecords& records = parts_[trace].state.RecordsOf(static_cast<uint16_t>(process));
+      const auto add = [&](auto& runs) {
+        runs.AddRun(files[run.file], run.offset, run.count, offer.ChangeOf(run));
+      };
+      if (kind == RecordKind::kCall)
+        add(records.calls);
+      else if (kind == RecordKind::kSync)
+        add(records.syncs);
+      else
+        add(records.gpu);
+    }
+    return {};
+  }
+
+  // Sends everything for `to`, except for what is in files if it can read them, and receives everything from
+  // `from`, message by message.
+  Status SendAndReceive(int to, int from, bool shared) {
     bool receiving = true;
     const auto pass = [&](std::string_view message) -> Status {  // empty: only receives
       ASSIGN_OR_RETURN(const std::string received,
@@ -150,34 +203,31 @@ class SharedTraces {
       Heading heading;
       reader(heading);
       if (!reader.ok()) return Fail(ErrorCode::kInternal, "a message between ranks is damaged");
-      receiving = heading.trace != Heading::kEnd;
+      receiving = heading.trace != kEnd;
       if (receiving) Keep(heading, reader.rest());
       return {};
     };
-    for (size_t trace = 0; trace < parts_.size(); ++trace) {
-      TraceState& state = parts_[trace].state;
-      for (size_t process = 0; process < state.processes().size(); ++process) {
-        if (owners_[trace][process] != to) continue;
-        const ProcessRecords& records = state.processes()[process];
-        Heading heading{.trace = trace, .process = process, .kind = RecordKind::kGpu};
-        TRY(SendRuns(records.gpu.runs(), heading, pass));
-        heading.kind = RecordKind::kCall;
-        TRY(SendRuns(records.calls.runs(), heading, pass));
-        heading.kind = RecordKind::kSync;
-        TRY(SendRuns(records.syncs.runs(), heading, pass));
-      }
-    }
-    TRY(pass(MessageOf({.trace = Heading::kEnd})));
+    const auto send = [&](Heading heading, const ProcessRecords& records) -> Status {
+      TRY(SendRuns(records.gpu.runs(), heading, shared, pass));
+      heading.kind = RecordKind::kCall;
+      TRY(SendRuns(records.calls.runs(), heading, shared, pass));
+      heading.kind = RecordKind::kSync;
+      return SendRuns(records.syncs.runs(), heading, shared, pass);
+    };
+    TRY(ForEachOwnedBy(to, send));
+    TRY(pass(MessageOf({.trace = kEnd})));
     while (receiving) TRY(pass({}));
     return {};
   }
 
   // Run by run, as they are sorted already.
   template <class Record, class Pass>
-  static Status SendRuns(std::span<const Run<Record, Renumbering>> runs, const Heading& heading, Pass pass) {
+  static Status SendRuns(std::span<const Run<Record, Renumbering>> runs, const Heading& heading, bool shared,
+                         Pass pass) {
     const std::string begin = MessageOf(heading);
     std::vector<Record> records;
     for (const Run<Record, Renumbering>& run : runs) {
+      if (shared && run.file != nullptr) continue;
       for (uint64_t sent = 0; sent < run.count; sent += records.size()) {
         records.resize(std::min<uint64_t>(run.count - sent, kMessageBytes / sizeof(Record)));
         TRY(CopyRecords(run, sent, std::span(records)));
@@ -205,6 +255,7 @@ class SharedTraces {
   const Options& options_;
   std::vector<TracePart>& parts_;
   std::vector<std::vector<int>> owners_;  // by trace and process
+  size_t open_files_ = 0;                 // of other ranks
 };
 
 // Collects everything at rank 0.

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyze/scale/run_offer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "analyze/archive.h"
+#include "analyze/trace_state.h"
+
+namespace gpusonde::analyze {
+namespace {
+
+using testing::ElementsAre;
+
+// As another process gets it.
+RunOffer Received(RunOffer& offer) {
+  ArchiveWriter writer;
+  writer(offer);
+  const std::string bytes = writer.Take();
+  ArchiveReader reader(bytes);
+  RunOffer received;
+  reader(received);
+  EXPECT_TRUE(reader.ok());
+  return received;
+}
+
+// Two records in a file and one in memory, whose names are numbered anew.
+GpuRuns Collect(const std::shared_ptr<TemporaryFile>& file) {
+  GpuRuns read(file);
+  read.Add({.start_ns = 20, .correlation = 2, .name = 1});
+  read.Add({.start_ns = 10, .correlation = 1, .name = 0});
+  read.Spill();
+  read.Add({.start_ns = 30, .correlation = 3, .name = 1});
+  GpuRuns runs(file);
+  runs.Take(std::move(read), std::make_shared<const Renumbering>(Renumbering{.names = {7, 5}, .ranks = {3}}));
+  return runs;
+}
+
+TEST(RunOffer, RunsAreReadInTheFilesWhereTheyAre) {
+  const auto file = std::make_shared<TemporaryFile>();
+  const GpuRuns runs = Collect(file);
+  RunOffer offer;
+  offer.Add({.trace = 4, .process = 2, .kind = RecordKind::kGpu}, runs.runs());
+  const RunOffer received = Received(offer);
+  const auto files = received.Open(1);
+  ASSERT_TRUE(files.has_value());
+  ASSERT_EQ(received.runs().size(), 1U) << "one is in memory";
+  const RunOffer::Offered& run = received.runs()[0];
+  EXPECT_EQ(run.place.trace, 4U);
+  EXPECT_EQ(run.place.process, 2U);
+  GpuRuns here(std::make_shared<TemporaryFile>());
+  here.AddRun((*files)[run.file], run.offset, run.count, received.ChangeOf(run));
+  Merged<GpuRecord, ByCorrelation, Renumbering> merged(here.runs());
+  std::vector<std::array<int64_t, 3>> read;
+  while (const GpuRecord* record = merged.Next())
+    read.push_back({record->start_ns, record->name, record->rank});
+  EXPECT_TRUE(merged.status().has_value());
+  EXPECT_THAT(read, ElementsAre(std::array<int64_t, 3>{10, 7, 3}, std::array<int64_t, 3>{20, 5, 3}));
+}
+
+TEST(RunOffer, AnotherFileOfTheSameNumberIsNotTakenForIt) {
+  auto file = std::make_shared<TemporaryFile>();
+  RunOffer received;
+  {
+    const GpuRuns runs = Collect(file);
+    RunOffer offer;
+    offer.Add({}, runs.runs());
+    received = Received(offer);
+    EXPECT_FALSE(received.Open(0).has_value()) << "one file is more than none";
+    EXPECT_TRUE(received.Open(1).has_value());
+  }
+  const int number = file->fd();
+  file.reset();
+  EXPECT_FALSE(received.Open(1).has_value()) << "it is closed";
+  TemporaryFile other;
+  ASSERT_TRUE(other.Append(std::vector<std::byte>(4'096)).has_value());
+  ASSERT_EQ(other.fd(), number);
+  EXPECT_FALSE(received.Open(1).has_value());
+}
+
+TEST(RunOffer, WithoutFilesItIsAccepted) {
+  RunOffer offer;
+  EXPECT_TRUE(Received(offer).Open(0).has_value());
+}
+
+}  // namespace
+}  // namespace gpusonde::analyze
