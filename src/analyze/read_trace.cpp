@@ -66,6 +66,7 @@ void ReadShards(const importers::Trace& trace, bool partial, Work& work, TraceSt
     if (!partial) return work.Fail(shard.index, std::move(done).error());
     state.SkipShard();
   }
+  state.SortRecords();
 }
 
 }  // namespace

@@ -105,7 +105,7 @@ class SortedRuns {
 
   // Moves in the runs of another; `change` is applied to their records when read.
   void Take(SortedRuns&& other, const std::shared_ptr<const Change>& change) {
-    other.Close();
+    other.Sort();
     if (!other.status_.has_value()) status_ = other.status_;
     for (Run<Record, Change>& run : other.runs_) {
       if (run.file == nullptr)
@@ -118,9 +118,15 @@ class SortedRuns {
     other.runs_.clear();
   }
 
-  // Sorts the remaining records. Errors: those of writing any run.
+  // Sorts the remaining records.
+  void Sort() {
+    if (buffer_.empty()) return;
+    SortBuffer();
+    Keep(std::exchange(buffer_, {}), {});
+  }
+  // Likewise. Errors: those of writing any run.
   Status Finish() {
-    Close();
+    Sort();
     return status_;
   }
 
@@ -145,19 +151,19 @@ class SortedRuns {
   void EndRun() {
     std::optional<RunMemory> share = RunMemory::Take(buffer_.size() * sizeof(Record));
     if (!share.has_value()) return WriteBuffer();
-    Sort();
+    SortBuffer();
     Keep(std::exchange(buffer_, {}), *std::move(share));
     buffer_.reserve(kRunRecords);
   }
 
   // Keeps the buffer's memory for the next run.
   void WriteBuffer() {
-    Sort();
+    SortBuffer();
     if (status_.has_value()) status_ = Write(buffer_);
     buffer_.clear();
   }
 
-  void Sort() { RecordSorter<Record, Less, Buffer>().Sort(buffer_); }
+  void SortBuffer() { RecordSorter<Record, Less, Buffer>().Sort(buffer_); }
 
   // Writes sorted records as a run.
   Status Write(const Buffer& records) {
@@ -169,12 +175,6 @@ class SortedRuns {
                      .count = records.size(),
                      .change = nullptr});
     return {};
-  }
-
-  void Close() {
-    if (buffer_.empty()) return;
-    Sort();
-    Keep(std::exchange(buffer_, {}), {});
   }
 
   // Keeps sorted records in memory as a run.

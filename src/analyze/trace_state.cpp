@@ -251,6 +251,14 @@ void TraceState::JoinDropped() {
     }
 }
 
+void TraceState::SortRecords() {
+  for (ProcessRecords& one : processes_) {
+    one.gpu.Sort();
+    one.calls.Sort();
+    one.syncs.Sort();
+  }
+}
+
 Status TraceState::Finish() {
   names_.Finish();
   steps_.Finish();

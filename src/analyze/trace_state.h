@@ -206,6 +206,8 @@ class TraceState final : public importers::EventSink {
     processes_.clear();
     file_ = std::make_shared<TemporaryFile>();
   }
+  // Sorts the remaining records; otherwise Finish does, in one thread for all states that were merged.
+  void SortRecords();
   // Bounds the names, and sorts the remaining records. Errors: those of temporary files, whenever they
   // occurred; kUnsupported for more ranks than records can number.
   Status Finish();

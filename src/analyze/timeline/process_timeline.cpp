@@ -3,9 +3,12 @@
 
 #include <algorithm>
 #include <atomic>
+#include <condition_variable>
+#include <deque>
 #include <iterator>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <numeric>
 #include <optional>
 #include <span>
@@ -107,6 +110,14 @@ class RankFollower {
       *time_ns = clock_.Without(*time_ns);
     Add(without, record);
   }
+  // Sums kernels; each event is added here too, possibly in another thread.
+  void Sum(const GpuRecord& event) {
+    if (clock_.IsTraces()) return SumKernel(event);
+    GpuRecord without = event;
+    without.start_ns = clock_.Without(event.start_ns);
+    without.end_ns = clock_.Without(event.end_ns);
+    SumKernel(without);
+  }
   void Join(const QueueEntry& entry) {
     const int64_t time_ns = clock_.IsTraces() ? entry.time_ns : clock_.Without(entry.time_ns);
     if (entry.is_named != 0) launches_.Launch(entry.thread, time_ns, result_.queue.length());
@@ -150,17 +161,21 @@ class RankFollower {
       if (importers::IsNamed(event.work))
         launches_.Start(record.thread, event.start_ns - record.call_start_ns);
     }
-    if (is_kernel)
-      kernels_.Kernel(event, is_communication);
-    else if (event.work == importers::GpuWork::kMemcpy)
-      kernels_.Copy(event);
-    else
-      kernels_.Other(event);
     if (event.work == importers::GpuWork::kMemset) result_.blocking_sets.Add(record);
     if (is_communication && result_.collectives.size() < kMaxCollectives)
       result_.collectives.push_back(CollectiveOf(traced));
     else if (is_communication)
       ++result_.collectives_beyond;
+  }
+
+  // By clock_.
+  void SumKernel(const GpuRecord& event) {
+    if (event.work == importers::GpuWork::kKernel)
+      kernels_.Kernel(event, names_.is_communication[event.name]);
+    else if (event.work == importers::GpuWork::kMemcpy)
+      kernels_.Copy(event);
+    else
+      kernels_.Other(event);
   }
 
   // A communication kernel, with what its trace's events say of it, or what its thread called.
@@ -218,13 +233,21 @@ class ProcessFollower {
 
   // Add events by start time, and queue changes by time, before events of the same time.
   void Add(const LaunchedRecord& event) {
-    if (names_.canonical.empty() || !importers::IsNamed(event.gpu.work))
-      return (*this)[event.gpu.rank].Add(event);
+    RankFollower& rank = followed_.Of(event.gpu.rank, followers_);
+    if (IsKept(event.gpu)) return rank.Add(event);
     LaunchedRecord kept = event;
     kept.gpu.name = names_.canonical[event.gpu.name];
-    (*this)[event.gpu.rank].Add(kept);
+    rank.Add(kept);
   }
-  void Join(const QueueEntry& entry) { (*this)[entry.rank].Join(entry); }
+  void Join(const QueueEntry& entry) { followed_.Of(entry.rank, followers_).Join(entry); }
+  // Sums kernels, possibly in another thread than that of the others; add each event here too, likewise.
+  void Sum(const GpuRecord& event) {
+    RankFollower& rank = summed_.Of(event.rank, followers_);
+    if (IsKept(event)) return rank.Sum(event);
+    GpuRecord kept = event;
+    kept.name = names_.canonical[event.name];
+    rank.Sum(kept);
+  }
   // Errors: those of temporary files.
   Result<std::vector<RankResult>> Finish() && {
     std::vector<RankResult> results;
@@ -236,18 +259,30 @@ class ProcessFollower {
   }
 
  private:
-  RankFollower& operator[](uint16_t rank) {
-    if (last_ == nullptr || last_rank_ != rank) {
-      last_rank_ = rank;
-      last_ = &followers_.at(rank);
+  using Followers = std::map<uint16_t, RankFollower>;
+
+  // The rank that a thread used last.
+  struct Recent {
+    RankFollower* follower = nullptr;
+    uint16_t rank = 0;
+
+    RankFollower& Of(uint16_t wanted, Followers& followers) {
+      if (follower == nullptr || rank != wanted) {
+        rank = wanted;
+        follower = &followers.at(wanted);
+      }
+      return *follower;
     }
-    return *last_;
+  };
+
+  // Whether its name is its own.
+  bool IsKept(const GpuRecord& event) const {
+    return names_.canonical.empty() || !importers::IsNamed(event.work);
   }
 
   const Names& names_;
-  std::map<uint16_t, RankFollower> followers_;
-  RankFollower* last_ = nullptr;
-  uint16_t last_rank_ = 0;
+  Followers followers_;
+  Recent followed_, summed_;
 };
 
 QueueEntry EntryOf(const LaunchedRecord& record) {
@@ -257,11 +292,92 @@ QueueEntry EntryOf(const LaunchedRecord& record) {
           .is_named = static_cast<uint16_t>(importers::IsNamed(record.gpu.work) ? 1 : 0)};
 }
 
+// Follows events by start time, with the launches until the last of them.
+void Follow(std::span<const LaunchedRecord> events, std::span<const QueueEntry> entries,
+            ProcessFollower& ranks) {
+  size_t joined = 0;
+  for (const LaunchedRecord& event : events) {
+    for (; joined < entries.size() && entries[joined].time_ns <= event.gpu.start_ns; ++joined)
+      ranks.Join(entries[joined]);
+    ranks.Add(event);
+  }
+}
+
+// Follows the events that this thread joins, sorts and sums, which takes about as long, in another thread if
+// one is wanted.
+class FollowingThread {
+ public:
+  FollowingThread(ProcessFollower& ranks, bool is_wanted) : ranks_(ranks) {
+    if (is_wanted) StartThread(thread_, [this] { Work(); });
+  }
+  FollowingThread(const FollowingThread&) = delete;
+  FollowingThread& operator=(const FollowingThread&) = delete;
+  ~FollowingThread() { Finish(); }
+
+  // Events by start time, with the launches until the last of them.
+  void Add(std::span<const LaunchedRecord> events, std::span<const QueueEntry> entries) {
+    if (thread_.empty()) return Follow(events, entries, ranks_);
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return waiting_.size() < kMaxWaiting; });
+    Batch batch;
+    if (!used_.empty()) {
+      batch = std::move(used_.back());
+      used_.pop_back();
+    }
+    lock.unlock();
+    batch.events.assign(events.begin(), events.end());
+    batch.entries.assign(entries.begin(), entries.end());
+    lock.lock();
+    waiting_.push_back(std::move(batch));
+    changed_.notify_all();
+  }
+  // Returns once all events are followed.
+  void Finish() {
+    {
+      const std::scoped_lock lock(mutex_);
+      at_end_ = true;
+      changed_.notify_all();
+    }
+    thread_.clear();
+  }
+
+ private:
+  struct Batch {
+    std::vector<LaunchedRecord> events;
+    std::vector<QueueEntry> entries;
+  };
+  static constexpr size_t kMaxWaiting = 2;  // half a MiB each
+
+  void Work() {
+    std::unique_lock lock(mutex_);
+    while (true) {
+      changed_.wait(lock, [this] { return at_end_ || !waiting_.empty(); });
+      if (waiting_.empty()) return;
+      Batch batch = std::move(waiting_.front());
+      waiting_.pop_front();
+      changed_.notify_all();
+      lock.unlock();
+      Follow(batch.events, batch.entries, ranks_);
+      lock.lock();
+      used_.push_back(std::move(batch));
+    }
+  }
+
+  ProcessFollower& ranks_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Batch> waiting_;
+  std::vector<Batch> used_;  // whose memory is reused
+  bool at_end_ = false;
+  std::vector<std::jthread> thread_;  // one or none
+};
+
 // Launches run nearly in order of their correlation ids, so usually only the last few thousand need to be
 // reordered, without sorting on disk. Returns false if some belong further back: ids that wrapped, events
-// without an id.
-Result<bool> FollowWhileJoining(const ProcessRecords& records, int64_t gpu_ahead_ns, ProcessFollower& ranks,
-                                int64_t& shared_numbers) {
+// without an id. `in_two`: with another thread.
+Result<bool> FollowWhileJoining(const ProcessRecords& records, int64_t gpu_ahead_ns, bool in_two,
+                                ProcessFollower& ranks, int64_t& shared_numbers) {
+  FollowingThread following(ranks, in_two);
   LaunchJoin launches(records, gpu_ahead_ns);
   Reorder<LaunchedRecord, ByStart> events;
   Reorder<QueueEntry, ByTime> joining;
@@ -280,16 +396,16 @@ Result<bool> FollowWhileJoining(const ProcessRecords& records, int64_t gpu_ahead
                                  (!entries.empty() && entries.front().time_ns <= followed->gpu.start_ns)))
       return false;
     const size_t count = at_end ? sorted.size() : sorted.size() / 2;
-    size_t joined = 0;
-    for (const LaunchedRecord& event : sorted.first(count)) {
-      for (; joined < entries.size() && entries[joined].time_ns <= event.gpu.start_ns; ++joined)
-        ranks.Join(entries[joined]);
-      ranks.Add(event);
-    }
-    if (count > 0) followed = sorted[count - 1];
+    if (count == 0) continue;
+    followed = sorted[count - 1];
+    const auto later = std::ranges::upper_bound(entries, followed->gpu.start_ns, {}, &QueueEntry::time_ns);
+    const auto joined = static_cast<size_t>(later - entries.begin());
+    following.Add(sorted.first(count), entries.first(joined));
+    for (const LaunchedRecord& event : sorted.first(count)) ranks.Sum(event.gpu);
     events.Drop(count);
     joining.Drop(joined);
   }
+  following.Finish();
   TRY(launches.status());
   shared_numbers = launches.shared_numbers();
   return true;
@@ -317,6 +433,7 @@ Status FollowSorted(const ProcessRecords& records, int64_t gpu_ahead_ns, Process
     for (; entry != nullptr && entry->time_ns <= event->gpu.start_ns; entry = joining.Next())
       ranks.Join(*entry);
     ranks.Add(*event);
+    ranks.Sum(event->gpu);
   }
   TRY(events.status());
   return joining.status();
@@ -324,7 +441,7 @@ Status FollowSorted(const ProcessRecords& records, int64_t gpu_ahead_ns, Process
 
 Result<std::vector<RankResult>> FollowProcess(const TraceState& state, size_t process,
                                               std::span<const uint16_t> ranks, const Names& names,
-                                              const FollowOptions& options) {
+                                              bool in_two, const FollowOptions& options) {
   const ProcessRecords& records = state.processes()[process];
   const int64_t owner = state.ranks().processes()[process];
   const ClockWithout clock(state.unrecorded().left_out);
@@ -337,7 +454,8 @@ Result<std::vector<RankResult>> FollowProcess(const TraceState& state, size_t pr
   }
   ProcessFollower follower(state, records, ranks, names, host, gpu_ahead_ns, options.sequences);
   int64_t shared_numbers = 0;
-  ASSIGN_OR_RETURN(const bool followed, FollowWhileJoining(records, gpu_ahead_ns, follower, shared_numbers));
+  ASSIGN_OR_RETURN(const bool followed,
+                   FollowWhileJoining(records, gpu_ahead_ns, in_two, follower, shared_numbers));
   const auto finish = [&shared_numbers](ProcessFollower done) -> Result<std::vector<RankResult>> {
     ASSIGN_OR_RETURN(std::vector<RankResult> results, std::move(done).Finish());
     if (!results.empty()) results.front().shared_numbers = shared_numbers;
@@ -369,9 +487,10 @@ Result<std::vector<RankResult>> FollowProcesses(const TraceState& state, std::sp
   const size_t count = processes.size();
   std::vector<Result<std::vector<RankResult>>> results(count);
   std::atomic<size_t> next = 0;
+  const bool in_two = 2 * count <= static_cast<size_t>(threads);
   const auto work = [&] {
     for (size_t i = next++; i < count; i = next++)
-      results[i] = FollowProcess(state, processes[i], ranks[processes[i]], names, options);
+      results[i] = FollowProcess(state, processes[i], ranks[processes[i]], names, in_two, options);
   };
   {
     std::vector<std::jthread> others;

@@ -107,8 +107,9 @@ struct FollowOptions {
   bool sequences = false;
 };
 
-// Builds the timelines of a finished state with several threads, a process per thread at a time. Results are
-// ordered by process and device. Errors: those of temporary files.
+// Builds the timelines of a finished state with several threads, a process by one of them at a time or, if
+// there are twice as many threads as processes, by two. Results are ordered by process and device. Errors:
+// those of temporary files.
 Result<std::vector<RankResult>> FollowProcesses(const TraceState& state, int threads,
                                                 const FollowOptions& options = {});
 // Like above, for some processes, by number.

@@ -172,8 +172,9 @@ TEST(RankTimeline, AGapIsTheHostsIfTheCallCameAfterItBegan) {
   EXPECT_EQ(gaps(900, 41'000).device_ns, 40'000);
 }
 
-// Launches run nearly in the order of their ids, or in random order: both code paths must agree.
-TEST(FollowProcesses, TheOrderOfCorrelationIdsDoesntMatter) {
+// Launches run nearly in the order of their ids, or in random order, and with one thread or two: all code
+// paths must agree.
+TEST(FollowProcesses, NeitherTheOrderOfCorrelationIdsNorThreadsMatter) {
   std::mt19937 random(11);
   const auto below = [&random](uint32_t limit) { return static_cast<int64_t>(random() % limit); };
   constexpr int64_t kEvents = 60'000;
@@ -189,19 +190,21 @@ TEST(FollowProcesses, TheOrderOfCorrelationIdsDoesntMatter) {
     if (below(10) > 0)
       work.calls.push_back({.start_ns = call_ns, .end_ns = call_ns + 5'000, .correlation = i});
   }
-  const auto follow = [](const Work& of) {
+  const auto follow = [](const Work& of, int threads = 1) {
     ArchiveWriter archive;
-    auto results = FollowProcesses(StateOf(of), 1).value();
+    auto results = FollowProcesses(StateOf(of), threads).value();
     archive(results);
     return archive.Take();
   };
   const std::string expected = follow(work);
+  EXPECT_TRUE(follow(work, 2) == expected);
   std::vector<int64_t> ids(kEvents);
   std::iota(ids.begin(), ids.end(), int64_t{0});
   std::ranges::shuffle(ids, random);
   for (GpuEvent& event : work.events) event.correlation = ids[static_cast<size_t>(event.correlation)];
   for (ApiCall& call : work.calls) call.correlation = ids[static_cast<size_t>(call.correlation)];
   EXPECT_TRUE(follow(work) == expected);
+  EXPECT_TRUE(follow(work, 2) == expected);
 }
 
 // More launch shapes than are kept, each at several places of the trace.
