@@ -6,12 +6,13 @@
 option(GPUSONDE_UNITY "Compile the files of a library or test program in batches" ON)
 set(CMAKE_UNITY_BUILD_BATCH_SIZE 10)
 if(GPUSONDE_UNITY AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  # In a batch GCC takes each file for a header, whose types mustn't have members of local types.
+  # In a batch GCC treats each file as a header, and warns of types that have members of file-local types.
   add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wno-subobject-linkage>)
 endif()
 
-# GCC collects garbage each time its memory has doubled, from 128 MiB on: a fifteenth of the compile time of a batch. From 1 GiB on,
-# or a quarter of this machine's memory for all CPUs together, nearly all batches need none, for a fifth more memory.
+# GCC collects garbage whenever its memory has doubled, from 128 MiB on, which is a fifteenth of a batch's compile time. If
+# it begins at 1 GiB, or at a quarter of this machine's memory divided by its CPUs, hardly any batch needs a collection, for
+# a fifth more memory.
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   cmake_host_system_information(RESULT memory_mib QUERY TOTAL_PHYSICAL_MEMORY)
   cmake_host_system_information(RESULT cpus QUERY NUMBER_OF_LOGICAL_CORES)
@@ -24,9 +25,10 @@ endif()
 
 # The code under test is optimised; the tests' own code, half of all code to compile, is not.
 set(GPUSONDE_TEST_OPTIONS $<$<CONFIG:RelWithDebInfo>:-O0>)
-# Batches of tests load the headers of others that most of them include, parsed once (a third of a small batch's time). None of
-# ours is among them: its changes would compile all tests. Libraries do without: for them it saves a twentieth, and in another
-# order GCC inlines differently, with false warnings of overflows in std::string.
+# Batches of tests load precompiled headers of other libraries that most of them include, which saves a third of a small
+# batch's time. None of our headers is among them, as a change of it would compile all tests. Libraries don't use them: that
+# would save a twentieth, and with another order of includes GCC inlines differently, with false warnings of overflows in
+# std::string.
 set(GPUSONDE_PRECOMPILE OFF)
 if(GPUSONDE_TESTS AND GPUSONDE_UNITY AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   set(GPUSONDE_PRECOMPILE ON)
@@ -67,11 +69,11 @@ function(gpusonde_library name)
   add_library(${alias} ALIAS ${target})
 endfunction()
 
-# gpusonde_test(base SOURCES a_test.cpp … DEPENDS gpusonde::base): program gpusonde_base_test, one ctest entry per
-# TEST. LONG: its tests start before those of other programs, so that no long one is left for the end. WAITS: its tests mostly
-# wait: four of them take the place of one other, so ctest counts quarters of CPUs (tools/test). What follows takes patterns
-# of tests, as for --gtest_filter. ALONE: nothing runs beside them, because they measure shares of CPU or of time. PROFILES_ALL:
-# they profile the GPU work of all programs, so one runs at a time.
+# gpusonde_test(base SOURCES a_test.cpp … DEPENDS gpusonde::base): program gpusonde_base_test, one ctest entry per TEST.
+#   LONG          its tests start before those of other programs, so that no long one is left for the end
+#   WAITS         its tests mostly wait, so four of them run in place of one other (ctest counts quarters of CPUs, tools/test)
+#   ALONE         patterns (as for --gtest_filter) of tests that measure shares of CPU or of time: nothing runs beside them
+#   PROFILES_ALL  patterns of tests that profile the GPU work of all programs: one of them runs at a time
 function(gpusonde_test name)
   if(NOT GPUSONDE_TESTS)
     return()

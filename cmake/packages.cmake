@@ -23,9 +23,9 @@ pkg_check_modules(ZSTD REQUIRED IMPORTED_TARGET libzstd)
 pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
 find_library(LIBIBERTY libiberty.a REQUIRED)
 
-# Takes the static library of a target instead of the shared one, where it is installed. A program loads shared ones at every
-# start and looks up most of their symbols: 9 of them took 3.3 of the 7.5 ms of CPU time of `gpusonde --version`. Shared are those that
-# other libraries load too, and elfutils' (LGPL).
+# Links the static library of a target instead of the shared one, where it is installed. A program loads shared libraries and
+# looks up most of their symbols at every start: 9 of them took 3.3 of the 7.5 ms of CPU time of `gpusonde --version`.
+# Libraries that other libraries load too stay shared, and so do elfutils' (LGPL).
 function(gpusonde_link_statically target)
   foreach(property IMPORTED_LOCATION IMPORTED_LOCATION_NONE IMPORTED_LOCATION_RELEASE INTERFACE_LINK_LIBRARIES)
     get_target_property(files ${target} ${property})

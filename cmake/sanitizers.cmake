@@ -7,7 +7,7 @@ if(GPUSONDE_SANITIZE)
   add_link_options(-fsanitize=${GPUSONDE_SANITIZE})
 endif()
 if(GPUSONDE_SANITIZE STREQUAL "thread" AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  # Boost.Asio has fences, which GCC warns that the sanitizer doesn't see; ours has none.
+  # GCC warns that the sanitizer doesn't see fences. Boost.Asio has some, our code has none.
   add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wno-tsan>)
 endif()
 option(GPUSONDE_TESTS "Build the tests" ON)
