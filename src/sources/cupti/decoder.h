@@ -24,7 +24,7 @@ namespace gpusonde::cupti {
 // names were lost in transit, it holds the records until a snapshot has delivered the names.
 class Decoder {
  public:
-  // Of names, with what holds them, of all processes together.
+  // Memory for the names of all processes together, their containers included.
   static constexpr size_t kMaxNameBytesInAll = size_t{256} << 20;
 
   Decoder() = default;
@@ -64,7 +64,7 @@ class Decoder {
  private:
   static constexpr size_t kMaxProcesses = 4096;
   static constexpr uint32_t kMaxNameId = 65535;
-  static constexpr size_t kMaxNameBytes = size_t{32} << 20;  // of one process, likewise
+  static constexpr size_t kMaxNameBytes = size_t{32} << 20;  // the same of one process
   // Per process: 10,000 kernels a second make 1 MB a second, and a snapshot arrives within 250 ms.
   static constexpr size_t kMaxHeldBytes = size_t{4} << 20;
   static constexpr size_t kMaxHeldBytesInAll = size_t{64} << 20;
@@ -87,9 +87,8 @@ class Decoder {
   };
 
   struct Process {
-    uint64_t instance = 0;  // of its library
-    uint32_t earlier_sessions =
-        0;  // number of sessions before the last exec; session numbers continue after it
+    uint64_t instance = 0;          // of its library
+    uint32_t earlier_sessions = 0;  // before the last exec; session numbers continue after them
     uint32_t session = 0;
     std::vector<std::string> names;  // of the session, by id
     size_t name_bytes = 0;
@@ -100,8 +99,6 @@ class Decoder {
     Received received[GPUSONDE_GPU_CHANNELS];
     uint64_t drops[GPUSONDE_GPU_DROP_REASONS] = {};
   };
-
-  class Records;
 
   Process* FindProcess(int32_t pid);
   void BeginInstance(Process& process, uint64_t instance);
