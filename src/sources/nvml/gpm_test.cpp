@@ -36,7 +36,7 @@ class GpmTest : public testing::Test {
   void SetUp() override { fake_.Reset(); }
 
   std::vector<Device> Devices(const Library& library) {
-    auto devices = ListDevices(library, complaints_);
+    auto devices = ListDevices(library, problems_);
     EXPECT_TRUE(devices.has_value());
     return std::move(devices).value_or(std::vector<Device>());
   }
@@ -64,7 +64,7 @@ class GpmTest : public testing::Test {
   FakeNvml& fake_ = FakeNvml::Get();
   Library library_{FakeNvml::functions()};
   int64_t now_ns_ = 1'000 * kNanosPerSecond;
-  std::vector<std::string> complaints_;
+  std::vector<std::string> problems_;
 };
 
 TEST_F(GpmTest, MeansOfTheTimeBetweenTwoSamplesAreReadOfTheDevice) {
@@ -224,7 +224,7 @@ TEST_F(GpmTest, ADeviceWithoutNvlinkIsAskedOnce) {
 TEST_F(GpmTest, MigInstancesFollowTheirDevice) {
   fake_.SetGpus({{.uuid = "GPU-a"}, {.uuid = "GPU-b"}, Instance("MIG-1", 3), Instance("MIG-2", 5)});
   const std::vector<Device> devices = Devices(library_);
-  EXPECT_THAT(complaints_, IsEmpty());
+  EXPECT_THAT(problems_, IsEmpty());
   std::vector<std::string> uuids;
   for (const Device& device : devices) uuids.push_back(device.uuid);
   ASSERT_THAT(uuids, ElementsAre("GPU-a", "MIG-1", "MIG-2", "GPU-b"));
@@ -258,15 +258,15 @@ TEST_F(GpmTest, OfAMigInstanceItsMemoryAndCountersAreRead) {
 TEST_F(GpmTest, AnInstanceThatCannotBeReadIsAComplaint) {
   fake_.SetGpus({{.uuid = "GPU-a"}, Instance("", 3)});
   EXPECT_THAT(Devices(library_), SizeIs(1));
-  EXPECT_THAT(complaints_, ElementsAre("MIG instance 0 of GPU 0 is not read: it has no UUID"));
-  complaints_.clear();
+  EXPECT_THAT(problems_, ElementsAre("MIG instance 0 of GPU 0 is not read: it has no UUID"));
+  problems_.clear();
   fake_.Alter(0, [](FakeNvml::Gpu& gpu) { gpu.fails["mig_max_count"] = GPUSONDE_NVML_ERROR_UNKNOWN; });
   EXPECT_THAT(Devices(library_), SizeIs(1));
-  EXPECT_THAT(complaints_, Contains(HasSubstr("the MIG instances of GPU 0 are not read: fake error (999)")));
+  EXPECT_THAT(problems_, Contains(HasSubstr("the MIG instances of GPU 0 are not read: fake error (999)")));
   fake_.Alter(0, [](FakeNvml::Gpu& gpu) { gpu.fails = {{"mig_mode", GPUSONDE_NVML_ERROR_NOT_SUPPORTED}}; });
-  complaints_.clear();
+  problems_.clear();
   EXPECT_THAT(Devices(library_), SizeIs(1));
-  EXPECT_THAT(complaints_, IsEmpty()) << "most devices don't have MIG";
+  EXPECT_THAT(problems_, IsEmpty()) << "most devices don't have MIG";
 }
 
 }  // namespace

@@ -63,7 +63,7 @@ bool Hub::Sleep(int64_t duration_ns) {
   return !changed_.wait_for(lock, std::chrono::nanoseconds(duration_ns), [this] { return stopping_; });
 }
 
-void Hub::SayDone() {
+void Hub::MarkDone() {
   const std::lock_guard lock(mutex_);
   done_ = true;
   changed_.notify_all();

@@ -30,8 +30,8 @@ class Hub {
   // False at once when Stop is or was called.
   bool Sleep(int64_t duration_ns);
 
-  // SayDone is called by the reading thread at its end, for which WaitUntilDone waits; false on timeout.
-  void SayDone();
+  // The reading thread calls MarkDone at its end. WaitUntilDone waits for that; it returns false on timeout.
+  void MarkDone();
   bool WaitUntilDone(int64_t longest_ns);
 
  private:

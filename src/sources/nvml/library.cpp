@@ -78,18 +78,17 @@ Device DescribeInstance(const Functions& f, void* handle, const Device& parent) 
 }
 
 // Adds the MIG instances of the last of `devices`, if it is divided into such.
-void AddInstances(const Library& library, std::vector<Device>& devices,
-                  std::vector<std::string>& complaints) {
+void AddInstances(const Library& library, std::vector<Device>& devices, std::vector<std::string>& problems) {
   const Functions& f = library.functions();
   if (f.mig_mode == nullptr || f.mig_max_count == nullptr || f.mig_by_index == nullptr) return;
   const Device parent = devices.back();
   uint32_t current = GPUSONDE_NVML_MIG_DISABLED, pending = 0, count = 0;
-  // Most devices don't have MIG: that is no complaint.
+  // Most devices don't have MIG: that is no problem.
   if (f.mig_mode(parent.handle, &current, &pending) != GPUSONDE_NVML_SUCCESS ||
       current != GPUSONDE_NVML_MIG_ENABLED)
     return;
   if (const auto result = f.mig_max_count(parent.handle, &count); result != GPUSONDE_NVML_SUCCESS) {
-    complaints.push_back(
+    problems.push_back(
         fmt::format("the MIG instances of GPU {} are not read: {}", parent.index, library.Explain(result)));
     return;
   }
@@ -100,7 +99,7 @@ void AddInstances(const Library& library, std::vector<Device>& devices,
     Device instance;
     if (result == GPUSONDE_NVML_SUCCESS) instance = DescribeInstance(f, handle, parent);
     if (instance.uuid.empty())
-      complaints.push_back(
+      problems.push_back(
           fmt::format("MIG instance {} of GPU {} is not read: {}", index, parent.index,
                       result == GPUSONDE_NVML_SUCCESS ? "it has no UUID" : library.Explain(result)));
     else
@@ -182,7 +181,7 @@ std::string Library::Explain(gpusonde_nvml_result result) const {
   return fmt::format("{} ({})", text == nullptr ? "error" : ToUtf8(text), result);
 }
 
-Result<std::vector<Device>> ListDevices(const Library& library, std::vector<std::string>& complaints) {
+Result<std::vector<Device>> ListDevices(const Library& library, std::vector<std::string>& problems) {
   const Functions& f = library.functions();
   uint32_t count = 0;
   if (const auto result = f.device_count(&count); result != GPUSONDE_NVML_SUCCESS)
@@ -196,7 +195,7 @@ Result<std::vector<Device>> ListDevices(const Library& library, std::vector<std:
     const auto result = f.device_by_index(index, &device.handle);
     if (result == GPUSONDE_NVML_SUCCESS) device.uuid = Ask<GPUSONDE_NVML_UUID_BYTES>(f.uuid, device.handle);
     if (device.uuid.empty()) {
-      complaints.push_back(
+      problems.push_back(
           fmt::format("GPU {} is not read: {}", index,
                       result == GPUSONDE_NVML_SUCCESS ? "it has no UUID" : library.Explain(result)));
       continue;
@@ -205,7 +204,7 @@ Result<std::vector<Device>> ListDevices(const Library& library, std::vector<std:
     device.pci_bus = PciBusOf(f, device.handle);
     device.memory_bytes = MemoryOf(f, device.handle);
     devices.push_back(std::move(device));
-    AddInstances(library, devices, complaints);
+    AddInstances(library, devices, problems);
   }
   return devices;
 }

@@ -112,9 +112,9 @@ struct Device {
   std::optional<MigPlace> mig;  // of an instance
 };
 
-// Lists the devices of an initialised NVML, each followed by its MIG instances. A device without a UUID
-// (lost, or not permitted) is omitted, and a sentence about it is added to `complaints`; likewise an
-// instance. Errors: kUnavailable with NVML's reason.
-Result<std::vector<Device>> ListDevices(const Library& library, std::vector<std::string>& complaints);
+// Lists the devices of an initialised NVML, each followed by its MIG instances. A device or instance without
+// a UUID (lost, or not permitted) is omitted, and a sentence about it is added to `problems`. Errors:
+// kUnavailable with NVML's reason.
+Result<std::vector<Device>> ListDevices(const Library& library, std::vector<std::string>& problems);
 
 }  // namespace gpusonde::nvml

@@ -22,15 +22,15 @@ constexpr int64_t kStopTimeoutNs = 2 * kNanosPerSecond;
 // NVML from nvmlInit to nvmlShutdown.
 class Session {
  public:
-  // Adds messages about single devices to `complaints`. Errors: kUnavailable, kNotFound.
+  // Adds messages about single devices to `problems`. Errors: kUnavailable, kNotFound.
   static Result<std::unique_ptr<Session>> Begin(Library library, Hub& hub,
-                                                std::vector<std::string>& complaints) {
+                                                std::vector<std::string>& problems) {
     if (const auto result = library.functions().init(); result != GPUSONDE_NVML_SUCCESS)
       return Fail(
           result == GPUSONDE_NVML_ERROR_DRIVER_NOT_LOADED ? ErrorCode::kNotFound : ErrorCode::kUnavailable,
           fmt::format("can't initialise NVML: {}", library.Explain(result)));
     std::unique_ptr<Session> session(new Session(std::move(library)));
-    ASSIGN_OR_RETURN(const std::vector<Device> devices, ListDevices(session->library_, complaints));
+    ASSIGN_OR_RETURN(const std::vector<Device> devices, ListDevices(session->library_, problems));
     session->places_ = hub.PlacesOf(devices);
     session->poller_.emplace(session->library_, devices);
     session->watcher_.emplace(session->library_, devices, session->places_, hub);
@@ -78,37 +78,37 @@ class Reader {
         pause_ns = RunSession(*session, pause_ns);
       if (pause_ns > 0 && !hub_->Sleep(pause_ns)) break;
     }
-    hub_->SayDone();
+    hub_->MarkDone();
   }
 
  private:
   std::unique_ptr<Session> Begin(std::optional<Library> opened) {
-    std::vector<std::string> complaints;
-    Result<std::unique_ptr<Session>> session = Try(std::move(opened), complaints);
-    if (!session.has_value()) complaints.push_back(session.error().message);
+    std::vector<std::string> problems;
+    Result<std::unique_ptr<Session>> session = Try(std::move(opened), problems);
+    if (!session.has_value()) problems.push_back(session.error().message);
     // A machine without a driver is not an error.
     const bool is_problem = session.has_value() || session.error().code != ErrorCode::kNotFound;
-    missing_ = !complaints.empty();
-    Report(complaints, is_problem);
+    missing_ = !problems.empty();
+    Report(problems, is_problem);
     return session.has_value() ? std::move(*session) : nullptr;
   }
 
   // Opens the library again each time, as a driver update replaces it.
-  Result<std::unique_ptr<Session>> Try(std::optional<Library> opened, std::vector<std::string>& complaints) {
-    if (opened.has_value()) return Session::Begin(std::move(*opened), *hub_, complaints);
+  Result<std::unique_ptr<Session>> Try(std::optional<Library> opened, std::vector<std::string>& problems) {
+    if (opened.has_value()) return Session::Begin(std::move(*opened), *hub_, problems);
     ASSIGN_OR_RETURN(Library library, options_.open());
-    return Session::Begin(std::move(library), *hub_, complaints);
+    return Session::Begin(std::move(library), *hub_, problems);
   }
 
-  // Reports complaints only when they differ from the last ones.
-  void Report(const std::vector<std::string>& complaints, bool is_problem) {
+  // Reports the problems that are new.
+  void Report(const std::vector<std::string>& problems, bool is_problem) {
     PollResult polled;
-    if (complaints.empty() && was_incomplete_) polled.notices.push_back({true, "all GPUs are read again"});
-    for (const std::string& complaint : complaints)
-      if (std::ranges::find(complained_, complaint) == complained_.end())
-        polled.notices.push_back({is_problem, complaint});
-    complained_ = complaints;
-    was_incomplete_ = !complaints.empty() && is_problem;
+    if (problems.empty() && was_incomplete_) polled.notices.push_back({true, "all GPUs are read again"});
+    for (const std::string& problem : problems)
+      if (std::ranges::find(last_problems_, problem) == last_problems_.end())
+        polled.notices.push_back({is_problem, problem});
+    last_problems_ = problems;
+    was_incomplete_ = !problems.empty() && is_problem;
     hub_->Publish(std::move(polled));
   }
 
@@ -139,10 +139,10 @@ class Reader {
 
   Monitor::Options options_;
   std::shared_ptr<Hub> hub_;
-  int64_t retry_ns_;                     // the next retry delay
-  std::vector<std::string> complained_;  // the last time
-  bool missing_ = false;                 // a device is missing
-  bool was_incomplete_ = false;          // a problem was reported, and its end not yet
+  int64_t retry_ns_;  // the next retry delay
+  std::vector<std::string> last_problems_;
+  bool missing_ = false;         // a device is missing
+  bool was_incomplete_ = false;  // a problem was reported, and its end not yet
 };
 
 }  // namespace

@@ -140,7 +140,7 @@ TEST_F(MonitorTest, FindsADriverThatIsLoadedLater) {
   fake_.Fail("init", GPUSONDE_NVML_ERROR_DRIVER_NOT_LOADED);
   Monitor monitor = StartMonitor();
   ASSERT_TRUE(WaitFor(monitor, [&] { return fake_.calls("init") >= 3; }));
-  EXPECT_EQ(texts_.size(), 1U) << "the same complaint is reported once";
+  EXPECT_EQ(texts_.size(), 1U) << "the same problem is reported once";
   EXPECT_TRUE(Reported("can't initialise NVML: fake error (9)"));
   fake_.Fail("init", GPUSONDE_NVML_SUCCESS);
   EXPECT_TRUE(WaitFor(monitor, [&] { return CountOf(Metric::kGpuPower) > 0; }));
@@ -217,8 +217,8 @@ TEST(ListDevices, RejectsInvalidAnswers) {
     *count = UINT32_MAX;
     return gpusonde_nvml_result{GPUSONDE_NVML_SUCCESS};
   };
-  std::vector<std::string> complaints;
-  EXPECT_FALSE(ListDevices(Library(functions), complaints).has_value());
+  std::vector<std::string> problems;
+  EXPECT_FALSE(ListDevices(Library(functions), problems).has_value());
   functions = FakeNvml::functions();
   // A name without a terminator.
   functions.name = [](void*, char* text, uint32_t bytes) {
@@ -226,7 +226,7 @@ TEST(ListDevices, RejectsInvalidAnswers) {
     return gpusonde_nvml_result{GPUSONDE_NVML_SUCCESS};
   };
   FakeNvml::Get().Reset();
-  const auto devices = ListDevices(Library(functions), complaints);
+  const auto devices = ListDevices(Library(functions), problems);
   ASSERT_TRUE(devices.has_value());
   EXPECT_THAT(devices->front().name, HasSubstr("\uFFFD"));
 }

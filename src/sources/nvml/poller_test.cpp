@@ -22,10 +22,10 @@ class PollerTest : public testing::Test {
   void SetUp() override { fake_.Reset(); }
 
   Poller MakePoller() {
-    std::vector<std::string> complaints;
-    const auto devices = ListDevices(library_, complaints);
+    std::vector<std::string> problems;
+    const auto devices = ListDevices(library_, problems);
     EXPECT_TRUE(devices.has_value());
-    EXPECT_THAT(complaints, IsEmpty());
+    EXPECT_THAT(problems, IsEmpty());
     return Poller(library_, devices.value_or(std::vector<Device>()), [this] { return now_ns_; });
   }
   // Polls the next round, a period later.
@@ -111,8 +111,8 @@ TEST_F(PollerTest, QueriesWhoseFunctionTheLibraryLacksAreUnsupported) {
   functions.throttle_reasons = nullptr;
   functions.process_utilization = nullptr;
   const Library old(functions);
-  std::vector<std::string> complaints;
-  Poller poller(old, *ListDevices(old, complaints), [this] { return now_ns_; });
+  std::vector<std::string> problems;
+  Poller poller(old, *ListDevices(old, problems), [this] { return now_ns_; });
   EXPECT_THAT(Texts(Round(poller)),
               ElementsAre("GPU 0 (Fake) doesn't support: throttle reasons, energy, utilization by process"));
 }
@@ -270,8 +270,8 @@ TEST_F(PollerTest, SlowCallsShareHalfOfThePeriodInTurns) {
   };
   fake_.SetGpus(std::vector<FakeNvml::Gpu>(8));
   const Library library(functions);
-  std::vector<std::string> complaints;
-  Poller poller(library, *ListDevices(library, complaints), [this] { return now_ns_; });
+  std::vector<std::string> problems;
+  Poller poller(library, *ListDevices(library, problems), [this] { return now_ns_; });
   PollResult first;
   poller.Round(kPeriod, first);  // finds out
   std::vector<int> read(8);
