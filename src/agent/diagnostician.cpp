@@ -49,7 +49,7 @@ struct Diagnostician::State {
   int64_t network_ns = 0;  // when a wait for the network was last reported; 0: never
 
   NamedProcesses processes{
-      [this](int32_t pid) { return signals.has_value() ? signals->Who(pid) : std::nullopt; }};
+      [this](int32_t pid) { return signals.has_value() ? signals->FindProcess(pid) : std::nullopt; }};
   SignalRows signal_rows;
   HostFiles files;
   SilentProcesses silent;

@@ -198,7 +198,7 @@ Status HostSignals::Drain(const Visit& visit) {
   return state_->Empty(bpf_map__fd((was & 1) != 0 ? maps.sums_odd : maps.sums_even), visit);
 }
 
-std::optional<HostSignals::Other> HostSignals::Who(int32_t pid) const {
+std::optional<HostSignals::Other> HostSignals::FindProcess(int32_t pid) const {
   const auto key = static_cast<uint32_t>(pid);
   gpusonde_signal_process process{};
   if (bpf_map_lookup_elem(bpf_map__fd(state_->skeleton->maps.others), &key, &process) != 0)

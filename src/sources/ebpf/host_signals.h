@@ -45,7 +45,7 @@ class HostSignals final : public sources::Source {
   Status Drain(const Visit& visit) override;
 
   // The process with this pid, if the kernel has named it recently.
-  std::optional<Other> Who(int32_t pid) const;
+  std::optional<Other> FindProcess(int32_t pid) const;
 
   // The names of signals that this kernel lacks; known once a process is followed.
   const std::vector<std::string>& absent() const;

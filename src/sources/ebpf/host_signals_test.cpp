@@ -204,7 +204,7 @@ TEST_F(HostSignalsTest, NamesTheProcessThatTakesTheCpu) {
     Drain();
   }
   ASSERT_EQ(::sched_setaffinity(0, sizeof all, &all), 0);
-  const std::optional<HostSignals::Other> who = signals_->Who(hog);
+  const std::optional<HostSignals::Other> who = signals_->FindProcess(hog);
   ::kill(hog, SIGKILL);
   ::waitpid(hog, nullptr, 0);
   EXPECT_GE(behind_[hog], kNanosPerSecond / 4);
@@ -255,7 +255,7 @@ TEST_F(HostSignalsTest, NamesTheProcessThatTakesTheOtherCpus) {
   done = true;
   rival.join();
   ASSERT_EQ(::sched_setaffinity(0, sizeof all, &all), 0);
-  const std::optional<HostSignals::Other> who = signals_->Who(hog);
+  const std::optional<HostSignals::Other> who = signals_->FindProcess(hog);
   ::kill(hog, SIGKILL);
   ::waitpid(hog, nullptr, 0);
   EXPECT_GE(displaced_ns, kNanosPerSecond / 10);
