@@ -55,7 +55,7 @@ class FileServerTest : public testing::Test {
                                  .file = *Open(path, O_RDONLY),
                                  .debug_file = {},
                                  .answer = Fd(::memfd_create("answer", MFD_CLOEXEC))};
-    TRY(symbols::SendFileRequest(ours_.get(), request, true));
+    TRY(symbols::SendFileRequest(ours_.get(), request, Wait::kYes));
     while (true) {
       ASSIGN_OR_RETURN(std::optional<symbols::FileAnswer> answer, symbols::ReceiveFileAnswer(ours_.get()));
       if (!answer.has_value()) {

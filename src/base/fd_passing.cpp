@@ -28,7 +28,7 @@ std::vector<Fd> OwnFds(msghdr& message) {
 
 }  // namespace
 
-Status SendWithFds(int socket, std::string_view bytes, std::initializer_list<int> fds, bool wait) {
+Status SendWithFds(int socket, std::string_view bytes, std::initializer_list<int> fds, Wait wait) {
   if (fds.size() > kMaxPassedFds)
     return Fail(ErrorCode::kInternal, fmt::format("a message with {} descriptors", fds.size()));
   iovec part{.iov_base = const_cast<char*>(bytes.data()), .iov_len = bytes.size()};
@@ -45,7 +45,7 @@ Status SendWithFds(int socket, std::string_view bytes, std::initializer_list<int
     header->cmsg_len = CMSG_LEN(fds.size() * sizeof(int));
     std::memcpy(CMSG_DATA(header), fds.begin(), fds.size() * sizeof(int));
   }
-  while (::sendmsg(socket, &message, MSG_NOSIGNAL | (wait ? 0 : MSG_DONTWAIT)) < 0) {
+  while (::sendmsg(socket, &message, MSG_NOSIGNAL | (wait == Wait::kYes ? 0 : MSG_DONTWAIT)) < 0) {
     if (errno == EINTR) continue;
     if (errno == EAGAIN) return Fail(ErrorCode::kUnavailable, "the receiver is busy");
     return Fail(ErrnoError(errno, "send a message"));
@@ -53,7 +53,7 @@ Status SendWithFds(int socket, std::string_view bytes, std::initializer_list<int
   return {};
 }
 
-Result<FdMessage> ReceiveWithFds(int socket, size_t max_bytes, bool wait) {
+Result<FdMessage> ReceiveWithFds(int socket, size_t max_bytes, Wait wait) {
   FdMessage received{.bytes = std::string(max_bytes, '\0'), .fds = {}};
   iovec part{.iov_base = received.bytes.data(), .iov_len = received.bytes.size()};
   alignas(cmsghdr) char control[kControlBytes] = {};
@@ -63,7 +63,7 @@ Result<FdMessage> ReceiveWithFds(int socket, size_t max_bytes, bool wait) {
   message.msg_control = control;
   message.msg_controllen = sizeof control;
   ssize_t count = 0;
-  do count = ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC | (wait ? 0 : MSG_DONTWAIT));
+  do count = ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC | (wait == Wait::kYes ? 0 : MSG_DONTWAIT));
   while (count < 0 && errno == EINTR);
   if (count < 0 && errno == EAGAIN) return Fail(ErrorCode::kUnavailable, "no message waits");
   if (count < 0 && errno == ECONNRESET) count = 0;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <initializer_list>
 #include <string>
 #include <string_view>
@@ -16,17 +17,20 @@ namespace gpusonde {
 
 inline constexpr size_t kMaxPassedFds = 3;
 
+// Whether a call blocks until the socket has room, or a message.
+enum class Wait : uint8_t { kNo, kYes };
+
 struct FdMessage {
   std::string bytes;  // empty: the other side has gone
   std::vector<Fd> fds;
 };
 
-// Sends a message with duplicates of at most kMaxPassedFds descriptors. With `wait`, blocks until the socket
-// has room. Errors: kUnavailable if it has none; kIo.
-Status SendWithFds(int socket, std::string_view bytes, std::initializer_list<int> fds, bool wait);
+// Sends a message with duplicates of at most kMaxPassedFds descriptors. Errors: kUnavailable if the socket
+// has no room; kIo.
+Status SendWithFds(int socket, std::string_view bytes, std::initializer_list<int> fds, Wait wait);
 
-// Receives a message. With `wait`, blocks until there is one. Errors: kUnavailable if there is none; kCorrupt
-// if it has more than `max_bytes` or kMaxPassedFds, or no descriptor is free here; kIo.
-Result<FdMessage> ReceiveWithFds(int socket, size_t max_bytes, bool wait);
+// Receives a message. Errors: kUnavailable if there is none; kCorrupt if it has more than `max_bytes` or
+// kMaxPassedFds, or no descriptor is free here; kIo.
+Result<FdMessage> ReceiveWithFds(int socket, size_t max_bytes, Wait wait);
 
 }  // namespace gpusonde

@@ -52,9 +52,9 @@ class FdPassing : public testing::Test {
 TEST_F(FdPassing, AMessageArrivesWithItsDescriptorsInOrder) {
   const Fd program = Open("/proc/self/exe", O_RDONLY).value();
   const Fd null = Open("/dev/null", O_RDONLY).value();
-  ASSERT_TRUE(SendWithFds(ours_.get(), "two", {program.get(), null.get()}, true).has_value());
-  ASSERT_TRUE(SendWithFds(ours_.get(), "none", {}, false).has_value());
-  const Result<FdMessage> two = ReceiveWithFds(theirs_.get(), 100, true);
+  ASSERT_TRUE(SendWithFds(ours_.get(), "two", {program.get(), null.get()}, Wait::kYes).has_value());
+  ASSERT_TRUE(SendWithFds(ours_.get(), "none", {}, Wait::kNo).has_value());
+  const Result<FdMessage> two = ReceiveWithFds(theirs_.get(), 100, Wait::kYes);
   ASSERT_TRUE(two.has_value());
   EXPECT_EQ(two->bytes, "two");
   ASSERT_EQ(two->fds.size(), 2u);
@@ -64,35 +64,35 @@ TEST_F(FdPassing, AMessageArrivesWithItsDescriptorsInOrder) {
   EXPECT_TRUE(S_ISREG(first.st_mode));
   EXPECT_TRUE(S_ISCHR(second.st_mode));
   EXPECT_EQ(::fcntl(two->fds[0].get(), F_GETFD), FD_CLOEXEC);
-  const Result<FdMessage> none = ReceiveWithFds(theirs_.get(), 100, false);
+  const Result<FdMessage> none = ReceiveWithFds(theirs_.get(), 100, Wait::kNo);
   ASSERT_TRUE(none.has_value());
   EXPECT_EQ(none->bytes, "none");
   EXPECT_TRUE(none->fds.empty());
 }
 
 TEST_F(FdPassing, WithoutAMessageItDoesNotWait) {
-  EXPECT_EQ(ReceiveWithFds(theirs_.get(), 100, false).error().code, ErrorCode::kUnavailable);
+  EXPECT_EQ(ReceiveWithFds(theirs_.get(), 100, Wait::kNo).error().code, ErrorCode::kUnavailable);
 }
 
 TEST_F(FdPassing, AFullSocketIsNotWaitedFor) {
   Status sent;
-  for (int i = 0; i < 100'000 && sent.has_value(); ++i) sent = SendWithFds(ours_.get(), "x", {}, false);
+  for (int i = 0; i < 100'000 && sent.has_value(); ++i) sent = SendWithFds(ours_.get(), "x", {}, Wait::kNo);
   ASSERT_FALSE(sent.has_value());
   EXPECT_EQ(sent.error().code, ErrorCode::kUnavailable);
 }
 
 TEST_F(FdPassing, TheEndIsAnEmptyMessage) {
   ours_.Close();
-  const Result<FdMessage> end = ReceiveWithFds(theirs_.get(), 100, true);
+  const Result<FdMessage> end = ReceiveWithFds(theirs_.get(), 100, Wait::kYes);
   ASSERT_TRUE(end.has_value());
   EXPECT_TRUE(end->bytes.empty());
 }
 
 TEST_F(FdPassing, ALongerMessageIsRefusedAndTheNextOneRead) {
-  ASSERT_TRUE(SendWithFds(ours_.get(), "12345", {}, true).has_value());
-  ASSERT_TRUE(SendWithFds(ours_.get(), "1234", {}, true).has_value());
-  EXPECT_EQ(ReceiveWithFds(theirs_.get(), 4, true).error().code, ErrorCode::kCorrupt);
-  EXPECT_EQ(ReceiveWithFds(theirs_.get(), 4, true)->bytes, "1234");
+  ASSERT_TRUE(SendWithFds(ours_.get(), "12345", {}, Wait::kYes).has_value());
+  ASSERT_TRUE(SendWithFds(ours_.get(), "1234", {}, Wait::kYes).has_value());
+  EXPECT_EQ(ReceiveWithFds(theirs_.get(), 4, Wait::kYes).error().code, ErrorCode::kCorrupt);
+  EXPECT_EQ(ReceiveWithFds(theirs_.get(), 4, Wait::kYes)->bytes, "1234");
 }
 
 // The kernel hands over one more than fits, by the padding of the buffer.
@@ -100,7 +100,7 @@ TEST_F(FdPassing, NoDescriptorIsLeftOpenHoweverManyArrive) {
   for (size_t count = 1; count <= 2 * kMaxPassedFds; ++count) {
     SendFds(count);
     const size_t before = OpenDescriptors();
-    EXPECT_EQ(ReceiveWithFds(theirs_.get(), 100, true).has_value(), count <= kMaxPassedFds) << count;
+    EXPECT_EQ(ReceiveWithFds(theirs_.get(), 100, Wait::kYes).has_value(), count <= kMaxPassedFds) << count;
     EXPECT_EQ(OpenDescriptors(), before) << count;
   }
 }

@@ -7,8 +7,6 @@
 #include <cerrno>
 #include <utility>
 
-#include "base/fd_passing.h"
-
 namespace gpusonde::symbols {
 namespace {
 
@@ -18,7 +16,7 @@ constexpr uint8_t kHasDebugFile = 0x80;
 
 }  // namespace
 
-Status SendFileRequest(int socket, const FileRequest& request, bool wait) {
+Status SendFileRequest(int socket, const FileRequest& request, Wait wait) {
   const bool has_debug_file = request.debug_file.valid();
   std::string text(
       1, static_cast<char>(static_cast<uint8_t>(request.kind) | (has_debug_file ? kHasDebugFile : 0)));
@@ -30,7 +28,7 @@ Status SendFileRequest(int socket, const FileRequest& request, bool wait) {
 }
 
 Result<std::optional<FileRequest>> ReceiveFileRequest(int socket) {
-  ASSIGN_OR_RETURN(FdMessage message, ReceiveWithFds(socket, kMaxFileMessageBytes, true));
+  ASSIGN_OR_RETURN(FdMessage message, ReceiveWithFds(socket, kMaxFileMessageBytes, Wait::kYes));
   if (message.bytes.empty()) return std::nullopt;
   const auto head = static_cast<uint8_t>(message.bytes[0]);
   const bool has_debug_file = (head & kHasDebugFile) != 0;

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/fd.h"
+#include "base/fd_passing.h"
 #include "base/result.h"
 
 // The messages between a FileReader and the process that reads program files for it, on a SOCK_SEQPACKET
@@ -26,8 +27,8 @@ struct FileRequest {
   Fd answer;      // an empty file to which the server writes the answer
 };
 
-// With `wait`, blocks until the socket has room. Errors: kUnavailable if it has none; kIo.
-Status SendFileRequest(int socket, const FileRequest& request, bool wait);
+// Errors: kUnavailable if the socket has no room; kIo.
+Status SendFileRequest(int socket, const FileRequest& request, Wait wait);
 // Blocks until a request arrives. Returns nullopt if the other side has closed the socket. Errors: kCorrupt
 // for a malformed message; kIo.
 Result<std::optional<FileRequest>> ReceiveFileRequest(int socket);

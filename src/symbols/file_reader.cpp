@@ -185,7 +185,7 @@ void FileReader::Send(Server& server) {
                         .answer = Fd(job.answer.get())};
     const auto deliver = [&]() -> Status {
       if (server.pid == 0) TRY(Start(server));
-      return SendFileRequest(server.socket.get(), message, false);
+      return SendFileRequest(server.socket.get(), message, Wait::kNo);
     };
     // A server that had ended before was not killed by this file: start another one.
     const bool was_running = server.pid != 0;

@@ -160,7 +160,7 @@ TEST_F(FileProtocolTest, MessagesArriveAsTheyWereSent) {
                               .file = Something(),
                               .debug_file = with_debug_file ? Something() : Fd(),
                               .answer = Something()};
-    ASSERT_TRUE(SendFileRequest(ours_.get(), request, true).has_value());
+    ASSERT_TRUE(SendFileRequest(ours_.get(), request, Wait::kYes).has_value());
     const std::optional<FileRequest> received = ReceiveFileRequest(theirs_.get()).value();
     ASSERT_TRUE(received.has_value());
     EXPECT_EQ(received->kind, request.kind);

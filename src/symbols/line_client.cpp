@@ -68,7 +68,7 @@ size_t LineClient::waiting() const {
 void LineClient::Exchange(const std::function<void(const Answer&)>& visit) {
   for (const Answer& answer : std::exchange(ready_, {})) visit(answer);
   while (asked_.has_value()) {
-    Result<std::optional<LineAnswer>> received = ReceiveAnswer(socket_.get(), false);
+    Result<std::optional<LineAnswer>> received = ReceiveAnswer(socket_.get(), Wait::kNo);
     if (!received.has_value() && received.error().code == ErrorCode::kUnavailable) {
       if (MonotonicNow() - received_ns_ < options_.timeout_ns) return;
       LogWarn("the lines of {} take too long to find", files_.at(asked_->file).path);
@@ -125,7 +125,7 @@ void LineClient::Send() {
   request.offsets.assign(file.offsets.begin(), file.offsets.begin() + static_cast<ptrdiff_t>(count));
   // Lent: sending duplicates it.
   request.fd = Fd(file.fd.get());
-  const Status sent = SendRequest(socket_.get(), request, false);
+  const Status sent = SendRequest(socket_.get(), request, Wait::kNo);
   (void)request.fd.release();
   if (!sent.has_value()) {
     if (sent.error().code != ErrorCode::kUnavailable) Stop();  // started again for the next

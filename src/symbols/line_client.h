@@ -18,17 +18,17 @@
 
 namespace gpusonde::symbols {
 
-// Asks a process of our own for source lines (symbols/line_server.h), never waiting for it. The process is
-// started with the first request, and ended when there has been none for a while, which gives memory back.
-// A program that runs for long still asks now and then: from then on a few requests wait for more. A file at
-// which it dies or stays silent is not asked about again. Not thread-safe.
+// Requests source lines from a process of our own (symbols/line_server.h) without waiting for them. The
+// process is started by the first request, and ended after a while without requests, which frees its memory.
+// A program that runs for long still causes a request now and then; from then on a few requests wait for
+// more. If the process dies or hangs over a file, no more requests are made about that file. Not thread-safe.
 class LineClient {
  public:
   struct Options {
-    // The server's program and arguments; its socket will be descriptor 3. Empty: nothing is ever asked.
+    // The server's program and arguments; its socket will be descriptor 3. Empty: no requests are made.
     std::vector<std::string> command;
-    // Silence after which it is thought lost: longer than a server of debug information may take for a large
-    // file.
+    // Without an answer for this long the server is considered hung. Longer than a debuginfod server may take
+    // for a large file.
     int64_t timeout_ns = 60 * kNanosPerSecond;
     // After so long without a request the server is ended.
     int64_t idle_ns = 10 * kNanosPerSecond;
@@ -59,8 +59,8 @@ class LineClient {
   bool Ask(const Id128& file, int32_t pid, const std::string& path, uint64_t offset,
            const std::function<Result<Fd>()>& open);
 
-  // Hands over the answers that are there, and sends what there is room for. A file of which there are no
-  // lines gets one answer that says so.
+  // Visits the answers that have arrived, and sends as many requests as the socket has room for. A file
+  // without lines gets one answer that says so.
   void Exchange(const std::function<void(const Answer&)>& visit);
 
   static constexpr size_t kMaxOpenFiles = 128;
@@ -72,9 +72,9 @@ class LineClient {
   static constexpr size_t kMaxLoadedFiles = 64;
   size_t loaded_files() const { return loaded_files_; }
 
-  // Whether nothing is asked.
+  // Whether no request is waiting or being answered.
   bool idle() const { return queue_.empty() && ready_.empty() && !asked_.has_value(); }
-  // Questions not answered.
+  // The number of offsets without an answer.
   size_t waiting() const;
 
   // Waits until an answer arrives, `timeout_ms` at most. The next Exchange sends what has waited for more
@@ -86,11 +86,10 @@ class LineClient {
     Id128 id;
     int32_t pid = 0;
     std::string path;
-    Fd fd;  // open while `offsets` has any
-    // From the cache; nothing while nobody asks about it.
-    std::optional<LineCache::Lines> known;
-    LineCache::Found found;         // what the cache hasn't got yet
-    std::vector<uint64_t> offsets;  // not sent yet
+    Fd fd;                                  // open while `offsets` has any
+    std::optional<LineCache::Lines> known;  // from the cache; nullopt while there are no requests about it
+    LineCache::Found found;                 // lines that the cache doesn't have yet
+    std::vector<uint64_t> offsets;          // not sent yet
     bool hopeless = false;
   };
   struct Asked {
@@ -102,11 +101,11 @@ class LineClient {
   void Stop();
   void Send();
   void Close(File& file);
-  // Hands what was found to the cache.
+  // Adds what was found to the cache.
   void Keep();
   void ForgetFiles();
   void DropLoaded();
-  // The file that was asked about last gets no more requests.
+  // Makes no more requests about the file of the last request.
   void GiveUp(LineAnswer::Kind kind, const std::function<void(const Answer&)>& visit);
 
   Options options_;

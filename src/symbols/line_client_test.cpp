@@ -158,7 +158,7 @@ TEST_F(LineServerTest, MessagesArriveAsTheyWereSent) {
                             .path = "/a\tb",
                             .offsets = {1, ~uint64_t{0}},
                             .fd = Open("/proc/self/exe", O_RDONLY).value()};
-  ASSERT_TRUE(SendRequest(ours_.get(), request, true).has_value());
+  ASSERT_TRUE(SendRequest(ours_.get(), request, Wait::kYes).has_value());
   const std::optional<LineRequest> received = ReceiveRequest(theirs_.get()).value();
   ASSERT_TRUE(received.has_value());
   EXPECT_EQ(received->path, "/a b");
@@ -167,11 +167,11 @@ TEST_F(LineServerTest, MessagesArriveAsTheyWereSent) {
 
   const LineAnswer answer{.file = 7, .offset = 9, .frames = {{"f", "x.cpp", 3, 1}, {"", "", 0, 0}}};
   ASSERT_TRUE(SendAnswer(theirs_.get(), answer).has_value());
-  const std::optional<LineAnswer> back = ReceiveAnswer(ours_.get(), true).value();
+  const std::optional<LineAnswer> back = ReceiveAnswer(ours_.get(), Wait::kYes).value();
   ASSERT_TRUE(back.has_value());
   EXPECT_EQ(back->frames, answer.frames);
   theirs_.Close();
-  EXPECT_FALSE(ReceiveAnswer(ours_.get(), true).value().has_value());
+  EXPECT_FALSE(ReceiveAnswer(ours_.get(), Wait::kYes).value().has_value());
 }
 
 TEST_F(LineServerTest, WhatDoesNotParseIsRefused) {
@@ -179,7 +179,7 @@ TEST_F(LineServerTest, WhatDoesNotParseIsRefused) {
     ASSERT_EQ(::send(ours_.get(), text.data(), text.size(), 0), static_cast<ssize_t>(text.size()));
     ASSERT_EQ(::send(theirs_.get(), text.data(), text.size(), 0), static_cast<ssize_t>(text.size()));
     EXPECT_FALSE(ReceiveRequest(theirs_.get()).has_value()) << text;
-    EXPECT_FALSE(ReceiveAnswer(ours_.get(), true).has_value()) << text;
+    EXPECT_FALSE(ReceiveAnswer(ours_.get(), Wait::kYes).has_value()) << text;
   }
 }
 
@@ -192,8 +192,8 @@ TEST_F(LineServerTest, DescriptorsThatComeWithAnAnswerAreClosed) {
   };
   const size_t before = open_descriptors();
   const int fd = theirs_.get();
-  ASSERT_TRUE(SendWithFds(theirs_.get(), "1\t0\t9\n", {fd, fd}, true).has_value());
-  EXPECT_TRUE(ReceiveAnswer(ours_.get(), true).has_value());
+  ASSERT_TRUE(SendWithFds(theirs_.get(), "1\t0\t9\n", {fd, fd}, Wait::kYes).has_value());
+  EXPECT_TRUE(ReceiveAnswer(ours_.get(), Wait::kYes).has_value());
   EXPECT_EQ(open_descriptors(), before);
 }
 

@@ -7,7 +7,6 @@
 #include <iterator>
 #include <utility>
 
-#include "base/fd_passing.h"
 #include "symbols/line_text.h"
 
 namespace gpusonde::symbols {
@@ -15,12 +14,12 @@ namespace {
 
 constexpr size_t kMaxLineMessageBytes = size_t{64} << 10;
 
-Status Send(int socket, const std::string& text, std::initializer_list<int> fds, bool wait) {
+Status Send(int socket, const std::string& text, std::initializer_list<int> fds, Wait wait) {
   Status sent = SendWithFds(socket, text, fds, wait);
   return sent.has_value() ? sent : Fail(std::move(sent).error().With("the debug-info reader"));
 }
 
-Result<FdMessage> Receive(int socket, bool wait) {
+Result<FdMessage> Receive(int socket, Wait wait) {
   Result<FdMessage> received = ReceiveWithFds(socket, kMaxLineMessageBytes, wait);
   return received.has_value() ? std::move(received)
                               : Fail(std::move(received).error().With("the debug-info reader"));
@@ -28,7 +27,7 @@ Result<FdMessage> Receive(int socket, bool wait) {
 
 }  // namespace
 
-Status SendRequest(int socket, const LineRequest& request, bool wait) {
+Status SendRequest(int socket, const LineRequest& request, Wait wait) {
   std::string text = fmt::format("{}\t{}\t{}\n", request.file, request.pid, PlainText(request.path));
   for (const uint64_t offset : request.offsets) fmt::format_to(std::back_inserter(text), "{}\n", offset);
   return Send(socket, text, {request.fd.get()}, wait);
@@ -41,12 +40,12 @@ Status SendAnswer(int socket, const LineAnswer& answer) {
     if (text.size() + line.size() > kMaxLineMessageBytes) break;
     text += line;
   }
-  return Send(socket, text, {}, true);
+  return Send(socket, text, {}, Wait::kYes);
 }
 
 Result<std::optional<LineRequest>> ReceiveRequest(int socket) {
   LineRequest request;
-  ASSIGN_OR_RETURN(FdMessage message, Receive(socket, true));
+  ASSIGN_OR_RETURN(FdMessage message, Receive(socket, Wait::kYes));
   if (message.bytes.empty()) return std::nullopt;
   LineFields fields(message.bytes);
   request.file = fields.Number<uint32_t>('\t');
@@ -59,7 +58,7 @@ Result<std::optional<LineRequest>> ReceiveRequest(int socket) {
   return request;
 }
 
-Result<std::optional<LineAnswer>> ReceiveAnswer(int socket, bool wait) {
+Result<std::optional<LineAnswer>> ReceiveAnswer(int socket, Wait wait) {
   ASSIGN_OR_RETURN(const FdMessage message, Receive(socket, wait));
   if (message.bytes.empty()) return std::nullopt;
   LineFields fields(message.bytes);

@@ -7,17 +7,18 @@
 #include <vector>
 
 #include "base/fd.h"
+#include "base/fd_passing.h"
 #include "base/result.h"
 #include "symbols/dwarf_file.h"
 
-// What a profiler and the process that reads debug information for it say to each other: messages on a
-// SOCK_SEQPACKET pair.
+// The messages between a profiler and the process that reads debug information for it, on a SOCK_SEQPACKET
+// pair.
 namespace gpusonde::symbols {
 
 inline constexpr size_t kMaxOffsetsPerRequest = 1024;
 
 struct LineRequest {
-  uint32_t file = 0;              // the asker's number for it
+  uint32_t file = 0;              // the requester's number for it
   int32_t pid = 0;                // a process that maps it: debug files are looked for in its root, too
   std::string path;               // in that root
   std::vector<uint64_t> offsets;  // at most kMaxOffsetsPerRequest
@@ -32,13 +33,13 @@ struct LineAnswer {
   std::vector<SourceFrame> frames;  // innermost first; as much as fits a message
 };
 
-// Errors: kIo. Sending waits for room, unless `wait` is false: then kUnavailable when there is none.
-Status SendRequest(int socket, const LineRequest& request, bool wait);
+// Errors: kUnavailable if the socket has no room; kIo.
+Status SendRequest(int socket, const LineRequest& request, Wait wait);
 Status SendAnswer(int socket, const LineAnswer& answer);
 
-// Nothing when the other side has gone. Errors: kCorrupt for what is no such message; kUnavailable when there
-// is none and `wait` is false.
+// Nullopt if the other side has closed the socket. Errors: kCorrupt for a malformed message; kUnavailable if
+// there is none; kIo.
 Result<std::optional<LineRequest>> ReceiveRequest(int socket);
-Result<std::optional<LineAnswer>> ReceiveAnswer(int socket, bool wait);
+Result<std::optional<LineAnswer>> ReceiveAnswer(int socket, Wait wait);
 
 }  // namespace gpusonde::symbols

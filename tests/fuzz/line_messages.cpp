@@ -14,7 +14,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size > 0 && size < 60'000) {
     for (const gpusonde::Fd* end : {&one, &other}) (void)!::send(end->get(), data, size, 0);
     (void)gpusonde::symbols::ReceiveRequest(one.get());
-    (void)gpusonde::symbols::ReceiveAnswer(other.get(), false);
+    (void)gpusonde::symbols::ReceiveAnswer(other.get(), gpusonde::Wait::kNo);
   }
   return 0;
 }
