@@ -25,7 +25,7 @@ namespace {
 
 // Rounds take about a second; a flush of a program with GPU work, every 250 ms, ends one.
 constexpr int kMinRoundMs = 900, kRoundMs = 1100;
-// For names and lines of what was sampled last, when it ends and when the clock steps.
+// How long to wait for the names and lines of the last samples, at the end and when the clock steps.
 constexpr int64_t kFinishNs = kNanosPerSecond / 2;
 constexpr int64_t kDayNs = 86'400 * kNanosPerSecond;
 // Frames read from the spool at once while catching up; a frame has at most some hundred kB.
@@ -50,12 +50,16 @@ struct LiveAgent::State {
   Options options;
   Sink& sink;
   Engine engine;
-  // (first frame, its day), rising; the first holds for all before, too.
-  std::deque<std::pair<int64_t, int64_t>> days = {{0, Today()}};
-  int64_t run_begin = 0;  // the last frame of earlier runs
-  int64_t skip_to = 0;    // Sink::Loss::skip_to, until that is done
-  int64_t ingested = 0;   // the last frame that the sink has ingested
-  int64_t committed = 0;  // the last of those that it has made durable
+  // The first frame of a UTC day, in whole days since the epoch.
+  struct DayBegin {
+    int64_t first_frame = 0;
+    int64_t day = 0;
+  };
+  std::deque<DayBegin> days = {{0, Today()}};  // rising; frames before the first belong to its day too
+  int64_t run_begin = 0;                       // the last frame of earlier runs
+  int64_t skip_to = 0;                         // Sink::Loss::skip_to, until that is done
+  int64_t ingested = 0;                        // the last frame that the sink has ingested
+  int64_t committed = 0;                       // the last of those that it has made durable
   // The frames spooled in this round, consecutive from `fresh_first` on.
   std::vector<model::Batch> fresh;
   int64_t fresh_first = 0;
@@ -119,7 +123,7 @@ Result<LiveAgent> LiveAgent::Create(const Options& options, Sink& sink) {
   const spool::Writer& spool = state->engine.spool();
   TRY(state->ReadCommitted());
   ASSIGN_OR_RETURN(state->ingested,
-                   sink.IngestedThrough(spool.id(), state->days.front().second, spool.last_sequence()));
+                   sink.IngestedThrough(spool.id(), state->days.front().day, spool.last_sequence()));
   state->run_begin = spool.last_sequence();
   state->skip_to = state->ingested;
   TRY(state->Skip());
@@ -159,8 +163,8 @@ Status LiveAgent::State::FollowClock() {
                            [this](std::vector<model::Batch> batches) { Spool(std::move(batches)); }));
   }
   const int64_t today = Today();
-  if (today == days.back().second) return {};
-  days.emplace_back(engine.spool().last_sequence() + 1, today);
+  if (today == days.back().day) return {};
+  days.push_back({engine.spool().last_sequence() + 1, today});
   engine.Rewrite();
   return {};
 }
@@ -172,8 +176,9 @@ void LiveAgent::State::CountLoss(const Sink::Loss& loss) {
   engine.Rewrite();
 }
 
-// A spool that lost its end, as after a power cut on a disk that ignores fsync, or that came back with a
-// snapshot: its sink has frames of the same numbers, and would take those of this run for repeated ones.
+// Handles a spool that lost its end, as after a power cut on a disk that ignores fsync, or that was restored
+// from a snapshot. The sink already has frames with the next numbers, and would take those of this run for
+// repeated ones, so their numbers are skipped.
 Status LiveAgent::State::Skip() {
   if (skip_to <= engine.spool().last_sequence()) return {};
   LogWarn("the spool in {} is older than what was sent from it: it ends with frame {}, and {} are stored",
@@ -201,7 +206,7 @@ Status LiveAgent::State::CheckRoom() {
                           bytes / 1'000'000));
 }
 
-// How many frames more may wait for the sink.
+// How many more frames may wait for the sink.
 size_t LiveAgent::State::RoomForFrames() {
   if (options.max_spool_bytes > 0) return std::numeric_limits<size_t>::max();
   const int64_t waiting = engine.spool().last_sequence() - committed;
@@ -253,14 +258,14 @@ Status LiveAgent::State::CatchUp() {
   return send();
 }
 
-// Sends the frames that follow the last ingested one to the sink, those of each day by themselves.
+// Sends the frames that follow the last ingested one to the sink, a day's frames at a time.
 Status LiveAgent::State::SendToSink(std::vector<model::Batch> frames) {
   for (auto next = frames.begin(); next != frames.end();) {
-    while (days.size() > 1 && days[1].first <= ingested + 1) days.pop_front();
+    while (days.size() > 1 && days[1].first_frame <= ingested + 1) days.pop_front();
     const int64_t left = frames.end() - next;
-    const int64_t count = days.size() > 1 ? std::min(left, days[1].first - ingested - 1) : left;
+    const int64_t count = days.size() > 1 ? std::min(left, days[1].first_frame - ingested - 1) : left;
     const auto last = next + count;
-    TRY(sink.Ingest(engine.spool().id(), days.front().second, ingested + 1,
+    TRY(sink.Ingest(engine.spool().id(), days.front().day, ingested + 1,
                     {std::move_iterator(next), std::move_iterator(last)}));
     ingested += count;
     next = last;
@@ -268,7 +273,7 @@ Status LiveAgent::State::SendToSink(std::vector<model::Batch> frames) {
   return {};
 }
 
-// What isn't in the spool any more was durable, which a sink may have yet to ask its server.
+// Frames that are no longer in the spool are durable, even if the sink has yet to learn that from its server.
 Status LiveAgent::State::ReadCommitted() {
   ASSIGN_OR_RETURN(const int64_t durable, sink.CommittedThrough(engine.spool().id()));
   committed = std::max(durable, engine.spool().first_sequence() - 1);
