@@ -6,7 +6,7 @@
 #include <map>
 
 #include "base/id128.h"
-#include "diagnose/critical_path.h"
+#include "diagnose/path_account.h"
 #include "diagnose/step_finder.h"
 
 namespace gpusonde::diagnose {

@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "base/id128.h"
-#include "base/time.h"
+#include "base/time_range.h"
 #include "diagnose/accounted_step.h"
 
 namespace gpusonde::diagnose {
@@ -18,20 +18,21 @@ class CleanBaseline {
  public:
   void Add(const AccountedStep& clean);
 
-  // An incident begins, whose steps aren't clean after all. `previous_end_ns` is the end of the previous one;
-  // 0 if there was none.
+  // Call when an incident begins: its steps aren't clean after all. `previous_end_ns` is the end of the
+  // previous incident; 0 if there was none.
   void DropAfter(int64_t onset_ns);
   void SetCalm(int64_t onset_ns, int64_t previous_end_ns);
   // Host signals had their normal values in this period, after an incident with no calm known before it.
   void SetCalm(const TimeRange& calm) { calm_ = calm; }
 
-  // Steps have become shorter.
+  // Steps have become shorter since a time; `disturbed` if that is because something outside that delayed the
+  // program (account.h) has ended.
   struct Shortened {
     int64_t since_ns;
-    bool disturbed;  // before, as what kept the program from going on (account.h) has ended
+    bool disturbed;
   };
   std::optional<Shortened> FindShortened() const;
-  // The sum over the steps that started before this time, of types that have later ones to compare them with.
+  // The sum over the steps that started before this time, of types that also have later steps.
   StepSum SumBefore(int64_t time_ns) const;
   // Forgets what was before: it wasn't clean after all.
   void ForgetBefore(int64_t time_ns);

@@ -5,6 +5,7 @@
 #include <array>
 #include <map>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -18,10 +19,6 @@ double LengthOf(std::span<const TimeRange> disjoint) {
   double sum = 0;
   for (const TimeRange& range : disjoint) sum += static_cast<double>(range.to_ns - range.from_ns);
   return sum;
-}
-
-void AddScaled(const std::map<Id128, double>& times, double factor, std::map<Id128, double>& sums) {
-  for (const auto& [who, ns] : times) sums[who] += factor * ns;
 }
 
 // A wait for the GPU in one bucket, by what the GPU did.
@@ -458,38 +455,6 @@ void AccountForLoaders(const Program& program, const HostTimeline& host, int64_t
   PathAccount loaders = Accountant(program, host, {}, from_ns, to_ns).RunLoaders();
   account.loaders = loaders.loaders;
   account.loaders_behind = std::move(loaders.loaders_behind);
-}
-
-void PathAccount::Add(const PathAccount& other, double factor) {
-  states.Add(other.states, factor);
-  idle.Add(other.idle, factor);
-  loaders.Add(other.loaders, factor);
-  launch_thread_asleep += factor * other.launch_thread_asleep;
-  packets += factor * other.packets;
-  own_threads += factor * other.own_threads;
-  for (const auto& [who, rank] : other.ranks) {
-    RankAccount& sum = ranks[who];
-    sum.states.Add(rank.states, factor);
-    sum.idle += factor * rank.idle;
-    AddScaled(rank.behind, factor, sum.behind);
-  }
-  AddScaled(other.behind, factor, behind);
-  AddScaled(other.halted, factor, halted);
-  AddScaled(other.stopped_by, factor, stopped_by);
-  AddScaled(other.ran, factor, ran);
-  AddScaled(other.slept, factor, slept);
-  AddScaled(other.waited_outside, factor, waited_outside);
-  AddScaled(other.loaders_behind, factor, loaders_behind);
-}
-
-double PathAccount::RemoveIdle() {
-  const double taken = idle.total();
-  states.Add(idle, -1);
-  idle = {};
-  waited_outside.clear();  // all of these are idle time
-  slept.clear();
-  launch_thread_asleep = packets = 0;
-  return taken;
 }
 
 }  // namespace gpusonde::diagnose

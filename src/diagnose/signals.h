@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/id128.h"
+#include "base/time_range.h"
 #include "diagnose/actors.h"
 #include "diagnose/critical_path.h"
 #include "diagnose/host_timeline.h"

@@ -12,6 +12,7 @@
 #include "diagnose/actors.h"
 #include "diagnose/cause_id.h"
 #include "diagnose/clean_baseline.h"
+#include "diagnose/critical_path.h"
 #include "diagnose/gpu_time_by_name.h"
 #include "diagnose/host_timeline.h"
 #include "diagnose/situation.h"
