@@ -78,7 +78,7 @@ struct AnchorSearch::Candidate {
   Regularity regularity;
 };
 
-std::optional<Anchor> AnchorSearch::Find(bool is_long, bool at_end) const {
+std::optional<Anchor> AnchorSearch::Find(History state) const {
   if (history_.size() < kStepTable.anchor.min_steps) return std::nullopt;
   std::unordered_map<uint32_t, Occurrences> by_token;
   for (size_t i = 0; i < history_.size(); ++i) {
@@ -103,13 +103,14 @@ std::optional<Anchor> AnchorSearch::Find(bool is_long, bool at_end) const {
   for (std::vector<Candidate>* all : {&candidates, &frequent})
     std::ranges::sort(*all, {}, [this](const Candidate& each) { return tokens_[each.token].name; });
   const Candidate* best = BestNamedStep(candidates);
-  if (best == nullptr && (!has_rare_step_name || at_end)) {
+  const bool is_growing = state == History::kGrowing;
+  if (best == nullptr && (!has_rare_step_name || state == History::kComplete)) {
     best = BestAnchor(candidates, kStepTable.anchor.min_kernel_step_ns);
-    if (best == nullptr && (is_long || at_end)) best = BestAnchor(candidates, kStepTable.anchor.min_step_ns);
+    if (best == nullptr && !is_growing) best = BestAnchor(candidates, kStepTable.anchor.min_step_ns);
     if (best == nullptr || MarksByWork(*best))
       if (const Candidate* requests = EndOfRequests(candidates); requests != nullptr) best = requests;
     if (best != nullptr) best = AnchorOfRounds(candidates, *best);
-    if (best == nullptr && (is_long || at_end)) best = BestAnchor(frequent, kStepTable.anchor.min_loop_ns);
+    if (best == nullptr && !is_growing) best = BestAnchor(frequent, kStepTable.anchor.min_loop_ns);
   }
   if (best == nullptr) return std::nullopt;
   const double occurrences = best->regularity.mean_ns >= kStepTable.anchor.min_step_ns

@@ -57,9 +57,12 @@ class AnchorSearch {
   AnchorSearch(std::span<const WorkPiece> history, const std::deque<WorkToken>& tokens)
       : history_(history), tokens_(tokens) {}
 
-  // `is_long`: no better anchor is to be expected, so frequent kernels are accepted as well. `at_end`: no
-  // work follows, so that shorter histories suffice.
-  std::optional<Anchor> Find(bool is_long, bool at_end) const;
+  enum class History : uint8_t {
+    kGrowing,   // a better anchor may still appear
+    kLong,      // no better anchor is to be expected, so frequent kernels are accepted as well
+    kComplete,  // no work follows: the last chance to choose, also over a rare range that is named as a step
+  };
+  std::optional<Anchor> Find(History state) const;
 
  private:
   struct Occurrences;

@@ -194,7 +194,9 @@ void StepFinder::Choose(bool at_end, std::vector<StepSpan>& steps) {
   if (!at_end && (history_.size() < choose_at_ || length_ns < table.min_history_ns)) return;
   const bool is_long = history_.size() > table.max_history / 2 || length_ns >= table.long_history_ns;
   if (at_end || !is_long || last_work_ns_ >= choose_after_ns_) {
-    if (const auto found = AnchorSearch(history_, tokens_).Find(is_long, at_end); found.has_value())
+    using History = AnchorSearch::History;
+    const History state = at_end ? History::kComplete : is_long ? History::kLong : History::kGrowing;
+    if (const auto found = AnchorSearch(history_, tokens_).Find(state); found.has_value())
       return Use(*found, steps);
     if (is_long) choose_after_ns_ = last_work_ns_ + table.long_pause_ns;
   }
