@@ -56,19 +56,19 @@ void Diagnosis::Workload::Ingest(const Work& work, std::span<const WorkTime> tim
   finder_.Ingest(work, times);
 }
 
-// A session's row comes when it begins and again when it ends; a recording keeps only the last one.
+// A session's row arrives when it begins and again when it ends; a recording keeps only the last one.
 void Diagnosis::Workload::Ingest(const model::GpuSession& session) {
   if (session.session > session_ && session.start_ns > 0) {
-    SetObserved(session.start_ns, true);
+    BeginObserving(session.start_ns);
     watermark_.ForgetOutOfOrderness();
   }
   session_ = std::max(session_, session.session);
-  if (session.end_ns.has_value()) SetObserved(*session.end_ns, false);
+  if (session.end_ns.has_value()) EndObserving(*session.end_ns);
 }
 
 void Diagnosis::Workload::MarkUnobserved(int64_t from_ns, int64_t to_ns) {
-  SetObserved(from_ns, false);
-  SetObserved(to_ns, true);
+  EndObserving(from_ns);
+  BeginObserving(to_ns);
 }
 
 void Diagnosis::Workload::Advance(int64_t now_ns, int64_t allowed_lateness_ns) {
@@ -90,7 +90,7 @@ int64_t Diagnosis::Workload::ExitedNs() const {
 // An open incident ends with its program.
 void Diagnosis::Workload::EndAt(int64_t time_ns) {
   ended_ns_ = time_ns;
-  SetObserved(time_ns, false);
+  EndObserving(time_ns);
   ProcessUntil(now_ns_);
   accounting_.CompleteUntil(INT64_MAX);
   Emit(Usual());
@@ -101,10 +101,10 @@ void Diagnosis::Workload::ProcessUntil(int64_t time_ns) {
   accounting_.UpdateProgram(shared_.launch_threads);
   signals_known_ |= shared_.host.Knows(process_);
   std::ranges::sort(observation_changes_);
-  while (!observation_changes_.empty() && observation_changes_.front().first < time_ns) {
-    const int64_t change_ns = observation_changes_.front().first + 1;  // include work that ended right then
+  while (!observation_changes_.empty() && observation_changes_.front().time_ns < time_ns) {
+    const int64_t change_ns = observation_changes_.front().time_ns + 1;  // include work that ended right then
     for (const StepSpan& step : finder_.Advance(change_ns)) AddStep(step);
-    observed_ = observation_changes_.front().second;
+    observed_ = observation_changes_.front().begins;
     for (const StepSpan& step : finder_.Gap(change_ns, observed_)) AddStep(step);
     if (observed_) observed_since_ns_ = change_ns;
     observation_changes_.pop_front();
@@ -121,7 +121,7 @@ void Diagnosis::Workload::Finish(int64_t time_ns) {
     EndAt(exited_ns);
     return;
   }
-  SetObserved(time_ns - 1, false);  // the unfinished step ends with the program
+  EndObserving(time_ns - 1);  // the unfinished step ends with the program
   ProcessUntil(time_ns);
   accounting_.CompleteUntil(time_ns);
   Emit(Usual());
@@ -171,9 +171,9 @@ void Diagnosis::Workload::AddStep(const StepSpan& span) {
   }
 }
 
-// Host signals are loaded when a program first uses a GPU. Until then, what slows a step isn't seen, and may
-// be the agent itself, which loads them and reads the program's files: such a step is no evidence. If signals
-// don't come, steps count after two seconds.
+// Host signals are loaded when a program first uses a GPU. What slows a step before that isn't observed, and
+// may be the agent itself, which loads the eBPF programs and reads the program's files. Such a step is no
+// evidence. If no signals arrive, steps count after two seconds.
 bool Diagnosis::Workload::IsBeforeSignals(const StepSpan& step) {
   if (!options_.awaits_signals) return false;
   if (first_step_ns_ == 0) first_step_ns_ = step.start_ns;
@@ -183,7 +183,7 @@ bool Diagnosis::Workload::IsBeforeSignals(const StepSpan& step) {
               .value_or(false);
 }
 
-// Discards the baseline: steps from now on exclude waits for requests, or include them again.
+// Discards the baseline, because steps exclude waits for requests from now on, or include them again.
 void Diagnosis::Workload::Restart() {
   detector_ = {};
   accounting_.Clear();
@@ -191,10 +191,10 @@ void Diagnosis::Workload::Restart() {
   disturbed_since_ns_.reset();
 }
 
-// A program that was disturbed from its beginning, or from when it was first observed, has learned the
-// disturbed steps as clean ones: those of the next disturbance would seem no longer than usual. When it ends,
-// it is an incident that is compared with the time after it; one with a likely cause, as nobody wants to be
-// told that steps are shorter than they were.
+// If a program was disturbed from its beginning, or from when it was first observed, its disturbed steps were
+// learned as clean ones, and the next disturbance would seem no slower than usual. So when such a disturbance
+// ends, its steps are forgotten, and it becomes an incident that is compared with the time after it. Only
+// with a likely cause: that steps have become shorter is no news by itself.
 void Diagnosis::Workload::EndLastingDisturbance() {
   compared_ns_ = now_ns_;
   const auto shortened = baseline_.FindShortened();
@@ -227,7 +227,7 @@ void Diagnosis::Workload::EndLastingDisturbance() {
 
 UsualStep Diagnosis::Workload::Usual() const { return UsualStepOf(Context()); }
 
-// As often as clean steps are forgotten, so that none of a lasting disturbance are forgotten unseen.
+// Called as often as clean steps are forgotten, so that the steps of a lasting disturbance are seen before.
 void Diagnosis::Workload::JudgeUsual() {
   const UsualStep usual = Usual();
   if (usual.steps == 0) return;
@@ -239,7 +239,7 @@ void Diagnosis::Workload::JudgeUsual() {
   if (now_ns_ - usual_ns_ >= kIncidentTable.report.usual_ns) Emit(usual);
 }
 
-// All states each time: a row replaces that of the same state.
+// Writes a row for every state, as it replaces the earlier row of that state.
 void Diagnosis::Workload::Emit(const UsualStep& usual) {
   if (usual.steps == 0) return;
   usual_ns_ = now_ns_;
@@ -289,15 +289,16 @@ void Diagnosis::Workload::UpdateIncident(int64_t time_ns) {
   Explain(detector_.onset_ns(), until_ns, std::nullopt);
 }
 
-// Steps after the last slow one may belong to the recovery. Those whose signals are still to come would look
-// unexplained.
+// Returns until when the incident can be explained. Steps after the last slow one may belong to the recovery,
+// and steps whose signals haven't arrived yet would look unexplained.
 int64_t Diagnosis::Workload::KnownUntil(int64_t time_ns) {
   const int64_t until_ns = std::min(time_ns, detector_.slow_until_ns());
   const int64_t known_ns = accounting_.RefreshKnown();
   return known_ns > detector_.onset_ns() ? std::min(until_ns, known_ns) : until_ns;
 }
 
-// One disturbance after another would be explained together, with half of the evidence for each.
+// Splits the incident if another disturbance has replaced the first. Explained together, each would have only
+// half of the evidence.
 void Diagnosis::Workload::SplitIfReplaced(int64_t until_ns) {
   const auto& table = kIncidentTable.replaced;
   const int64_t onset_ns = detector_.onset_ns();
@@ -354,7 +355,8 @@ Situation Diagnosis::Workload::SituationOf(int64_t onset_ns, int64_t until_ns, S
                         Context());
 }
 
-// If each of two parts of the open incident has a likely cause that hardly explains anything of the other.
+// Returns the causes of two parts of the open incident if each part has a likely cause that explains hardly
+// anything of the other part.
 std::optional<Diagnosis::Workload::Replacement> Diagnosis::Workload::ReplacementOf(
     const TimeRange& first, const TimeRange& second) const {
   const auto& table = kIncidentTable.replaced;
@@ -383,8 +385,9 @@ std::optional<Diagnosis::Workload::Replacement> Diagnosis::Workload::Replacement
   return Replacement{.first = before.front().cause, .second = now.front().cause};
 }
 
-// Steps since `onset_ns` are much slower than the open incident's before. With its cause, or with none, they
-// are the same disturbance; and while that is young, as it builds up.
+// Whether the steps since `onset_ns`, which are much slower than the open incident was before, have another
+// cause. With the same cause or none they belong to the same disturbance, and so they do while the incident
+// is young, as a disturbance may build up.
 bool Diagnosis::Workload::HasAnotherCause(int64_t onset_ns, int64_t until_ns) const {
   const model::Incident& open = reports().back().incident;
   if (onset_ns - open.start_ns < kIncidentTable.report.young_ns) return false;

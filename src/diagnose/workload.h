@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -8,9 +9,9 @@
 #include <set>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
+#include "base/time_range.h"
 #include "diagnose/accounting.h"
 #include "diagnose/actors.h"
 #include "diagnose/clean_baseline.h"
@@ -56,7 +57,7 @@ class Diagnosis::Workload {
  public:
   Workload(const Id128& process, Shared& shared, const Options& options);
 
-  // Pieces of work that differ by their times only; those of `work` are not read.
+  // Ingests pieces of work that are alike but for their times. The times in `work` are not read.
   void Ingest(const Work& work, std::span<const WorkTime> times, std::optional<Id128> device);
   void Ingest(const Work& work, std::optional<Id128> device) {
     const WorkTime time{work.time_ns, work.length_ns};
@@ -84,8 +85,16 @@ class Diagnosis::Workload {
   int64_t late() const { return finder_.late(); }
 
  private:
-  // From `time_ns` on, its GPU work is observed, or is no longer.
-  void SetObserved(int64_t time_ns, bool observed) { observation_changes_.emplace_back(time_ns, observed); }
+  // A time at which observation of the workload's GPU work begins or ends.
+  struct ObservationChange {
+    int64_t time_ns = 0;
+    bool begins = false;
+
+    auto operator<=>(const ObservationChange&) const = default;
+  };
+
+  void BeginObserving(int64_t time_ns) { observation_changes_.push_back({time_ns, true}); }
+  void EndObserving(int64_t time_ns) { observation_changes_.push_back({time_ns, false}); }
   int64_t ExitedNs() const;  // INT64_MAX if it hasn't exited as far as is known
   void ProcessUntil(int64_t time_ns);
   void AddStep(const StepSpan& span);
@@ -113,7 +122,7 @@ class Diagnosis::Workload {
   std::optional<Replacement> ReplacementOf(const TimeRange& first, const TimeRange& second) const;
   bool HasAnotherCause(int64_t onset_ns, int64_t until_ns) const;
   void Explain(int64_t onset_ns, int64_t until_ns, std::optional<int64_t> end_ns);
-  // Explains the newest incident by `situation`, and reports it.
+  // Explains the newest incident from `situation` and reports it.
   void Publish(const Situation& situation, std::optional<int64_t> end_ns);
 
   Id128 process_;
@@ -129,7 +138,7 @@ class Diagnosis::Workload {
   IncidentTracker incidents_;
 
   std::set<Id128> devices_;
-  std::deque<std::pair<int64_t, bool>> observation_changes_;  // those after the watermark
+  std::deque<ObservationChange> observation_changes_;  // those after the watermark
   bool observed_ = true;
   int64_t observed_since_ns_ = 0;
   int32_t session_ = 0;
@@ -138,9 +147,9 @@ class Diagnosis::Workload {
   int64_t first_step_ns_ = 0;  // 0: there was none
   int64_t now_ns_ = 0;
   int64_t compared_ns_ = 0;                    // when clean steps were last compared with earlier ones
-  std::optional<int64_t> disturbed_since_ns_;  // for how long something has disturbed what steps usually do
-  int64_t judged_ns_ = 0;                      // when it was last judged what steps usually do
-  int64_t usual_ns_ = 0;                       // when rows of what is usual were last emitted
+  std::optional<int64_t> disturbed_since_ns_;  // since when there has been a lasting disturbance
+  int64_t judged_ns_ = 0;                      // when lasting disturbances were last looked for
+  int64_t usual_ns_ = 0;                       // when rows of usual steps were last emitted
   std::optional<int64_t> ended_ns_;
   std::optional<UnfinishedStep> unfinished_;  // the step under way if it overruns
 };
