@@ -62,39 +62,38 @@ void Accounting::UpdateProgram(LaunchThreads& launch_threads) {
   std::erase_if(program_.ranks, [&](const Id128& rank) { return !program_.launch_threads.contains(rank); });
 }
 
-PathAccount Accounting::AccountOf(int32_t launch_thread, int64_t from_ns, int64_t to_ns) {
+PathAccount Accounting::AccountOf(int32_t launch_thread, const TimeRange& step) {
   program_.launch_thread = launch_thread;
-  FindLoadersAndRanks(from_ns, to_ns);
+  FindLoadersAndRanks(step);
   JoinAdded();
-  return AccountFor(program_, host_, GpuWorkIn(from_ns, to_ns), from_ns, to_ns);
+  return AccountFor(program_, host_, GpuWorkIn(step), step);
 }
 
 void Accounting::JoinAdded() {
   for (const auto of : kGpuWork) Join(std::exchange(added_.*of, {}), gpu_.*of);
 }
 
-// The work that runs in [from, to): of a busy program some seconds are kept, tens of thousands of kernels.
-GpuWork Accounting::GpuWorkIn(int64_t from_ns, int64_t to_ns) const {
+// The work that runs in the range. Of a busy program some seconds are kept, tens of thousands of kernels.
+GpuWork Accounting::GpuWorkIn(const TimeRange& range) const {
   GpuWork within;
   for (const auto of : kGpuWork) {
     const std::vector<TimeRange>& all = gpu_.*of;
-    const auto first = std::ranges::upper_bound(all, from_ns, {}, &TimeRange::to_ns);
-    const auto last = std::ranges::lower_bound(first, all.end(), to_ns, {}, &TimeRange::from_ns);
+    const auto first = std::ranges::upper_bound(all, range.from_ns, {}, &TimeRange::to_ns);
+    const auto last = std::ranges::lower_bound(first, all.end(), range.to_ns, {}, &TimeRange::from_ns);
     (within.*of).assign(first, last);
   }
   return within;
 }
 
-// Adds the processes that the launch thread waited for to the loaders or ranks. Where it waited for another
-// thread of its process, these may be those that that one waited for.
-void Accounting::FindLoadersAndRanks(int64_t from_ns, int64_t to_ns) {
-  const ThreadTime time = host_.Of(process_, program_.launch_thread, from_ns, to_ns);
+// Adds the processes that the launch thread waited for to the loaders or ranks. If it waited for another
+// thread of its process, adds the processes that the other threads waited for.
+void Accounting::FindLoadersAndRanks(const TimeRange& step) {
+  const ThreadTime time = host_.Of(process_, program_.launch_thread, step);
   for (const ThreadState state : kWaitStates)
     for (const auto& [who, ns] : time.By(state)) {
       if (ns <= 0) continue;
       if (who == process_)
-        for (const auto& [other, waited] :
-             host_.WaitsOfOthers(process_, from_ns, to_ns, program_.launch_thread))
+        for (const auto& [other, waited] : host_.WaitsOfOthers(process_, step, program_.launch_thread))
           AddLoader(other);
       else if (program_.launch_threads.contains(who))
         program_.ranks.insert(who);
@@ -116,7 +115,7 @@ void Accounting::ReaccountLoader(const Id128& loader) {
   const auto reaccount = [&](AccountedStep& accounted) {
     if (accounted.step.end_ns <= since_ns) return;
     program_.launch_thread = accounted.launch_thread;
-    AccountForLoaders(program_, host_, accounted.from_ns, accounted.step.end_ns, accounted.path);
+    AccountForLoaders(program_, host_, {accounted.from_ns, accounted.step.end_ns}, accounted.path);
   };
   const int32_t launch_thread = program_.launch_thread;
   baseline_.ForEach(reaccount);
@@ -131,12 +130,12 @@ void Accounting::ReaccountLoader(const Id128& loader) {
 
 // Excludes the wait for a request, which precedes the work on it.
 const AccountedStep& Accounting::Add(const StepSpan& span, bool slow) {
-  const int32_t launch_thread =
-      launch_thread_.Of({span.start_ns, span.end_ns}).value_or(usual_launch_thread_);
+  const TimeRange range{span.start_ns, span.end_ns};
+  const int32_t launch_thread = launch_thread_.Of(range).value_or(usual_launch_thread_);
   AccountedStep accounted{.step = span,
                           .from_ns = span.start_ns,
                           .launch_thread = launch_thread,
-                          .path = AccountOf(launch_thread, span.start_ns, span.end_ns)};
+                          .path = AccountOf(launch_thread, range)};
   const PathAccount& path = accounted.path;
   double outside_ns = 0;
   for (const auto& [who, ns] : path.waited_outside) outside_ns += ns;
@@ -186,7 +185,7 @@ void Accounting::CompleteUntil(int64_t until_ns) {
 void Accounting::Refresh(AccountedStep& accounted) {
   const bool was_slow = accounted.slow;
   if (was_slow) RemoveSlow(accounted);
-  accounted.path = AccountOf(accounted.launch_thread, accounted.from_ns, accounted.step.end_ns);
+  accounted.path = AccountOf(accounted.launch_thread, {accounted.from_ns, accounted.step.end_ns});
   if (habit_.waits()) accounted.path.RemoveIdle();
   if (was_slow) AddSlow(accounted);
 }

@@ -53,7 +53,7 @@ class Accounting {
   bool MarkSuspect();
   // Accounts for the time since the last step's end, so far.
   PathAccount AccountUnfinished(int64_t from_ns, int64_t to_ns) {
-    return AccountOf(usual_launch_thread_, from_ns, to_ns);
+    return AccountOf(usual_launch_thread_, {from_ns, to_ns});
   }
 
   // Accounts anew for slow steps of which more signals may have arrived. Returns the end of the last step all
@@ -90,10 +90,10 @@ class Accounting {
   bool waits_by_habit() const { return habit_.waits(); }
 
  private:
-  PathAccount AccountOf(int32_t launch_thread, int64_t from_ns, int64_t to_ns);
+  PathAccount AccountOf(int32_t launch_thread, const TimeRange& step);
   void JoinAdded();
-  GpuWork GpuWorkIn(int64_t from_ns, int64_t to_ns) const;
-  void FindLoadersAndRanks(int64_t from_ns, int64_t to_ns);
+  GpuWork GpuWorkIn(const TimeRange& range) const;
+  void FindLoadersAndRanks(const TimeRange& step);
   void AddLoader(const Id128& who);
   void ReaccountLoader(const Id128& loader);
   void Refresh(AccountedStep& accounted);

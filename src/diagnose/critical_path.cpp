@@ -31,25 +31,24 @@ class Accountant {
   using enum ThreadState;
 
  public:
-  Accountant(const Program& program, const HostTimeline& host, const GpuWork& gpu, int64_t from_ns,
-             int64_t to_ns)
+  Accountant(const Program& program, const HostTimeline& host, const GpuWork& gpu, const TimeRange& step)
       : program_(program),
         host_(host),
-        from_ns_(from_ns),
-        to_ns_(to_ns),
-        syncs_(UnionOf(gpu.syncs, {from_ns, to_ns})),
-        kernels_(UnionOf(gpu.kernels, {from_ns, to_ns})),
-        copies_(UnionOf(gpu.copies, {from_ns, to_ns})) {}
+        step_(step),
+        syncs_(UnionOf(gpu.syncs, step)),
+        kernels_(UnionOf(gpu.kernels, step)),
+        copies_(UnionOf(gpu.copies, step)) {}
 
   PathAccount Run() {
-    int64_t covered_until_ns = from_ns_;
-    host_.ForEachBucket(program_.process, program_.launch_thread, from_ns_, to_ns_,
-                        [&](const ThreadTime& time, int64_t begin_ns, int64_t end_ns) {
-                          if (begin_ns > covered_until_ns) AddUncovered(covered_until_ns, begin_ns);
-                          AddBucket(time, begin_ns, end_ns);
-                          covered_until_ns = std::max(covered_until_ns, end_ns);
+    int64_t covered_until_ns = step_.from_ns;
+    host_.ForEachBucket(program_.process, program_.launch_thread, step_,
+                        [&](const ThreadTime& time, const TimeRange& bucket) {
+                          if (bucket.from_ns > covered_until_ns)
+                            AddUncovered({covered_until_ns, bucket.from_ns});
+                          AddBucket(time, bucket);
+                          covered_until_ns = std::max(covered_until_ns, bucket.to_ns);
                         });
-    if (covered_until_ns < to_ns_) AddUncovered(covered_until_ns, to_ns_);
+    if (covered_until_ns < step_.to_ns) AddUncovered({covered_until_ns, step_.to_ns});
     MoveThrottled(SumOf(model::Metric::kCgroupThrottled), account_.states, account_.behind);
     MoveIoThrottled(SumOf(model::Metric::kCgroupIoThrottled), account_.states);
     return RunLoaders();
@@ -64,7 +63,7 @@ class Accountant {
 
  private:
   double SumOf(model::Metric metric) const {
-    return host_.SumOf(metric, program_.process, from_ns_, to_ns_).value_or(0);
+    return host_.SumOf(metric, program_.process, step_).value_or(0);
   }
 
   // What the GPU does for the program within disjoint ranges.
@@ -80,16 +79,16 @@ class Accountant {
     return {.run = run, .copy = any - run};
   }
 
-  GpuWait WaitIn(int64_t begin_ns, int64_t end_ns) const {
-    const std::vector<TimeRange> syncs = UnionOf(syncs_, {begin_ns, end_ns});
+  GpuWait WaitIn(const TimeRange& range) const {
+    const std::vector<TimeRange> syncs = UnionOf(syncs_, range);
     GpuWait wait = WorkIn(syncs);
     wait.queue = LengthOf(syncs) - wait.total();
     return wait;
   }
 
   // What the GPU does for the program beside a wait for it.
-  GpuWait WorkBeside(const GpuWait& wait, int64_t begin_ns, int64_t end_ns) const {
-    const GpuWait all = WorkIn(std::array{TimeRange{begin_ns, end_ns}});
+  GpuWait WorkBeside(const GpuWait& wait, const TimeRange& range) const {
+    const GpuWait all = WorkIn(std::array{range});
     return {.run = std::max(0.0, all.run - wait.run), .copy = std::max(0.0, all.copy - wait.copy)};
   }
 
@@ -99,12 +98,12 @@ class Accountant {
     account_.states[State::kGpuQueue] += factor * wait.queue;
   }
 
-  // Where the GPU has work but does none, a thread of the program that is stopped keeps it from working, one
-  // that feeds it, say: a frozen cgroup stops the threads that run, but leaves those that wait in their wait.
-  void AddWaitForGpu(GpuWait wait, double factor, int64_t begin_ns, int64_t end_ns) {
+  // If the GPU has work but does none while a thread of the program is stopped, that thread is what the GPU
+  // waits for. A frozen cgroup stops the threads that run, such as one that feeds the GPU, but leaves waiting
+  // threads in their wait.
+  void AddWaitForGpu(GpuWait wait, double factor, const TimeRange& range) {
     if (wait.queue > 0) {
-      const ThreadTime time =
-          host_.LongestStopped(program_.process, begin_ns, end_ns, program_.launch_thread);
+      const ThreadTime time = host_.LongestStopped(program_.process, range, program_.launch_thread);
       const double stopped = std::min(wait.queue, time[kStopped]);
       if (stopped > 0) AddStopped(program_.process, time, factor * stopped / time[kStopped]);
       wait.queue -= stopped;
@@ -113,14 +112,14 @@ class Accountant {
   }
 
   // An interval without signals: only the GPU's part is known.
-  void AddUncovered(int64_t begin_ns, int64_t end_ns) {
-    const GpuWait wait = WaitIn(begin_ns, end_ns);
+  void AddUncovered(const TimeRange& range) {
+    const GpuWait wait = WaitIn(range);
     AddGpu(wait, 1);
-    account_.states[State::kUnexplained] += static_cast<double>(end_ns - begin_ns) - wait.total();
+    account_.states[State::kUnexplained] += static_cast<double>(range.to_ns - range.from_ns) - wait.total();
   }
 
-  void AddBucket(const ThreadTime& time, int64_t begin_ns, int64_t end_ns) {
-    const auto length = static_cast<double>(end_ns - begin_ns);
+  void AddBucket(const ThreadTime& time, const TimeRange& range) {
+    const auto length = static_cast<double>(range.to_ns - range.from_ns);
     const ThreadParts parts = SplitTime(time);
     Account& states = account_.states;
     // Interrupts, reclaim, stops and the run queue delay the path whatever else happens.
@@ -131,9 +130,9 @@ class Accountant {
     // A wait for the GPU sleeps or spins. It counts where the thread had a CPU or wanted none.
     double open =
         std::max(0.0, length - parts[kInterrupted] - parts[kRunQueue] - parts[kReclaim] - parts[kStopped]);
-    const GpuWait wait = WaitIn(begin_ns, end_ns);
+    const GpuWait wait = WaitIn(range);
     const double gpu = std::min(wait.total(), open);
-    if (wait.total() > 0) AddWaitForGpu(wait, gpu / wait.total(), begin_ns, end_ns);
+    if (wait.total() > 0) AddWaitForGpu(wait, gpu / wait.total(), range);
     open -= gpu;
     // What the wait for the GPU doesn't cover goes to the thread's states. The wait covers those states first
     // that are most likely the wait itself.
@@ -147,7 +146,7 @@ class Accountant {
     };
     double sleeping = assign(parts[kSleeping]);
     if (sleeping > 0) {  // while the GPU works: it polls
-      const GpuWait busy = WorkBeside(wait, begin_ns, end_ns);
+      const GpuWait busy = WorkBeside(wait, range);
       const double polling = std::min(sleeping, busy.total());
       if (polling > 0) AddGpu(busy, polling / busy.total());
       sleeping -= polling;
@@ -164,18 +163,16 @@ class Accountant {
     states[State::kBlocked] += blocked;
     states[State::kBlockedIo] += blocked_io;
     if (time[kWaiting] > 0)
-      for (const auto& [who, ns] : time.By(kWaiting))
-        AddWait(who, ns * waiting / time[kWaiting], begin_ns, end_ns);
+      for (const auto& [who, ns] : time.By(kWaiting)) AddWait(who, ns * waiting / time[kWaiting], range);
     if (time[kNetwork] > 0)
       for (const auto& [who, ns] : time.By(kNetwork)) {
         const double share = ns * network / time[kNetwork];
-        who.IsZero() ? AddNetworkWait(program_.process, share, begin_ns, end_ns)
-                     : AddWait(who, share, begin_ns, end_ns);
+        who.IsZero() ? AddNetworkWait(program_.process, share, range) : AddWait(who, share, range);
       }
     states[State::kUnexplained] += open;
   }
 
-  // Adds what a thread did itself, but for the time in which it was runnable. `cpu`: the state for running.
+  // Adds what a thread did itself, except waiting for a CPU. `cpu` is the state in which running counts.
   static void AddActive(const ThreadParts& parts, double factor, State cpu, Account& states) {
     states[State::kInterrupted] += factor * parts[kInterrupted];
     states[State::kReclaim] += factor * parts[kReclaim];
@@ -220,7 +217,7 @@ class Accountant {
     for (const Id128& loader : program_.loaders) {
       const std::optional<int32_t> thread = BusiestOf(loader);
       if (!thread.has_value()) continue;
-      const ThreadTime time = host_.Of(loader, *thread, from_ns_, to_ns_);
+      const ThreadTime time = host_.Of(loader, *thread, step_);
       AddActive(SplitTime(time), 1, State::kLoader, states);
       states[State::kNetwork] += time[kNetwork];
       states[State::kStopped] += time[kStopped];
@@ -228,12 +225,12 @@ class Accountant {
     }
   }
 
-  // Splits `ns` of waiting for a process by what that process did in the meantime; where it waited itself, by
-  // what those did that it waited for.
-  void AddWait(const Id128& who, double ns, int64_t begin_ns, int64_t end_ns, int depth = 0) {
+  // Splits `ns` of waiting for a process by what that process did in the meantime. If it waited itself,
+  // splits that part by what the processes did for which it waited.
+  void AddWait(const Id128& who, double ns, const TimeRange& range, int depth = 0) {
     if (ns <= 0) return;
     if (program_.launch_threads.contains(who)) {
-      AddRankWait(who, ns, begin_ns, end_ns, 0);
+      AddRankWait(who, ns, range, 0);
       return;
     }
     if (!program_.family.contains(who)) {
@@ -241,19 +238,19 @@ class Accountant {
       return;
     }
     const std::optional<int32_t> thread = BusiestOf(who);
-    const ThreadTime time = thread.has_value() ? host_.Of(who, *thread, begin_ns, end_ns) : ThreadTime{};
+    const ThreadTime time = thread.has_value() ? host_.Of(who, *thread, range) : ThreadTime{};
     const double known = time.total();
     if (known <= 0) {
-      AddWaitOf(who, ns, begin_ns, end_ns, depth);
+      AddWaitOf(who, ns, range, depth);
       return;
     }
     const double factor = ns / known;
-    AddOther(who, time, factor, begin_ns, end_ns);
-    AddWaitOf(who, factor * time[kWaiting], begin_ns, end_ns, depth);
+    AddOther(who, time, factor, range);
+    AddWaitOf(who, factor * time[kWaiting], range, depth);
   }
 
-  // Adds what a thread that was waited for did, but for its own waits for others.
-  void AddOther(const Id128& who, const ThreadTime& time, double factor, int64_t begin_ns, int64_t end_ns) {
+  // Adds what a thread did while it was waited for, except its own waits for others.
+  void AddOther(const Id128& who, const ThreadTime& time, double factor, const TimeRange& range) {
     Account& states = account_.states;
     const ThreadParts parts = SplitTime(time);
     AddActive(parts, factor, State::kLoader, states);
@@ -264,7 +261,7 @@ class Accountant {
     AddStopped(who, time, factor);
     states[State::kSleeping] += factor * time[kSleeping];
     account_.idle[State::kSleeping] += factor * time[kSleeping];
-    AddNetworkWait(who, factor * time[kNetwork], begin_ns, end_ns);
+    AddNetworkWait(who, factor * time[kNetwork], range);
   }
 
   // A wait that a process outside the program ended; zero id: an unknown one.
@@ -274,42 +271,41 @@ class Accountant {
     account_.idle[State::kWaiting] += ns;
   }
 
-  // Splits `ns` for which a process of the program waited by what its other processes did for which its
-  // threads waited: a helper thread that hands over the results of a pool's processes, say. If they waited
-  // for none of them, but for processes outside the program, a helper thread handed over what those sent.
-  void AddWaitOf(const Id128& who, double ns, int64_t begin_ns, int64_t end_ns, int depth) {
+  // Splits `ns` for which a process of the program waited by what the program's other processes did for which
+  // its threads waited, as when a helper thread hands over the results of a pool's processes. If its threads
+  // waited only for processes outside the program, a helper thread handed over what those sent.
+  void AddWaitOf(const Id128& who, double ns, const TimeRange& range, int depth) {
     const Waits& waits = WaitsOf(who);
     const bool within = waits.within_ns > 0;
     const double sum = within ? waits.within_ns : waits.outside_ns;
     if (sum <= 0 || ns < kIncidentTable.chain.min_ns || depth >= kIncidentTable.chain.max_length) {
       if (who == program_.process)
-        AddWaitForEachOther(ns, begin_ns, end_ns);
+        AddWaitForEachOther(ns, range);
       else
         account_.states[State::kWaiting] += ns;
       return;
     }
     for (const auto& [other, waited] : within ? waits.within : waits.outside) {
       const double share = ns * waited / sum;
-      within ? AddWait(other, share, begin_ns, end_ns, depth + 1) : AddOutsideWait(other, share);
+      within ? AddWait(other, share, range, depth + 1) : AddOutsideWait(other, share);
     }
   }
 
-  // Splits `ns` in which threads of the program waited for each other, as those of a server do that hand over
-  // requests and answers. At each moment one of them did something else: what each did besides such waits, by
-  // its CPU time.
-  void AddWaitForEachOther(double ns, int64_t begin_ns, int64_t end_ns) {
+  // Splits `ns` in which threads of the program waited for each other, as in a server whose threads hand over
+  // requests and answers. At each moment one of the threads did something else, so the time is split by what
+  // each did besides such waits, in proportion to its CPU time.
+  void AddWaitForEachOther(double ns, const TimeRange& range) {
     if (ns <= 0) return;
     std::vector<std::pair<ThreadTime, double>> others;  // and the time besides such waits
     double running = 0;
-    host_.ForEachOther(program_.process, begin_ns, end_ns, program_.launch_thread,
-                       [&](int32_t, const ThreadTime& time) {
-                         if (time[kRunning] <= 0) return;
-                         running += time[kRunning];
-                         others.emplace_back(time, time.total() - time[kWaiting]);
-                       });
+    host_.ForEachOther(program_.process, range, program_.launch_thread, [&](int32_t, const ThreadTime& time) {
+      if (time[kRunning] <= 0) return;
+      running += time[kRunning];
+      others.emplace_back(time, time.total() - time[kWaiting]);
+    });
     if (running <= 0) account_.states[State::kWaiting] += ns;
     for (const auto& [time, besides] : others)
-      AddOther(program_.process, time, ns * (time[kRunning] / running) / besides, begin_ns, end_ns);
+      AddOther(program_.process, time, ns * (time[kRunning] / running) / besides, range);
   }
 
   // For how long threads of a process waited for others, ns.
@@ -324,7 +320,7 @@ class Accountant {
     if (!is_new) return found->second;
     Waits& waits = found->second;
     const int32_t except = who == program_.process ? program_.launch_thread : 0;
-    for (const auto& [other, ns] : host_.WaitsOfOthers(who, from_ns_, to_ns_, except)) {
+    for (const auto& [other, ns] : host_.WaitsOfOthers(who, step_, except)) {
       if (other == who || other == program_.process || other.IsZero()) continue;
       const bool within = program_.family.contains(other);
       if (!within && program_.launch_threads.contains(other)) continue;  // a rank
@@ -336,10 +332,10 @@ class Accountant {
 
   // Adds `ns` for which a process of the program waited for a packet of unknown origin; as far as packets of
   // the job were queued at a network device meanwhile, to the network queue.
-  void AddNetworkWait(const Id128& who, double ns, int64_t begin_ns, int64_t end_ns) {
+  void AddNetworkWait(const Id128& who, double ns, const TimeRange& range) {
     if (ns <= 0) return;
     const auto queued_of = [&](const Id128& process) {
-      return host_.SumOf(model::Metric::kNetworkQueued, process, begin_ns, end_ns).value_or(0);
+      return host_.SumOf(model::Metric::kNetworkQueued, process, range).value_or(0);
     };
     double queued = 0;
     for (const Id128& member : program_.family) queued = std::max(queued, queued_of(member));
@@ -350,16 +346,16 @@ class Accountant {
     if (who == program_.process) account_.packets += ns - std::min(queued, ns);
   }
 
-  // Splits `ns` of waiting for another rank by what that one did meanwhile; where it waited for a third rank,
-  // by what that one did.
-  void AddRankWait(const Id128& who, double ns, int64_t begin_ns, int64_t end_ns, int depth) {
+  // Splits `ns` of waiting for another rank by what that rank did meanwhile. If it waited for a third rank,
+  // splits that part by what the third rank did.
+  void AddRankWait(const Id128& who, double ns, const TimeRange& range, int depth) {
     const auto launch_thread = program_.launch_threads.find(who);
-    const ThreadTime time = host_.Of(who, launch_thread->second, begin_ns, end_ns);
+    const ThreadTime time = host_.Of(who, launch_thread->second, range);
     // Two ranks can't wait for each other: this program didn't wait while the rank waited for it.
     double known = time.total();
     for (const ThreadState state : kWaitStates) known -= time.By(state, program_.process);
     if (known <= 0) {
-      AddNetworkWait(who, ns, begin_ns, end_ns);
+      AddNetworkWait(who, ns, range);
       return;
     }
     const double factor = ns / known;
@@ -371,9 +367,9 @@ class Accountant {
         const bool is_network = state == kNetwork && other.IsZero();
         if (is_rank && depth < kIncidentTable.chain.max_length &&
             factor * waited >= kIncidentTable.chain.min_ns)
-          AddRankWait(other, factor * waited, begin_ns, end_ns, depth + 1);
+          AddRankWait(other, factor * waited, range, depth + 1);
         else if (is_network)
-          AddNetworkWait(who, factor * waited, begin_ns, end_ns);
+          AddNetworkWait(who, factor * waited, range);
         else
           continue;
         own -= waited;
@@ -399,13 +395,13 @@ class Accountant {
     const auto [found, is_new] = busiest_.try_emplace(process);
     if (is_new)
       found->second = host_.BusiestThread(
-          process, from_ns_, to_ns_,
-          process == program_.process ? std::optional(program_.launch_thread) : std::nullopt);
+          process, step_, process == program_.process ? std::optional(program_.launch_thread) : std::nullopt);
     return found->second;
   }
 
-  // A throttled thread looks runnable: behind nobody, or behind whoever ran on the CPU meanwhile. Throttled
-  // time is summed over all CPUs, so it is only an upper bound.
+  // Moves throttled time out of the run-queue delay, as a throttled thread looks runnable, behind no process
+  // or behind the one that ran on its CPU meanwhile. Throttled time is summed over all CPUs, so it is only an
+  // upper bound.
   static void MoveThrottled(double throttled, Account& states, std::map<Id128, double>& behind) {
     const double waited = states[State::kRunQueue] + states[State::kRunQueueOwn];
     if (throttled <= 0 || waited <= 0) return;
@@ -413,9 +409,9 @@ class Accountant {
     states[State::kThrottled] += moved;
     double left = moved;
     // First take the delay that isn't attributed to anyone.
-    auto& nobody = behind[Id128{}];
-    const double unnamed = std::min({nobody, left, states[State::kRunQueue]});
-    nobody -= unnamed;
+    auto& unknown = behind[Id128{}];
+    const double unnamed = std::min({unknown, left, states[State::kRunQueue]});
+    unknown -= unnamed;
     states[State::kRunQueue] -= unnamed;
     left -= unnamed;
     const double named = states[State::kRunQueue] + states[State::kRunQueueOwn];
@@ -427,7 +423,7 @@ class Accountant {
       if (!who.IsZero()) ns *= kept;
   }
 
-  // The part of the I/O wait that the cgroup's limit alone would take, however fast the device is.
+  // Moves the part of the I/O wait that the cgroup's limit alone would take, however fast the device is.
   static void MoveIoThrottled(double throttled, Account& states) {
     const double moved = std::min(throttled, states[State::kBlockedIo]);
     states[State::kBlockedIo] -= moved;
@@ -436,7 +432,7 @@ class Accountant {
 
   const Program& program_;
   const HostTimeline& host_;
-  int64_t from_ns_, to_ns_;
+  TimeRange step_;
   std::vector<TimeRange> syncs_, kernels_, copies_;
   std::map<Id128, std::optional<int32_t>> busiest_;
   std::map<Id128, Waits> waits_;
@@ -445,14 +441,14 @@ class Accountant {
 
 }  // namespace
 
-PathAccount AccountFor(const Program& program, const HostTimeline& host, const GpuWork& gpu, int64_t from_ns,
-                       int64_t to_ns) {
-  return Accountant(program, host, gpu, from_ns, to_ns).Run();
+PathAccount AccountFor(const Program& program, const HostTimeline& host, const GpuWork& gpu,
+                       const TimeRange& step) {
+  return Accountant(program, host, gpu, step).Run();
 }
 
-void AccountForLoaders(const Program& program, const HostTimeline& host, int64_t from_ns, int64_t to_ns,
+void AccountForLoaders(const Program& program, const HostTimeline& host, const TimeRange& step,
                        PathAccount& account) {
-  PathAccount loaders = Accountant(program, host, {}, from_ns, to_ns).RunLoaders();
+  PathAccount loaders = Accountant(program, host, {}, step).RunLoaders();
   account.loaders = loaders.loaders;
   account.loaders_behind = std::move(loaders.loaders_behind);
 }

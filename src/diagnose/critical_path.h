@@ -33,15 +33,16 @@ struct Program {
   std::set<Id128> ranks;
 };
 
-// Splits [from, to) into exclusive states. While the launch thread waits for the GPU, the state is that of
-// the GPU; while it waits for another process of the family, the state is what that one does. While it waits
-// for another rank, the chain of waiting ranks is followed, and the time belongs to the last one.
-PathAccount AccountFor(const Program& program, const HostTimeline& host, const GpuWork& gpu, int64_t from_ns,
-                       int64_t to_ns);
+// Splits the time of a step into exclusive states. While the launch thread waits for the GPU, the state is
+// that of the GPU; while it waits for another process of the family, the state is what that process does.
+// While it waits for another rank, the chain of waiting ranks is followed, and the time belongs to the last
+// rank.
+PathAccount AccountFor(const Program& program, const HostTimeline& host, const GpuWork& gpu,
+                       const TimeRange& step);
 
 // Fills in only what the loaders did, as AccountFor does: for steps that were accounted for before these were
 // known to be loaders.
-void AccountForLoaders(const Program& program, const HostTimeline& host, int64_t from_ns, int64_t to_ns,
+void AccountForLoaders(const Program& program, const HostTimeline& host, const TimeRange& step,
                        PathAccount& account);
 
 }  // namespace gpusonde::diagnose

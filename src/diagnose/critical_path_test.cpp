@@ -43,7 +43,7 @@ struct CriticalPathTest : testing::Test {
   }
 
   PathAccount Account(const GpuWork& gpu = {}) const {
-    return AccountFor(program, host, gpu, kBegin, kBegin + kBucket);
+    return AccountFor(program, host, gpu, {kBegin, kBegin + kBucket});
   }
 
   Program program;

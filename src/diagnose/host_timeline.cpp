@@ -19,8 +19,8 @@ constexpr size_t kMaxValues = 100'000;
 constexpr std::array kActiveStates = {ThreadState::kRunning, ThreadState::kRunQueue, ThreadState::kBlockedIo,
                                       ThreadState::kBlocked};
 
-double Overlap(int64_t start_ns, int64_t length_ns, int64_t from_ns, int64_t to_ns) {
-  const int64_t overlap_ns = std::min(start_ns + length_ns, to_ns) - std::max(start_ns, from_ns);
+double Overlap(int64_t start_ns, int64_t length_ns, const TimeRange& range) {
+  const int64_t overlap_ns = std::min(start_ns + length_ns, range.to_ns) - std::max(start_ns, range.from_ns);
   return overlap_ns <= 0 ? 0 : static_cast<double>(overlap_ns) / static_cast<double>(length_ns);
 }
 
@@ -61,7 +61,7 @@ void HostTimeline::AddToThread(Buckets& buckets, const model::Signal& signal, Th
 void HostTimeline::Ingest(const model::MetricValue& reading) {
   const std::optional<Metric> metric = model::FindMetric(reading.metric);
   if (!metric.has_value() || !reading.device.has_value() || !std::isfinite(reading.value)) return;
-  readings_[{*metric, *reading.device}].emplace(reading.time_ns, std::pair(reading.process, reading.value));
+  readings_[{*metric, *reading.device}].emplace(reading.time_ns, Reading{reading.process, reading.value});
 }
 
 const HostTimeline::Buckets* HostTimeline::BucketsOf(const Id128& process, int32_t tid) const {
@@ -71,18 +71,18 @@ const HostTimeline::Buckets* HostTimeline::BucketsOf(const Id128& process, int32
   return thread == threads->second.end() ? nullptr : &thread->second;
 }
 
-ThreadTime HostTimeline::Of(const Id128& process, int32_t tid, int64_t from_ns, int64_t to_ns) const {
+ThreadTime HostTimeline::Of(const Id128& process, int32_t tid, const TimeRange& range) const {
   ThreadTime sum;
-  ForEachShare(process, tid, from_ns, to_ns,
-               [&](const ThreadTime& whole, double share, int64_t, int64_t) { sum.Add(whole, share); });
+  ForEachShare(process, tid, range,
+               [&](const ThreadTime& whole, double share, const TimeRange&) { sum.Add(whole, share); });
   return sum;
 }
 
-std::optional<int32_t> HostTimeline::BusiestThread(const Id128& process, int64_t from_ns, int64_t to_ns,
+std::optional<int32_t> HostTimeline::BusiestThread(const Id128& process, const TimeRange& range,
                                                    std::optional<int32_t> except) const {
   std::optional<int32_t> busiest;
   double most = 0;
-  ForEachOther(process, from_ns, to_ns, except, [&](int32_t tid, const ThreadTime& time) {
+  ForEachOther(process, range, except, [&](int32_t tid, const ThreadTime& time) {
     double active = 0;
     for (const ThreadState state : kActiveStates) active += time[state];
     if (active <= most) return;
@@ -92,24 +92,23 @@ std::optional<int32_t> HostTimeline::BusiestThread(const Id128& process, int64_t
   return busiest;
 }
 
-std::map<Id128, double> HostTimeline::WaitsOfOthers(const Id128& process, int64_t from_ns, int64_t to_ns,
+std::map<Id128, double> HostTimeline::WaitsOfOthers(const Id128& process, const TimeRange& range,
                                                     int32_t except) const {
   std::map<Id128, double> waits;
-  ForEachOther(process, from_ns, to_ns, except, [&](int32_t, const ThreadTime& time) {
+  ForEachOther(process, range, except, [&](int32_t, const ThreadTime& time) {
     for (const ThreadState state : kWaitStates)
       for (const auto& [who, ns] : time.By(state)) waits[who] += ns;
   });
   return waits;
 }
 
-ThreadTime HostTimeline::LongestStopped(const Id128& process, int64_t from_ns, int64_t to_ns,
-                                        int32_t except) const {
+ThreadTime HostTimeline::LongestStopped(const Id128& process, const TimeRange& range, int32_t except) const {
   ThreadTime longest;
   const auto threads = ever_stopped_.find(process);
   if (threads == ever_stopped_.end()) return longest;
   for (const int32_t tid : threads->second) {
     if (tid == except) continue;
-    ThreadTime time = Of(process, tid, from_ns, to_ns);
+    ThreadTime time = Of(process, tid, range);
     if (time[ThreadState::kStopped] > longest[ThreadState::kStopped]) longest = std::move(time);
   }
   return longest;
@@ -125,56 +124,56 @@ int64_t HostTimeline::KnownUntil(const Id128& process, int32_t tid) const {
   return buckets == nullptr || buckets->empty() ? 0 : buckets->rbegin()->first;
 }
 
-double HostTimeline::RunningOf(const Id128& process, int64_t from_ns, int64_t to_ns) const {
+double HostTimeline::RunningOf(const Id128& process, const TimeRange& range) const {
   double ns = 0;
   const auto threads = threads_.find(process);
   if (threads == threads_.end()) return ns;
   for (const auto& [tid, buckets] : threads->second)
-    for (auto at = buckets.lower_bound(from_ns); at != buckets.end() && at->first < to_ns; ++at)
+    for (auto at = buckets.lower_bound(range.from_ns); at != buckets.end() && at->first < range.to_ns; ++at)
       ns += at->second.time[ThreadState::kRunning];
   return ns;
 }
 
-std::optional<double> HostTimeline::SumOf(Metric metric, std::optional<Id128> process, int64_t from_ns,
-                                          int64_t to_ns) const {
+std::optional<double> HostTimeline::SumOf(Metric metric, std::optional<Id128> process,
+                                          const TimeRange& range) const {
   const auto series = sums_.find({metric, process});
   if (series == sums_.end()) return std::nullopt;
   double sum = 0;
-  auto at = series->second.upper_bound(from_ns);
+  auto at = series->second.upper_bound(range.from_ns);
   if (at != series->second.begin()) --at;
-  for (; at != series->second.end() && at->first < to_ns; ++at)
-    sum += at->second.value * Overlap(at->first, at->second.length_ns, from_ns, to_ns);
+  for (; at != series->second.end() && at->first < range.to_ns; ++at)
+    sum += at->second.value * Overlap(at->first, at->second.length_ns, range);
   return sum;
 }
 
-std::optional<double> HostTimeline::RateWhileMeasured(Metric metric, const Id128& process, int64_t from_ns,
-                                                      int64_t to_ns) const {
+std::optional<double> HostTimeline::RateWhileMeasured(Metric metric, const Id128& process,
+                                                      const TimeRange& range) const {
   const auto series = sums_.find({metric, process});
   if (series == sums_.end()) return std::nullopt;
   double sum = 0, measured_ns = 0;
-  auto at = series->second.upper_bound(from_ns);
+  auto at = series->second.upper_bound(range.from_ns);
   if (at != series->second.begin()) --at;
-  for (; at != series->second.end() && at->first < to_ns; ++at) {
-    const double part = Overlap(at->first, at->second.length_ns, from_ns, to_ns);
+  for (; at != series->second.end() && at->first < range.to_ns; ++at) {
+    const double part = Overlap(at->first, at->second.length_ns, range);
     sum += at->second.value * part;
     measured_ns += static_cast<double>(at->second.length_ns) * part;
   }
   return measured_ns > 0 ? std::optional(sum / measured_ns) : std::nullopt;
 }
 
-std::vector<std::pair<Id128, double>> HostTimeline::SumsByProcess(Metric metric, int64_t from_ns,
-                                                                  int64_t to_ns) const {
+std::vector<std::pair<Id128, double>> HostTimeline::SumsByProcess(Metric metric,
+                                                                  const TimeRange& range) const {
   std::vector<std::pair<Id128, double>> sums;
   for (const auto& [key, series] : sums_) {
     if (key.first != metric || !key.second.has_value()) continue;
-    if (const double sum = SumOf(metric, key.second, from_ns, to_ns).value_or(0); sum > 0)
+    if (const double sum = SumOf(metric, key.second, range).value_or(0); sum > 0)
       sums.emplace_back(*key.second, sum);
   }
   return sums;
 }
 
-std::optional<double> HostTimeline::MeanReading(Metric metric, const Id128& device, int64_t from_ns,
-                                                int64_t to_ns, uint64_t bits) const {
+std::optional<double> HostTimeline::MeanReading(Metric metric, const Id128& device, const TimeRange& range,
+                                                uint64_t bits) const {
   const auto found = readings_.find({metric, device});
   if (found == readings_.end()) return std::nullopt;
   const auto value_of = [&](double value) {
@@ -185,25 +184,26 @@ std::optional<double> HostTimeline::MeanReading(Metric metric, const Id128& devi
   int count = 0;
   std::optional<double> before;
   for (const auto& [time_ns, reading] : found->second) {
-    if (reading.first.has_value()) continue;
-    if (time_ns >= to_ns) break;
-    if (time_ns < from_ns) {
-      before = value_of(reading.second);
+    if (reading.process.has_value()) continue;
+    if (time_ns >= range.to_ns) break;
+    if (time_ns < range.from_ns) {
+      before = value_of(reading.value);
       continue;
     }
-    sum += value_of(reading.second);
+    sum += value_of(reading.value);
     ++count;
   }
   return count > 0 ? std::optional(sum / count) : before;
 }
 
 std::vector<std::pair<int64_t, double>> HostTimeline::ReadingsOf(Metric metric, const Id128& device,
-                                                                 int64_t from_ns, int64_t to_ns) const {
+                                                                 const TimeRange& range) const {
   std::vector<std::pair<int64_t, double>> values;
   const auto found = readings_.find({metric, device});
   if (found == readings_.end()) return values;
-  for (auto at = found->second.lower_bound(from_ns); at != found->second.end() && at->first < to_ns; ++at)
-    if (!at->second.first.has_value()) values.emplace_back(at->first, at->second.second);
+  for (auto at = found->second.lower_bound(range.from_ns);
+       at != found->second.end() && at->first < range.to_ns; ++at)
+    if (!at->second.process.has_value()) values.emplace_back(at->first, at->second.value);
   return values;
 }
 
@@ -220,26 +220,27 @@ std::optional<int64_t> HostTimeline::FirstSumNs(Metric metric) const {
 }
 
 std::vector<std::pair<Id128, double>> HostTimeline::ReadingsByProcess(Metric metric, const Id128& device,
-                                                                      int64_t from_ns, int64_t to_ns) const {
+                                                                      const TimeRange& range) const {
   std::map<Id128, double> sums;
   const auto found = readings_.find({metric, device});
   if (found == readings_.end()) return {};
-  for (auto at = found->second.lower_bound(from_ns); at != found->second.end() && at->first < to_ns; ++at)
-    if (at->second.first.has_value()) sums[*at->second.first] += at->second.second;
+  for (auto at = found->second.lower_bound(range.from_ns);
+       at != found->second.end() && at->first < range.to_ns; ++at)
+    if (at->second.process.has_value()) sums[*at->second.process] += at->second.value;
   // Readings are taken once a second.
-  const double seconds = std::max(1.0, static_cast<double>(to_ns - from_ns) / 1e9);
+  const double seconds = std::max(1.0, static_cast<double>(range.to_ns - range.from_ns) / 1e9);
   std::vector<std::pair<Id128, double>> means;
   for (const auto& [process, sum] : sums) means.emplace_back(process, sum / seconds);
   return means;
 }
 
-std::vector<double> HostTimeline::EventsOf(Metric metric, const Id128& device, int64_t from_ns,
-                                           int64_t to_ns) const {
+std::vector<double> HostTimeline::EventsOf(Metric metric, const Id128& device, const TimeRange& range) const {
   std::vector<double> events;
   const auto found = readings_.find({metric, device});
   if (found == readings_.end()) return events;
-  for (auto at = found->second.lower_bound(from_ns); at != found->second.end() && at->first < to_ns; ++at)
-    events.push_back(at->second.second);
+  for (auto at = found->second.lower_bound(range.from_ns);
+       at != found->second.end() && at->first < range.to_ns; ++at)
+    events.push_back(at->second.value);
   return events;
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/id128.h"
+#include "base/time_range.h"
 #include "diagnose/thread_time.h"
 #include "model/metric_catalogue.h"
 #include "model/tables/metrics.h"
@@ -23,30 +24,28 @@ class HostTimeline {
   void Ingest(const model::Signal& signal);
   void Ingest(const model::MetricValue& reading);
 
-  // Returns the time by state of a thread in [from, to). Buckets that overlap in part count proportionally.
-  ThreadTime Of(const Id128& process, int32_t tid, int64_t from_ns, int64_t to_ns) const;
+  // Returns the time by state of a thread in the range. Buckets that overlap in part count proportionally.
+  ThreadTime Of(const Id128& process, int32_t tid, const TimeRange& range) const;
 
-  // Calls visit(time by state, start, end) for each bucket of a thread, clipped to [from, to).
+  // Calls visit(time by state, time range) for each bucket of a thread, clipped to the range.
   template <class Visit>
-  void ForEachBucket(const Id128& process, int32_t tid, int64_t from_ns, int64_t to_ns, Visit visit) const;
+  void ForEachBucket(const Id128& process, int32_t tid, const TimeRange& range, Visit visit) const;
 
-  // Calls visit(thread id, time by state in [from, to)) for each thread of a process, except one.
+  // Calls visit(thread id, time by state in the range) for each thread of a process, except one.
   template <class Visit>
-  void ForEachOther(const Id128& process, int64_t from_ns, int64_t to_ns, std::optional<int32_t> except,
+  void ForEachOther(const Id128& process, const TimeRange& range, std::optional<int32_t> except,
                     Visit visit) const;
 
-  // Returns the thread of a process with the most time in [from, to) not asleep or waiting, except one.
-  std::optional<int32_t> BusiestThread(const Id128& process, int64_t from_ns, int64_t to_ns,
+  // Returns the thread of a process, except one, that was neither asleep nor waiting for most of the range.
+  std::optional<int32_t> BusiestThread(const Id128& process, const TimeRange& range,
                                        std::optional<int32_t> except = std::nullopt) const;
 
-  // Returns by process: for how long the threads of this process, except one, waited for it in [from, to),
-  // ns.
-  std::map<Id128, double> WaitsOfOthers(const Id128& process, int64_t from_ns, int64_t to_ns,
-                                        int32_t except) const;
+  // Returns, by process that they waited for, how long the threads of this process, except one, waited, ns.
+  std::map<Id128, double> WaitsOfOthers(const Id128& process, const TimeRange& range, int32_t except) const;
 
-  // Returns the time by state of that thread of a process, except one, that was stopped longest in [from,
-  // to); all zeros if none was.
-  ThreadTime LongestStopped(const Id128& process, int64_t from_ns, int64_t to_ns, int32_t except) const;
+  // Returns the time by state of the thread of a process, except one, that was stopped longest; all zeros if
+  // none was.
+  ThreadTime LongestStopped(const Id128& process, const TimeRange& range, int32_t except) const;
 
   // Returns the start of the first of a thread's signals that are kept; nullopt if there are none.
   std::optional<int64_t> KnownSince(const Id128& process, int32_t tid) const;
@@ -55,39 +54,37 @@ class HostTimeline {
   // if it has none.
   int64_t KnownUntil(const Id128& process, int32_t tid) const;
 
-  // Returns the CPU time of all threads of a process in the buckets that begin in [from, to), ns.
-  double RunningOf(const Id128& process, int64_t from_ns, int64_t to_ns) const;
+  // Returns the CPU time of all threads of a process in the buckets that begin in the range, ns.
+  double RunningOf(const Id128& process, const TimeRange& range) const;
 
-  // Returns the sum over [from, to) of a metric that has no thread, of a process or of the machine. Nullopt
-  // if it was never measured.
-  std::optional<double> SumOf(model::Metric metric, std::optional<Id128> process, int64_t from_ns,
-                              int64_t to_ns) const;
+  // Returns the sum of a metric that has no thread, of a process or of the machine. Nullopt if it was never
+  // measured.
+  std::optional<double> SumOf(model::Metric metric, std::optional<Id128> process,
+                              const TimeRange& range) const;
   // The same for every process with a positive sum.
-  std::vector<std::pair<Id128, double>> SumsByProcess(model::Metric metric, int64_t from_ns,
-                                                      int64_t to_ns) const;
+  std::vector<std::pair<Id128, double>> SumsByProcess(model::Metric metric, const TimeRange& range) const;
 
-  // Returns the mean rate (per ns) of such a metric over the part of [from, to) in which it was measured.
+  // Returns the mean rate (per ns) of such a metric over the part of the range in which it was measured.
   // Nullopt if it wasn't.
-  std::optional<double> RateWhileMeasured(model::Metric metric, const Id128& process, int64_t from_ns,
-                                          int64_t to_ns) const;
+  std::optional<double> RateWhileMeasured(model::Metric metric, const Id128& process,
+                                          const TimeRange& range) const;
 
-  // Returns the mean of a device's own readings in [from, to); if there are none, the last reading before.
+  // Returns the mean of a device's own readings in the range; if there are none, the last reading before.
   // Nullopt if there is none either. For flags: the share of readings with any of `bits` set.
-  std::optional<double> MeanReading(model::Metric metric, const Id128& device, int64_t from_ns, int64_t to_ns,
+  std::optional<double> MeanReading(model::Metric metric, const Id128& device, const TimeRange& range,
                                     uint64_t bits = 0) const;
-  // Returns a device's own readings in [from, to), sorted by time.
+  // Returns a device's own readings in the range, sorted by time.
   std::vector<std::pair<int64_t, double>> ReadingsOf(model::Metric metric, const Id128& device,
-                                                     int64_t from_ns, int64_t to_ns) const;
+                                                     const TimeRange& range) const;
   // Returns all devices that have readings.
   std::set<Id128> Devices() const;
   // Returns the start of the machine's retained values of a metric; nullopt if there are none.
   std::optional<int64_t> FirstSumNs(model::Metric metric) const;
-  // Returns by process: the sum of its readings on the device in [from, to) per second of that interval.
+  // Returns, by process, the sum of its readings on the device per second of the range.
   std::vector<std::pair<Id128, double>> ReadingsByProcess(model::Metric metric, const Id128& device,
-                                                          int64_t from_ns, int64_t to_ns) const;
-  // Returns the values of an event metric in [from, to).
-  std::vector<double> EventsOf(model::Metric metric, const Id128& device, int64_t from_ns,
-                               int64_t to_ns) const;
+                                                          const TimeRange& range) const;
+  // Returns the values of an event metric in the range.
+  std::vector<double> EventsOf(model::Metric metric, const Id128& device, const TimeRange& range) const;
 
   // Whether any signal of this process's threads is retained.
   bool Knows(const Id128& process) const { return threads_.contains(process); }
@@ -107,55 +104,58 @@ class HostTimeline {
   using Buckets = std::map<int64_t, Cell>;  // by start
   using Series = std::map<int64_t, Sum>;    // by start
   using ReadingKey = std::pair<model::Metric, Id128>;
+  struct Reading {
+    std::optional<Id128> process;  // nullopt: of the device itself
+    double value = 0;
+  };
 
   const Buckets* BucketsOf(const Id128& process, int32_t tid) const;  // null: none are kept
-  // Calls visit(time by state of a whole bucket, the share of it in [from, to), start and end of that share)
-  // for each bucket of a thread.
+  // Calls visit(time by state of a whole bucket, the share of it in the range, time range of that share) for
+  // each bucket of a thread.
   template <class Visit>
-  void ForEachShare(const Id128& process, int32_t tid, int64_t from_ns, int64_t to_ns, Visit visit) const;
+  void ForEachShare(const Id128& process, int32_t tid, const TimeRange& range, Visit visit) const;
   static void AddToThread(Buckets& buckets, const model::Signal& signal, ThreadState state, int64_t start_ns,
                           double value);
 
   std::map<Id128, std::map<int32_t, Buckets>> threads_;
   std::map<Id128, std::set<int32_t>> ever_stopped_;  // threads
   std::map<std::pair<model::Metric, std::optional<Id128>>, Series> sums_;
-  std::map<ReadingKey, std::multimap<int64_t, std::pair<std::optional<Id128>, double>>> readings_;
+  std::map<ReadingKey, std::multimap<int64_t, Reading>> readings_;  // by time
 };
 
 template <class Visit>
-void HostTimeline::ForEachShare(const Id128& process, int32_t tid, int64_t from_ns, int64_t to_ns,
+void HostTimeline::ForEachShare(const Id128& process, int32_t tid, const TimeRange& range,
                                 Visit visit) const {
   const Buckets* buckets = BucketsOf(process, tid);
   if (buckets == nullptr) return;
-  auto at = buckets->upper_bound(from_ns);
+  auto at = buckets->upper_bound(range.from_ns);
   if (at != buckets->begin()) --at;
-  for (; at != buckets->end() && at->first < to_ns; ++at) {
-    const int64_t begin_ns = std::max(at->first, from_ns);
-    const int64_t end_ns = std::min(at->first + at->second.length_ns, to_ns);
+  for (; at != buckets->end() && at->first < range.to_ns; ++at) {
+    const int64_t begin_ns = std::max(at->first, range.from_ns);
+    const int64_t end_ns = std::min(at->first + at->second.length_ns, range.to_ns);
     if (end_ns <= begin_ns) continue;
     const double share = static_cast<double>(end_ns - begin_ns) / static_cast<double>(at->second.length_ns);
-    visit(at->second.time, share, begin_ns, end_ns);
+    visit(at->second.time, share, TimeRange{begin_ns, end_ns});
   }
 }
 
 template <class Visit>
-void HostTimeline::ForEachBucket(const Id128& process, int32_t tid, int64_t from_ns, int64_t to_ns,
+void HostTimeline::ForEachBucket(const Id128& process, int32_t tid, const TimeRange& range,
                                  Visit visit) const {
-  ForEachShare(process, tid, from_ns, to_ns,
-               [&](const ThreadTime& whole, double share, int64_t begin_ns, int64_t end_ns) {
-                 ThreadTime part;
-                 part.Add(whole, share);
-                 visit(part, begin_ns, end_ns);
-               });
+  ForEachShare(process, tid, range, [&](const ThreadTime& whole, double share, const TimeRange& clipped) {
+    ThreadTime part;
+    part.Add(whole, share);
+    visit(part, clipped);
+  });
 }
 
 template <class Visit>
-void HostTimeline::ForEachOther(const Id128& process, int64_t from_ns, int64_t to_ns,
-                                std::optional<int32_t> except, Visit visit) const {
+void HostTimeline::ForEachOther(const Id128& process, const TimeRange& range, std::optional<int32_t> except,
+                                Visit visit) const {
   const auto threads = threads_.find(process);
   if (threads == threads_.end()) return;
   for (const auto& [tid, buckets] : threads->second)
-    if (tid != except) visit(tid, Of(process, tid, from_ns, to_ns));
+    if (tid != except) visit(tid, Of(process, tid, range));
 }
 
 }  // namespace gpusonde::diagnose

@@ -51,10 +51,10 @@ std::string Other(const ThreadTime& time, ThreadState state, std::string_view pr
   return other.IsZero() ? "" : fmt::format(" {} {}", preposition, NameActor(actors.ActorOf(other, {})));
 }
 
-RankHost ByThread(const CollectiveRank& rank, int64_t from_ns, int64_t to_ns, const RankContext& context) {
-  const ThreadTime during = context.host.Of(rank.process, rank.tid, from_ns, to_ns);
-  const ThreadTime before = context.host.Of(rank.process, rank.tid, from_ns - kBeforeNs, from_ns);
-  const auto length = static_cast<double>(to_ns - from_ns);
+RankHost ByThread(const CollectiveRank& rank, const TimeRange& late, const RankContext& context) {
+  const ThreadTime during = context.host.Of(rank.process, rank.tid, late);
+  const ThreadTime before = context.host.Of(rank.process, rank.tid, {late.from_ns - kBeforeNs, late.from_ns});
+  const auto length = static_cast<double>(late.to_ns - late.from_ns);
   const double length_before = before.total() > 0 ? static_cast<double>(kBeforeNs) : 1;
   const Part* most = nullptr;
   double most_share = 0;
@@ -85,7 +85,7 @@ RankHost ExplainRank(const CollectiveRank& rank, int64_t from_ns, int64_t to_ns,
             .sentence = fmt::format("Its process ended at {}.", FormatUtc(*process->exited_ns))};
   if (to_ns <= from_ns || !context.host.Knows(rank.process)) return {};
   // The states of a wait are known when it ends: of a process that does nothing at all there are none.
-  if (context.host.RunningOf(rank.process, from_ns, to_ns) <
+  if (context.host.RunningOf(rank.process, {from_ns, to_ns}) <
       kIdleShare * static_cast<double>(to_ns - from_ns))
     return {.cause = CauseId::kHang,
             .sentence = fmt::format(
@@ -96,7 +96,7 @@ RankHost ExplainRank(const CollectiveRank& rank, int64_t from_ns, int64_t to_ns,
   if (own != context.last_reports.end() && !own->second.end_ns.has_value() && own->second.cause.has_value() &&
       own->second.cause != CauseId::kHang && own->second.cause != CauseId::kStraggler)
     return {.cause = own->second.cause, .sentence = fmt::format("On that rank, {}.", own->second.because)};
-  return ByThread(rank, from_ns, to_ns, context);
+  return ByThread(rank, {from_ns, to_ns}, context);
 }
 
 std::string NameRank(const CollectiveRank& rank, const Actors& actors) {

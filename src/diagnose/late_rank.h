@@ -21,7 +21,7 @@ struct RankContext {
   const std::map<Id128, LastReport>& last_reports;  // by process: the ranks' own incidents
 };
 
-// What a rank's host did with the time that others waited for it.
+// What a rank did on its host while others waited for it.
 struct RankHost {
   std::optional<CauseId> cause;
   std::string sentence;  // empty: nothing is known

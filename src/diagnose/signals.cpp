@@ -21,9 +21,7 @@ double Seconds(const TimeRange& when) {
 // The rate per second of a summed metric, before and during the incident.
 Change RateOf(const SignalScope& scope, Metric metric, std::optional<Id128> process) {
   const auto rate = [&](const TimeRange& when) {
-    return scope.host.SumOf(metric, process, when.from_ns, when.to_ns).transform([&](double sum) {
-      return sum / Seconds(when);
-    });
+    return scope.host.SumOf(metric, process, when).transform([&](double sum) { return sum / Seconds(when); });
   };
   return {rate(scope.calm), rate(scope.incident)};
 }
@@ -39,8 +37,8 @@ void AddShare(const SignalScope& scope, Metric metric, std::optional<Id128> proc
 // The CPUs that the quotas of the program's cgroups allow: before the incident over all of the time, of which
 // a part may have been without a quota, and in the incident while there was one.
 void AddQuota(const SignalScope& scope, Situation& situation) {
-  const auto during = scope.host.RateWhileMeasured(Metric::kCgroupCpuQuota, scope.program.process,
-                                                   scope.incident.from_ns, scope.incident.to_ns);
+  const auto during =
+      scope.host.RateWhileMeasured(Metric::kCgroupCpuQuota, scope.program.process, scope.incident);
   if (!during.has_value()) return;
   AddShare(scope, Metric::kCgroupCpuQuota, scope.program.process, situation);
   situation.signals[Metric::kCgroupCpuQuota].during = during;
@@ -49,15 +47,14 @@ void AddQuota(const SignalScope& scope, Situation& situation) {
 // CPU time of the program's processes per second; nullopt without any signal.
 std::optional<double> OwnCpu(const SignalScope& scope, const TimeRange& when) {
   double ns = 0;
-  for (const Id128& process : scope.program.family)
-    ns += scope.host.RunningOf(process, when.from_ns, when.to_ns);
+  for (const Id128& process : scope.program.family) ns += scope.host.RunningOf(process, when);
   return ns > 0 ? std::optional(ns / Seconds(when)) : std::nullopt;
 }
 
 // Bytes per second by actor.
 Shares UseOf(const SignalScope& scope, Metric metric, const TimeRange& when) {
   Shares use;
-  for (const auto& [process, bytes] : scope.host.SumsByProcess(metric, when.from_ns, when.to_ns)) {
+  for (const auto& [process, bytes] : scope.host.SumsByProcess(metric, when)) {
     Actor actor = scope.actors.ActorOf(process, scope.program.family);
     actor.own |= scope.program.ranks.contains(process);
     AddShare(use, actor, bytes / Seconds(when));
@@ -82,7 +79,7 @@ void DescribeNeighbours(const SignalScope& scope, const Id128& device, Situation
   const auto shares_of = [&](const TimeRange& when) {
     Shares shares;
     for (const auto& [process, share] :
-         scope.host.ReadingsByProcess(Metric::kGpuProcessUtilization, device, when.from_ns, when.to_ns))
+         scope.host.ReadingsByProcess(Metric::kGpuProcessUtilization, device, when))
       if (!scope.program.family.contains(process))
         AddShare(shares, scope.actors.ActorOf(process, scope.program.family), share);
     return shares;
@@ -103,9 +100,7 @@ void DescribeNeighbours(const SignalScope& scope, const Id128& device, Situation
 
 void DescribeDevice(const SignalScope& scope, const Id128& device, Situation& situation) {
   const auto mean = [&](Metric metric, uint64_t bits) {
-    const auto of = [&](const TimeRange& when) {
-      return scope.host.MeanReading(metric, device, when.from_ns, when.to_ns, bits);
-    };
+    const auto of = [&](const TimeRange& when) { return scope.host.MeanReading(metric, device, when, bits); };
     return Change{of(scope.calm), of(scope.incident)};
   };
   for (const Metric metric :
@@ -118,8 +113,7 @@ void DescribeDevice(const SignalScope& scope, const Id128& device, Situation& si
     Change& busiest = situation.signals[Metric::kGpuUtilization];
     if (busiest.during.value_or(0) <= *busy.during) busiest = busy;
   }
-  for (const double code :
-       scope.host.EventsOf(Metric::kGpuXid, device, scope.incident.from_ns, scope.incident.to_ns))
+  for (const double code : scope.host.EventsOf(Metric::kGpuXid, device, scope.incident))
     situation.xids.push_back(std::llround(std::clamp(code, 0.0, 1e9)));
   DescribeNeighbours(scope, device, situation);
 }

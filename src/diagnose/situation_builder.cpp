@@ -65,7 +65,7 @@ RankPart DescribeRank(const Id128& who, const RankAccount* before, const RankAcc
 bool IsIn(model::Metric metric, const Id128& process, int64_t now_ns, const SituationContext& context) {
   constexpr int64_t kLatelyNs = 3 * kNanosPerSecond;  // it is read once a second
   constexpr double kMinNs = kNanosPerSecond;
-  return context.host.SumOf(metric, process, now_ns - kLatelyNs, now_ns).value_or(0) >= kMinNs;
+  return context.host.SumOf(metric, process, {now_ns - kLatelyNs, now_ns}).value_or(0) >= kMinNs;
 }
 
 // Those that lived long enough to be a part of how the program works, and not one step's.
@@ -87,7 +87,7 @@ std::vector<HelperPart> DescribeHelpers(const IncidentView& incident, const Situ
               : !incident.unfinished.has_value() || !waited_for ||
                     incident.onset_ns - row->started_ns < kMinLifeNs)
       continue;
-    const double ran_ns = ended ? 0 : context.host.RunningOf(process, incident.onset_ns, incident.until_ns);
+    const double ran_ns = ended ? 0 : context.host.RunningOf(process, {incident.onset_ns, incident.until_ns});
     helpers.push_back({.name = fmt::format("{} (process {})", row->name, row->pid),
                        .waited_for = waited_for,
                        .ended = ended,

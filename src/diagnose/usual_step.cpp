@@ -41,7 +41,8 @@ std::string Sentence(const Cause& cause, const std::string& what) {
   return fmt::format("{} all the time: {}. {}", cause.title, what, cause.advice);
 }
 
-// By how much of each step. Other ranks of the job share its CPUs by design.
+// Adds what delays each step by a tenth or more. Other ranks of the job don't count: they share its CPUs by
+// design.
 void AddHostDisturbances(const PathAccount& sum, double per_step, const SituationContext& context,
                          UsualStep& usual) {
   std::map<Id128, double> others = sum.behind;
@@ -67,9 +68,9 @@ void AddHostDisturbances(const PathAccount& sum, double per_step, const Situatio
                     [&](const LastingDisturbance& each) { return usual.states[each.state]; });
 }
 
-// Times in which clean steps follow each other, without the incidents between them: steps (their ranges, in
-// any order) that are no further apart than the calm after which an incident is over. Each with its share of
-// all.
+// The times in which clean steps follow each other, without the incidents between them, each with its share
+// of the total. `steps` are ranges of steps in any order; steps of one time are no further apart than the
+// calm after which an incident is over.
 std::vector<std::pair<TimeRange, double>> TimesOf(std::vector<TimeRange> steps) {
   std::ranges::sort(steps, {}, &TimeRange::from_ns);
   for (TimeRange& step : steps) step.to_ns += kDetector.calm.ns;
@@ -84,19 +85,20 @@ std::vector<std::pair<TimeRange, double>> TimesOf(std::vector<TimeRange> steps) 
   return times;
 }
 
-// By how much it is used by others, and how long it is too hot or short of power: for how much each step
-// would be shorter otherwise, nothing is measured. A power limit is what many programs run at.
+// Adds other programs that use the GPU for a tenth of the time, and heat or a weak power supply that limits
+// its clocks most of the time. How much shorter steps would be otherwise is not measured. A power limit
+// doesn't count, as many programs run at it.
 void AddGpuDisturbances(const Id128& device, const std::vector<std::pair<TimeRange, double>>& times,
                         const SituationContext& context, UsualStep& usual) {
   Shares neighbours;
   double limited = 0;
   for (const auto& [time, share] : times) {
-    for (const auto& [process, percent] : context.host.ReadingsByProcess(
-             model::Metric::kGpuProcessUtilization, device, time.from_ns, time.to_ns))
+    for (const auto& [process, percent] :
+         context.host.ReadingsByProcess(model::Metric::kGpuProcessUtilization, device, time))
       if (!context.program.family.contains(process) && !context.program.ranks.contains(process))
         AddShare(neighbours, context.actors.ActorOf(process, context.program.family), share * percent);
     limited += share * context.host
-                           .MeanReading(model::Metric::kGpuThrottleReasons, device, time.from_ns, time.to_ns,
+                           .MeanReading(model::Metric::kGpuThrottleReasons, device, time,
                                         model::kSlowingThrottleBits & ~model::kThrottlePowerCap)
                            .value_or(0);
   }

@@ -20,10 +20,10 @@ double MeanOf(const Readings& readings) {
 std::optional<Sign> EvaluatePower(const HostTimeline& host, const Id128& device, int64_t now_ns) {
   const auto& limits = kThresholds.power;
   const std::optional<double> limit =
-      host.MeanReading(model::Metric::kGpuPowerLimit, device, now_ns - limits.recent_ns, now_ns);
-  const Readings now = host.ReadingsOf(model::Metric::kGpuPower, device, now_ns - limits.recent_ns, now_ns);
-  const Readings before =
-      host.ReadingsOf(model::Metric::kGpuPower, device, now_ns - limits.before_ns, now_ns - limits.recent_ns);
+      host.MeanReading(model::Metric::kGpuPowerLimit, device, {now_ns - limits.recent_ns, now_ns});
+  const Readings now = host.ReadingsOf(model::Metric::kGpuPower, device, {now_ns - limits.recent_ns, now_ns});
+  const Readings before = host.ReadingsOf(model::Metric::kGpuPower, device,
+                                          {now_ns - limits.before_ns, now_ns - limits.recent_ns});
   if (!limit.has_value() || *limit <= 0 || now.size() < limits.min_recent ||
       before.size() < limits.min_before || IsThrottled(host, device, now_ns) ||
       MeanOf(now) < limits.near_limit * *limit || MeanOf(before) > limits.usual * *limit)

@@ -11,7 +11,7 @@
 namespace gpusonde::diagnose {
 
 bool IsThrottled(const HostTimeline& host, const Id128& device, int64_t now_ns) {
-  return host.MeanReading(model::Metric::kGpuThrottleReasons, device, now_ns - 2 * kNanosPerSecond, now_ns,
+  return host.MeanReading(model::Metric::kGpuThrottleReasons, device, {now_ns - 2 * kNanosPerSecond, now_ns},
                           model::kSlowingThrottleBits)
              .value_or(0) > 0;
 }
@@ -21,7 +21,7 @@ std::optional<Sign> EvaluateErrors(const HostTimeline& host, model::Metric count
   const auto& errors = kThresholds.errors;
   constexpr double kRecentSeconds = static_cast<double>(kThresholds.errors.recent_ns) / kNanosPerSecond;
   const Readings readings =
-      host.ReadingsOf(counter, device, now_ns - errors.recent_ns - errors.before_ns, now_ns);
+      host.ReadingsOf(counter, device, {now_ns - errors.recent_ns - errors.before_ns, now_ns});
   if (readings.size() < errors.min_readings) return std::nullopt;
   auto since =
       std::ranges::lower_bound(readings, now_ns - errors.recent_ns, {}, &std::pair<int64_t, double>::first);
@@ -42,8 +42,8 @@ std::optional<Sign> EvaluatePressure(const HostTimeline& host, model::Metric pre
                                      std::string_view what) {
   const auto& limits = kThresholds.pressure;
   const auto before =
-      host.SumOf(pressure, std::nullopt, now_ns - limits.before_ns, now_ns - limits.recent_ns);
-  const auto recent = host.SumOf(pressure, std::nullopt, now_ns - limits.recent_ns, now_ns);
+      host.SumOf(pressure, std::nullopt, {now_ns - limits.before_ns, now_ns - limits.recent_ns});
+  const auto recent = host.SumOf(pressure, std::nullopt, {now_ns - limits.recent_ns, now_ns});
   const std::optional<int64_t> first_ns = host.FirstSumNs(pressure);
   if (!before.has_value() || !recent.has_value() || !first_ns.has_value() ||
       *first_ns > now_ns - limits.min_known_ns)

@@ -44,11 +44,11 @@ std::optional<Sign> EvaluateTemperature(const HostTimeline& host, const Id128& d
   constexpr int64_t kHalfNs = kThresholds.temperature.half_ns;
   if (IsThrottled(host, device, now_ns)) return std::nullopt;
   const std::optional<double> limit =
-      host.MeanReading(model::Metric::kGpuTemperatureSlowdown, device, now_ns - 2 * kHalfNs, now_ns);
+      host.MeanReading(model::Metric::kGpuTemperatureSlowdown, device, {now_ns - 2 * kHalfNs, now_ns});
   const Readings before =
-      host.ReadingsOf(model::Metric::kGpuTemperature, device, now_ns - 3 * kHalfNs, now_ns - 2 * kHalfNs);
+      host.ReadingsOf(model::Metric::kGpuTemperature, device, {now_ns - 3 * kHalfNs, now_ns - 2 * kHalfNs});
   const Readings readings =
-      host.ReadingsOf(model::Metric::kGpuTemperature, device, now_ns - 2 * kHalfNs, now_ns);
+      host.ReadingsOf(model::Metric::kGpuTemperature, device, {now_ns - 2 * kHalfNs, now_ns});
   const auto middle =
       std::ranges::lower_bound(readings, now_ns - kHalfNs, {}, &std::pair<int64_t, double>::first);
   if (!limit.has_value() || std::ssize(before) < limits.min_of_half ||
