@@ -56,7 +56,7 @@ struct Account : TimeBy<State, kStates> {
     for (double& part : ns) part *= factor;
     return *this;
   }
-  // The time in which something outside the program kept it from going on.
+  // The time for which something outside the program delayed it.
   double disturbed() const;
   // Clears negative rounding errors that remain when accounts were added and subtracted again.
   void DropNegative() {

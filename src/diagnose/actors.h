@@ -19,7 +19,8 @@ class Actors {
  public:
   void Ingest(const model::Process& process);
 
-  // From now on actors in this container are "in pod train-7/worker (namespace ml)" instead of in a cgroup.
+  // Names actors in this container by it from now on: "in pod train-7/worker (namespace ml)" instead of "in"
+  // a cgroup.
   void NameContainer(const model::Container& container);
 
   // Returns null if no row of this process was ingested.

@@ -35,11 +35,12 @@ class IncidentTracker {
   // It is explained as of `time_ns`.
   void MarkUpdated(int64_t time_ns) { updated_ns_ = time_ns; }
 
-  // Ranks the causes of the newest incident and explains it. `end_ns` if it has ended; `process` may be null.
-  // Returns whether that is news: it has become notable, has another cause than was news last, or has ended.
-  // What was never notable is no news: no cause is likely, and it is less than 1.5 times slower and short, or
-  // less than a tenth slower for less than a minute. That no cause is known is news after a second, as
-  // readings of a GPU come once a second. `seen_ns` of the incident is when it became notable.
+  // Ranks the causes of the newest incident and explains it. `end_ns` is set if it has ended; `process` may
+  // be null. Returns whether to report it: it has become notable, its cause differs from the one reported
+  // last, or it has ended. It becomes notable when a cause is likely, a step doesn't end, steps are 1.5 times
+  // slower, or it has lasted for some seconds; for a minute if steps are less than a tenth slower. `seen_ns`
+  // of the incident is that time. An incident that was never notable is never reported. That no cause is
+  // known is reported after a second, as a GPU is read once a second.
   bool Explain(const Situation& situation, const model::Process* process, std::optional<int64_t> end_ns,
                int64_t now_ns);
 
@@ -55,7 +56,7 @@ class IncidentTracker {
   Id128 process_;
   int64_t onset_ns_ = 0;
   int64_t updated_ns_ = 0;
-  std::string news_cause_;            // the newest incident's when it was news last; empty: it never was
+  std::string news_cause_;            // the newest incident's when last reported; empty: never reported
   int64_t unexplained_since_ns_ = 0;  // since it began, or lost its cause
   std::vector<Report> reports_;
   std::vector<model::Incident> earlier_;

@@ -25,8 +25,8 @@ struct OpenIncident {
 
   // A step of a known type has followed.
   void Add(const RecentStep& step);
-  // The step that overran has ended. What was counted of it is replaced by its whole length, which tells
-  // later how much slower steps were, even where its type is unknown.
+  // The step that overran has ended. Its whole length replaces what was counted of it, even if its type is
+  // unknown: the incident's slow-down follows from it.
   void EndOverrun(const TimedStep& step, bool is_known);
   // A step of an unknown type has followed. Returns whether only such steps have come for long: the program
   // does something else.

@@ -11,7 +11,7 @@ namespace gpusonde::diagnose {
 namespace {
 
 // The program is stopped and continued from outside: by SIGSTOP (cpulimit, a batch scheduler), by a debugger
-// or a tracer, or with its cgroup (docker pause). The kernel tells who let it continue, who nearly always
+// or a tracer, or with its cgroup (docker pause). The kernel reports who let it continue, who nearly always
 // also stopped it.
 constexpr std::array kStoppedStates = {State::kStopped};
 

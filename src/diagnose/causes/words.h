@@ -15,7 +15,7 @@
 // Phrases that several causes use.
 namespace gpusonde::diagnose {
 
-// What stops a thread, as the kernel doesn't tell these apart.
+// What may have stopped a thread; the kernel doesn't distinguish these.
 inline constexpr std::string_view kStoppers = "by a signal, a tracer or a frozen cgroup";
 
 // "9.1 ms", "38 ms", "8.8 s".
