@@ -157,6 +157,32 @@ bool IsCrash(int number) {
          number == SIGSYS || number == SIGTRAP;
 }
 
+// The exit status after this signal ended the reader. A signal that was meant for the command ends this
+// process too.
+int EndedBySignal(int number, const ReaderProcess& reader, const std::string& spill) {
+  if (stop_signal != 0) number = stop_signal;  // whatever ended it then
+  if (IsCrash(number)) {
+    PrintError(
+        reader.command,
+        {ErrorCode::kInternal,
+         fmt::format("the process that read {} crashed ({}): either the file is damaged, or gpusonde has "
+                     "a bug; please report it if `gpusonde record` has just made the file",
+                     fmt::join(reader.files, ", "), ::strsignal(number))});
+    return kExitFailed;
+  }
+  if (number == SIGKILL) {
+    PrintError(reader.command, {ErrorCode::kUnavailable,
+                                "the process that read the recording was killed, perhaps because "
+                                "memory ran out; try a smaller --memory-limit-mb"});
+    return kExitFailed;
+  }
+  ::signal(number, SIG_DFL);
+  std::error_code ignored;
+  std::filesystem::remove_all(spill, ignored);  // raise() below ends the process without destructors
+  ::raise(number);
+  return kExitFailed;
+}
+
 }  // namespace
 
 int RunReader(const ReaderProcess& reader) {
@@ -196,28 +222,7 @@ int RunReader(const ReaderProcess& reader) {
   ::alarm(0);
   if (WIFEXITED(status) && WEXITSTATUS(status) == kExitOk) return reader.on_success(spill.path());
   if (WIFEXITED(status)) return WEXITSTATUS(status);
-  int number = WTERMSIG(status);
-  if (stop_signal != 0) number = stop_signal;  // whatever ended it then
-  if (IsCrash(number)) {
-    PrintError(
-        reader.command,
-        {ErrorCode::kInternal,
-         fmt::format("the process that read {} crashed ({}): either the file is damaged, or gpusonde has "
-                     "a bug; please report it if `gpusonde record` has just made the file",
-                     fmt::join(reader.files, ", "), ::strsignal(number))});
-    return kExitFailed;
-  }
-  if (number == SIGKILL) {
-    PrintError(reader.command, {ErrorCode::kUnavailable,
-                                "the process that read the recording was killed, perhaps because "
-                                "memory ran out; try a smaller --memory-limit-mb"});
-    return kExitFailed;
-  }
-  ::signal(number, SIG_DFL);
-  std::error_code ignored;
-  std::filesystem::remove_all(spill.path(), ignored);  // raise() below ends the process without destructors
-  ::raise(number);
-  return kExitFailed;
+  return EndedBySignal(WTERMSIG(status), reader, spill.path());
 }
 
 Status CheckIsNoInput(const std::string& output, const std::vector<std::string>& inputs) {

@@ -33,8 +33,8 @@ struct ReaderProcess {
 };
 
 // Runs it, and returns the exit status of the command. When the process crashes, says so and returns
-// kExitFailed. SIGINT, SIGTERM, SIGHUP and SIGQUIT end it within seconds, also when it spins. When a signal
-// of somebody else ends it, that signal ends this process too.
+// kExitFailed. SIGINT, SIGTERM, SIGHUP and SIGQUIT end it within seconds, even if it spins. Any other signal
+// that ends it, except SIGKILL, ends this process too.
 int RunReader(const ReaderProcess& reader);
 
 // Refuses an output that is one of the files that are read, also by another name: it would be replaced.

@@ -243,6 +243,26 @@ void WarnUnprofiledCuda(int32_t pid) {
                   *unprofiled, cupti::FindInjectLibrary().value_or("…/libgpusonde-inject.so")));
 }
 
+void PrintNotices(const agent::Recorder::Outcome& outcome) {
+  if (outcome.failed_rows > 0)
+    PrintNotice("record",
+                fmt::format("{} rows could not be written: {}", outcome.failed_rows, outcome.first_failure));
+  if (outcome.clock_step_ns != 0)
+    PrintNotice("record",
+                fmt::format("the wall clock was set by {:+.3f} s while recording; times in the recording "
+                            "follow the clock before that change",
+                            static_cast<double>(outcome.clock_step_ns) / kNanosPerSecond));
+  if (const auto& pids = outcome.left_running; outcome.exit_status.has_value() && !pids.empty())
+    PrintNotice("record",
+                pids.size() == 1
+                    ? fmt::format("the program has ended, but process {0} that it started still runs, not "
+                                  "recorded any more; record it with -p {0}",
+                                  pids.front())
+                    : fmt::format("the program has ended, but {} processes that it started still run, not "
+                                  "recorded any more; record one with -p {}",
+                                  pids.size(), pids.front()));
+}
+
 int Record(const RecordOptions& options) {
   ReturnMemoryEarly();
   CatchSignals(SA_RESTART);  // before creating anything that a signal could leave behind
@@ -276,23 +296,7 @@ int Record(const RecordOptions& options) {
     return outcome.error().code == ErrorCode::kNotFound ? agent::Child::kNotFound
                                                         : agent::Child::kNotExecutable;
   }
-  if (outcome->failed_rows > 0)
-    PrintNotice("record", fmt::format("{} rows could not be written: {}", outcome->failed_rows,
-                                      outcome->first_failure));
-  if (outcome->clock_step_ns != 0)
-    PrintNotice("record",
-                fmt::format("the wall clock was set by {:+.3f} s while recording; times in the recording "
-                            "follow the clock before that change",
-                            static_cast<double>(outcome->clock_step_ns) / kNanosPerSecond));
-  if (const auto& pids = outcome->left_running; outcome->exit_status.has_value() && !pids.empty())
-    PrintNotice("record",
-                pids.size() == 1
-                    ? fmt::format("the program has ended, but process {0} that it started still runs, not "
-                                  "recorded any more; record it with -p {0}",
-                                  pids.front())
-                    : fmt::format("the program has ended, but {} processes that it started still run, not "
-                                  "recorded any more; record one with -p {}",
-                                  pids.size(), pids.front()));
+  PrintNotices(*outcome);
   const Status finished = FinishRecording(options, outcome->uncounted_rows);
   const bool program_runs_on = !options.command.empty() && !outcome->exit_status.has_value();
   if (!finished.has_value()) FailRecord(finished.error());
