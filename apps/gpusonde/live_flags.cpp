@@ -22,7 +22,7 @@
 
 namespace gpusonde::app {
 
-void AddLiveFlags(CLI::App& command, LiveFlags& flags, bool has_store) {
+void AddLiveFlags(CLI::App& command, LiveFlags& flags) {
   command.add_option("--hz", flags.frequency_hz, "Samples per second on each CPU")
       ->capture_default_str()
       ->check(Number("HZ", 0.1, 1'000));
@@ -60,7 +60,7 @@ void AddLiveFlags(CLI::App& command, LiveFlags& flags, bool has_store) {
                   "Labels of pods to keep, such as app,team; read from the container runtime [none]")
       ->delimiter(',')
       ->allow_extra_args(false);
-  AddOtlpFlags(command, flags.otlp, has_store);
+  AddOtlpFlags(command, flags.otlp);
 }
 
 void CheckLiveFlags(LiveFlags& flags) {
@@ -77,10 +77,10 @@ namespace {
 
 // Null if neither kubelet nor a runtime is to be asked.
 std::optional<pods::Watcher::Options> PodWatcherOptions(const LiveFlags& flags) {
-  constexpr std::string_view kNobody = "none";
+  constexpr std::string_view kNone = "none";
   pods::Watcher::Options options;
-  options.kubelet_socket = flags.kubelet_socket == kNobody ? "" : flags.kubelet_socket;
-  if (flags.cri_socket == kNobody)
+  options.kubelet_socket = flags.kubelet_socket == kNone ? "" : flags.kubelet_socket;
+  if (flags.cri_socket == kNone)
     options.runtime_sockets.clear();
   else if (!flags.cri_socket.empty())
     options.runtime_sockets = {flags.cri_socket};

@@ -34,8 +34,8 @@ struct LiveFlags {
   std::vector<std::string> pod_labels;
 };
 
-// Adds the options to a command; those for profiles by OTLP if it has a store.
-void AddLiveFlags(CLI::App& command, LiveFlags& flags, bool has_store);
+// Adds the options to a command.
+void AddLiveFlags(CLI::App& command, LiveFlags& flags);
 
 // Call it in the command's callback: parses what the options can't check. Throws CLI::ValidationError.
 void CheckLiveFlags(LiveFlags& flags);

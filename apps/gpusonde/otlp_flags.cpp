@@ -42,7 +42,7 @@ otlp::Push::Options OptionsOf(const OtlpFlags& flags, const std::string& signal,
 
 }  // namespace
 
-void AddOtlpFlags(CLI::App& command, OtlpFlags& flags, bool profiles) {
+void AddOtlpFlags(CLI::App& command, OtlpFlags& flags) {
   CLI::Option* const otlp = command.add_option(
       "--otlp", flags.url,
       "http[s]://HOST[:PORT][/PATH] of a receiver of OTLP/HTTP to send metrics to, and `up` "
@@ -63,14 +63,17 @@ void AddOtlpFlags(CLI::App& command, OtlpFlags& flags, bool profiles) {
   command.add_option("--otlp-metrics-every", flags.metrics_s, "Seconds between metrics for --otlp")
       ->capture_default_str()
       ->check(Number("SECONDS", 1, 3600));
-  if (profiles)
-    command
-        .add_option("--otlp-profiles-every", flags.profiles_s,
-                    "Seconds between profiles for --otlp; 0: no profiles")
-        ->capture_default_str()
-        ->check(Number("SECONDS", 1, 3600, true));
   for (CLI::Option* const option : command.get_options())
     if (option->get_name().starts_with("--otlp-")) option->needs(otlp);
+}
+
+void AddOtlpProfilesFlag(CLI::App& command, OtlpFlags& flags) {
+  command
+      .add_option("--otlp-profiles-every", flags.profiles_s,
+                  "Seconds between profiles for --otlp; 0: no profiles")
+      ->capture_default_str()
+      ->check(Number("SECONDS", 1, 3600, true))
+      ->needs(command.get_option("--otlp"));
 }
 
 void CheckOtlpFlags(OtlpFlags& flags) {

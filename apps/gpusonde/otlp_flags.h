@@ -28,8 +28,11 @@ struct OtlpFlags {
   double profiles_s = 60;  // 0: none
 };
 
-// Adds the options to a command; --otlp-profiles-every if it has a store.
-void AddOtlpFlags(CLI::App& command, OtlpFlags& flags, bool profiles);
+// Adds --otlp and the options that need it, except --otlp-profiles-every.
+void AddOtlpFlags(CLI::App& command, OtlpFlags& flags);
+
+// Adds --otlp-profiles-every to a command that has a store, after AddOtlpFlags.
+void AddOtlpProfilesFlag(CLI::App& command, OtlpFlags& flags);
 
 // Call it in the command's callback: parses what the options can't check. Throws CLI::ValidationError.
 void CheckOtlpFlags(OtlpFlags& flags);

@@ -118,7 +118,7 @@ void AddAgent(CLI::App& app, int& exit_status) {
   command->add_option("--spool-mb", flags->spool_mb, "Drop new data while this much waits to be sent")
       ->capture_default_str()
       ->check(Number("MB", 10, 1e9));
-  AddLiveFlags(*command, flags->live, false);
+  AddLiveFlags(*command, flags->live);
   command->callback([flags, &exit_status] {
     auto url = ParseServer(flags->server);
     if (!url.has_value()) throw CLI::ValidationError("--server", url.error().message);

@@ -205,7 +205,8 @@ void AddUp(CLI::App& app, int& exit_status) {
       "  gpusonde up --state /data/gpusonde --days 30 --max-gb 50 --no-open\n\n"
       "Keeps one file per day under STATE/days; any DuckDB client can read them while gpusonde is stopped.");
   command->add_option("--state", options->state, "Folder for the data")->check(Path())->capture_default_str();
-  AddLiveFlags(*command, options->live, true);
+  AddLiveFlags(*command, options->live);
+  AddOtlpProfilesFlag(*command, options->live.otlp);
   command->add_option("--days", options->days, "Retention in days")
       ->capture_default_str()
       ->check(WholeNumber("N", 1, 1'000'000));
