@@ -27,7 +27,7 @@ struct ClientFlags {
 // Adds --token-file and --tls-ca to a command whose option `url_flag` names a server.
 void AddClientFlags(CLI::App& command, const std::string& url_flag, ClientFlags& flags);
 
-// Of commands that read files, or else ask a server.
+// The server that a command asks instead of reading files.
 struct ServerFlags {
   std::string url;  // empty: files
   ClientFlags client;

@@ -21,11 +21,10 @@ int ExitStatusOf(std::string_view command, const Status& done);
 
 // The exit status of a command that printed to standard output: `status`, unless it is kExitOk and not all
 // could be written, as on a full disk; then it prints an error and is kExitFailed. A closed pipe is no error:
-// whoever read it had enough.
+// its reader needs no more.
 int FinishOutput(std::string_view command, int status);
 
-// Flushes standard output, for those who wait for it while the program goes on. FinishOutput reports a
-// failure.
+// Flushes standard output, so that readers see it while the program runs. FinishOutput reports a failure.
 void FlushOutput();
 
 // Prints a message that is not an error, in the same format.
@@ -34,9 +33,9 @@ void PrintNotice(std::string_view command, std::string_view message);
 // Prints text whose lines begin with a label, ten characters wide, to standard error.
 void PrintLabelled(std::string_view text);
 
-// Prints to standard output or standard error. fmt::print throws where that fails, on a full disk or when the
-// reader is gone, which would end the program; this leaves it to FinishOutput, which reports it of standard
-// output. Of standard error nobody can be told.
+// Prints to standard output or standard error. fmt::print throws when that fails, as on a full disk or a
+// closed pipe, which would end the program. This ignores failures: FinishOutput reports those of standard
+// output, and those of standard error can't be reported.
 void WriteTo(std::FILE* stream, std::string_view text);
 template <class... Values>
 void PrintTo(std::FILE* stream, fmt::format_string<Values...> format, Values&&... values) {

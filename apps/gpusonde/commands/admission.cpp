@@ -40,8 +40,8 @@ Status RunAdmission(const AdmissionFlags& flags, const server::ListenAddress& li
   return {};
 }
 
-// Kubernetes has the API server verify a certificate, so TLS is all that is asked for; an answer tells nobody
-// anything new, so there are no tokens.
+// Kubernetes' API server verifies a certificate, so TLS is required. Tokens are not, as an answer reveals
+// nothing that isn't in the question.
 server::ListenAddress ParseWebhookAddress(const AdmissionFlags& flags) {
   const auto address = server::ParseListenAddress(flags.listen);
   if (!address.has_value()) throw CLI::ValidationError("--listen", address.error().message);

@@ -41,7 +41,7 @@ struct TokensFile {
 
 Result<TokensFile> OpenTokens(const std::string& path, int flags) {
   TokensFile file;
-  // Of hashes nobody can make tokens, and servers run as users of their own.
+  // Readable for all: servers run as users of their own, and a token can't be made from its hash.
   Result<Fd> opened = Open(path, flags | O_NONBLOCK | O_NOCTTY, 0644);
   if (!opened.has_value() && opened.error().code == ErrorCode::kNotFound)
     opened.error().message +=
