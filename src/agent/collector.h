@@ -39,8 +39,8 @@ class Collector {
     int64_t epoch_offset_ns = MeasureEpochOffset();  // added to every time in the rows
     // Devices, shared with other sources that report them.
     std::shared_ptr<DeviceTable> devices = std::make_shared<DeviceTable>();
-    symbols::LineClient::Options lines;                 // who finds source lines
-    symbols::FileReader::Options files = ParsedHere();  // who parses program files
+    symbols::LineClient::Options lines;                 // how source lines are found
+    symbols::FileReader::Options files = ParsedHere();  // how program files are parsed
   };
 
   // Starts sampling. Errors: those of ebpf::CpuSampler and perf::Sideband; without the kernel side those of

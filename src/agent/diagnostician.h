@@ -29,7 +29,7 @@ class Diagnostician {
     bool ends_incidents = false;  // with the last round: no later run goes on with them (Recall)
     // Called when an incident begins, changes its cause or ends.
     std::function<void(const diagnose::Report&)> on_incident = [](const diagnose::Report&) {};
-    // Called when a leading indicator moves as it does before steps slow down.
+    // Called when a warning is issued.
     std::function<void(const model::Warning&)> on_warning = [](const model::Warning&) {};
   };
 

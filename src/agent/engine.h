@@ -40,13 +40,13 @@ class Engine {
     std::string command;  // the profiled command as typed; empty for the whole machine
     bool diagnose = true;
     bool ends_incidents = false;                             // as in Diagnostician::Options
-    std::optional<pods::Watcher::Options> pod_watcher = {};  // null: nobody is asked for pods
-    symbols::LineClient::Options lines;                      // who finds source lines
-    symbols::FileReader::Options files = ParsedHere();       // who parses program files
+    std::optional<pods::Watcher::Options> pod_watcher = {};  // null: pods are not looked up
+    symbols::LineClient::Options lines;                      // how source lines are found
+    symbols::FileReader::Options files = ParsedHere();       // how program files are parsed
     // Whether to go on without the kernel side, which failed with this error.
     std::function<bool(const Error&)> may_lack_kernel = [](const Error&) { return false; };
-    // Called when an incident begins, changes its cause or ends, and when a leading indicator moves as it
-    // does before steps slow down; must not block.
+    // Called when an incident begins, changes its cause or ends, and when a warning is issued; must not
+    // block.
     std::function<void(const diagnose::Report&)> on_incident = [](const diagnose::Report&) {};
     std::function<void(const model::Warning&)> on_warning = [](const model::Warning&) {};
     // The offset from CLOCK_MONOTONIC to the wall clock; tests inject one that steps.

@@ -24,8 +24,8 @@ class KernelPacker {
   void Add(const Id128& process, const Id128& device, int32_t session, const cupti::Kernel& kernel,
            int64_t start_ns, int64_t end_ns);
 
-  // Writes the kernels added since the last call, those of a row in the order of their starts: whoever reads
-  // them sorts them, and CUPTI shuffles what is in a buffer.
+  // Writes the kernels added since the last call. Within a row they are sorted by start, which saves readers
+  // the sorting: CUPTI delivers the kernels of a buffer out of order.
   void Write(Rows& rows);
 
  private:

@@ -70,17 +70,17 @@ class LiveAgent {
     double nvml_hz = 1;       // NVML readings per second; 0: none
     double overhead = 0.005;  // the share of its time that profiling a program's GPU work may cost it
     bool diagnose = true;
-    std::optional<pods::Watcher::Options> pod_watcher = {};  // null: nobody is asked for pods
+    std::optional<pods::Watcher::Options> pod_watcher = {};  // null: pods are not looked up
     // When this many frames (some hours' worth) wait for a sink that refuses them, new data is dropped and
     // counted. Not used where max_spool_bytes bounds them.
     int64_t max_waiting_frames = 100'000;
     int64_t max_spool_bytes = 0;  // the same for the bytes of the spool; 0: no limit
     int64_t min_free_bytes = 0;   // new data is dropped and counted while the disk has less than this left
-    symbols::LineClient::Options lines;                 // who finds source lines
-    symbols::FileReader::Options files = ParsedHere();  // who parses program files
-    // Called when an incident begins, changes its cause, or ends; must not keep the round waiting.
+    symbols::LineClient::Options lines;                 // how source lines are found
+    symbols::FileReader::Options files = ParsedHere();  // how program files are parsed
+    // Called when an incident begins, changes its cause or ends; must not block.
     std::function<void(const diagnose::Report&)> on_incident = [](const diagnose::Report&) {};
-    // Called when a leading indicator moves as it does before steps slow down; must not block.
+    // Called when a warning is issued; must not block.
     std::function<void(const model::Warning&)> on_warning = [](const model::Warning&) {};
     // Called with the reason when rows begin to be dropped or to wait, and with an empty text when that is
     // over.

@@ -51,7 +51,8 @@ void NamedProcesses::BeginRound(int64_t now_ns) {
   if (now_ns - checked_ns_ >= kCheckNs) WriteEnds();
 }
 
-// Whoever reports exits knows the time better: writes an end only if there is none one check later.
+// A source that reports exits knows the exact time, so an end is written only if none has arrived one check
+// later.
 void NamedProcesses::WriteEnds() {
   checked_ns_ = now_ns_;
   for (auto& [id, process] : processes_) {

@@ -16,8 +16,8 @@
 namespace gpusonde::agent {
 
 // Maps pids in host signals to processes, and writes a row for each process that has none. Signals may arrive
-// after a process has ended, or name one that no other source reports. Also writes the end of each process
-// with a row whose end no other source reports, so that all who keep processes forget it. Not thread-safe.
+// after a process has ended, or name one that no other source reports. If no other source reports the end of
+// a process that has a row, writes that too, so that the other stages forget the process. Not thread-safe.
 class NamedProcesses {
  public:
   // Answers what the kernel knows of a pid that is no longer in /proc.

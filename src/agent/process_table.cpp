@@ -152,7 +152,7 @@ void ProcessTable::On(const perf::CommEvent& event, int64_t time_ns) {
   if (event.exec) {
     process->mappings.Clear();
     process->python.reset();
-    // Whoever starts a container moves itself into its cgroup first.
+    // A container runtime moves the new process into the container's cgroup before the exec.
     if (const Result<proc::ProcessInfo> now = proc::ReadProcess(event.pid); now.has_value()) {
       process->info.command = now->command;
       process->info.executable = now->executable;

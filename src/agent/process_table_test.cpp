@@ -65,7 +65,7 @@ TEST_F(ProcessTableTest, AnExecutedProgramIsInTheCgroupItWasMovedTo) {
   std::error_code error;
   if (!std::filesystem::create_directory(cgroup, error))
     GTEST_SKIP() << "needs root and cgroup v1 with its controller cpu";
-  // As whoever starts a container does it: fork, move, exec.
+  // As container runtimes do it: fork, move, exec.
   const pid_t child = ::fork();
   if (child == 0) {
     ::pause();

@@ -27,7 +27,7 @@ constexpr int kRecorderRoundMs = 300, kMinRecorderRoundMs = 100;
 // How long attaching to a running process waits for the unwind tables of its files.
 constexpr int kReadyMs = 3'000;
 
-// Who interrupts a recording has an answer within a second: its end, or why it is not there yet.
+// An interrupt is answered within a second: the recording ends, or the user learns why it hasn't yet.
 constexpr int64_t kAnnounceNs = kNanosPerSecond / 2;
 
 // A program that a signal ended has the exit status 128 + signal, as shells say.

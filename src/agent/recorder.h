@@ -35,20 +35,21 @@ class Recorder {
     std::vector<std::string> command;  // the program to start; else `pid`
     int32_t pid = 0;
     std::optional<double> duration_s;                   // stop gathering after this; the program goes on
-    symbols::LineClient::Options lines;                 // who finds source lines
-    symbols::FileReader::Options files = ParsedHere();  // who parses program files
-    // How far the wall clock is from CLOCK_MONOTONIC; tests have one that steps.
+    symbols::LineClient::Options lines;                 // how source lines are found
+    symbols::FileReader::Options files = ParsedHere();  // how program files are parsed
+    // The offset from CLOCK_MONOTONIC to the wall clock; tests inject one that steps.
     std::function<int64_t()> measure_epoch_offset = MeasureEpochOffset;
   };
 
   struct Outcome {
-    // Of the program; empty when profiling a process by pid, or when the program still runs.
+    // The program's; nullopt when profiling a process by pid, or when the program still runs.
     std::optional<int> exit_status;
     std::vector<int32_t> left_running;  // processes that the program started and that outlived it
     int64_t failed_rows = 0;            // rows that could not be written to the spool
-    int64_t uncounted_rows = 0;         // those lost too late to be counted in the recording
+    int64_t uncounted_rows = 0;         // rows lost too late to be counted in the recording
     std::string first_failure;
-    // How far the wall clock was set while recording; the recording's times follow the clock before that.
+    // By how much the wall clock was set while recording. The recording's times follow the clock as it was
+    // before.
     int64_t clock_step_ns = 0;
   };
 

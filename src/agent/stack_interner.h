@@ -79,7 +79,7 @@ class StackInterner {
     bool jit = false;
     bool pending = false;  // its file is still being read
   };
-  // Places in a file that have no names yet because it is still being read, and who maps it.
+  // Locations in a file that have no names yet, because the file is still being read, and who maps it.
   struct Unnamed {
     symbols::BinaryTable::Mapper mapper;
     std::vector<uint64_t> offsets;

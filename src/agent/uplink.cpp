@@ -49,7 +49,7 @@ std::optional<int64_t> NumberOf(std::string_view json, std::string_view name) {
   return error == std::errc() ? std::optional(number) : std::nullopt;
 }
 
-// The message of an error that `serve` wrote; empty if somebody else, such as a proxy, has answered.
+// The message of an error that `serve` wrote; empty if something else answered, such as a proxy.
 std::string_view MessageOf(std::string_view body) {
   constexpr std::string_view kBegin = R"({"error":{"code":")", kKey = R"("message":")";
   const size_t at = body.find(kKey);
