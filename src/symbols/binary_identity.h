@@ -12,13 +12,12 @@ namespace gpusonde::symbols {
 
 // Which file a binary is, so that the names and unwind tables read from it are kept for it alone.
 //
-// A build id is what a file says of itself: any user can give their own file that of libc. It is believed of
-// system files, which root alone can write; there it makes two machines agree. Any other file is known by its
-// build id together with who owns it, its inode and when that was made, its size, and when it was changed:
-// what another user can't forge, and what stays the same when the file is renamed or linked. The device is
-// left out, since each container sees the files of a shared image on a device of its own, but for FUSE, where
-// a user's program makes up all of this.
-// docs/decisions/0096.
+// A file states its build id itself, so any user can give a file the build id of libc. It is trusted only for
+// system files, which only root can write, and identifies them across machines. Any other file is identified
+// by its build id together with its owner, its inode and when that was created, its size, and when it was
+// changed: facts that another user can't forge, and that stay the same when the file is renamed or linked.
+// The device is left out, as each container sees the files of a shared image on a device of its own; except
+// for FUSE, where a user's program invents all of these facts. docs/decisions/0096.
 struct BinaryIdentity {
   Id128 id;
   std::string build_id;  // hex; empty where the file has none
@@ -34,8 +33,8 @@ Result<BinaryIdentity> IdentifyBinary(const Fd& file, const std::string& path, s
 // The id of system files with this build id.
 Id128 SystemBinaryId(const std::string& build_id);
 
-// Whether the file belongs to root, can be written by nobody else, and is what `path` names here (a
-// container's root may be any user), on a file system that the kernel itself answers for.
+// Whether the file belongs to root, can be written by root only, and is the one that `path` names here (a
+// container's root may be any user), on a file system that the kernel implements itself.
 bool IsSystemFile(const Fd& file, const std::string& path);
 
 }  // namespace gpusonde::symbols

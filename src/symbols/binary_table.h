@@ -19,9 +19,9 @@
 
 namespace gpusonde::symbols {
 
-// Every file that code was seen to run from, once per identity: what it is called, and its functions, read
-// when the first frame asks. Files are opened through the root of a process that maps them, so containers
-// need nothing mounted. Not thread-safe.
+// Every file from which code was observed to run, once per identity, with its name and its functions, which
+// are read for the first frame in it. Files are opened through the root of a process that maps them, so
+// containers need nothing mounted. Not thread-safe.
 class BinaryTable {
  public:
   // Without a reader files are parsed by this process: for tests.
@@ -37,11 +37,11 @@ class BinaryTable {
     bool IsSystemFile() const { return !build_id.empty() && id == SystemBinaryId(build_id); }
   };
 
-  // A process that maps a file, and on whose user's account it is read.
+  // A process that maps a file, and the user to whose share of time reading it is charged.
   struct Mapper {
     int32_t pid = 0;
     int32_t user_id = 0;
-    bool wait = true;  // for the reader, a little
+    bool wait = true;  // for the reader, up to FileReader::Options::timeout_ns
   };
 
   // A mapping as the kernel reported it. The process may have ended since.
@@ -54,16 +54,16 @@ class BinaryTable {
 
   // The file that was mapped, by its identity (symbols/binary_identity.h). Adds it on first sight. What can
   // no longer be opened is taken for the file that processes of the same user mapped before from this path
-  // with this build id. A file that can't be read is known by its path and build id, and has no symbols.
-  // Never fails; pointers stay valid until ForgetExcept.
+  // with this build id. A file that can't be read is identified by its path and build id, and has no symbols.
+  // Pointers stay valid until ForgetExcept.
   const Binary* Intern(const Mapped& mapped);
 
   // The file that `path` names in the mount namespace of process `pid` now.
   const Binary* InternFromProcess(int32_t pid, const std::string& path);
 
   // Makes sure that the symbols can be found: opens the file through /proc/`pid`/root, then by its path here,
-  // and accepts it only if it is the same file. Tried once per process until it works. Returns why not, in a
-  // sentence, the first time it fails. While IsPending the reader is still at it: ask again later.
+  // and accepts it only if it is the same file. Tried once per process until it works. Errors, the first time
+  // it fails: the reason, in a sentence. While IsPending the file is still being read: call it again later.
   Status Load(const Binary* binary, const Mapper& mapper);
   bool IsPending(const Binary* binary) const { return by_binary_.at(binary)->pending; }
 
@@ -79,12 +79,12 @@ class BinaryTable {
   // The file behind the binary, opened through process `pid`, then by its path here, its identity checked.
   static Result<Fd> OpenFile(const Binary& binary, int32_t pid);
 
-  // The CPython interpreter inside the file, or null; looked for once per file. Nothing while the reader is
-  // still at it.
+  // The CPython interpreter inside the file, or null; looked for once per file. Nullopt while the file is
+  // still being read.
   std::optional<const PythonInterpreter*> FindPython(const Binary* binary, const Mapper& mapper);
 
   // Forgets all files but those in `used`, which are all that the caller holds pointers to. Those with a
-  // CPython interpreter, whose data others hold, and those that the reader is still at stay too.
+  // CPython interpreter, whose data others hold, and those that are still being read stay too.
   void ForgetExcept(const std::unordered_set<const Binary*>& used);
 
   size_t size() const { return by_id_.size(); }
@@ -93,7 +93,7 @@ class BinaryTable {
   struct Entry {
     Binary binary;
     std::unique_ptr<ElfFile> file;
-    bool pending = false;    // asked for, and not answered
+    bool pending = false;    // requested from the reader, and not answered yet
     int32_t failed_pid = 0;  // last process through which loading failed
     uint64_t used = 0;       // value of clock_ at the last use
     bool searched_for_python = false;
@@ -112,7 +112,7 @@ class BinaryTable {
   // IdentifyBinary, with the build id read once per device, inode and change.
   Result<BinaryIdentity> Identify(const Fd& file, const std::string& path);
   void KeepWithinBudget(const Entry* keep);
-  // Nothing while the reader is still at it.
+  // Nullopt while the file is still being read.
   std::optional<Result<ElfFile>> ReadSymbols(const Binary& binary, const Mapper& mapper);
 
   FileReader* reader_;

@@ -11,8 +11,8 @@
 
 namespace gpusonde::symbols {
 
-// Where the debug files of a binary are looked for, and whose are believed: whoever can put a debug file
-// somewhere names the functions of all who run the binary.
+// Where the debug files of a binary are looked for, and whose files are trusted: a debug file determines the
+// names that all users of the binary see.
 struct DebugPlaces {
   std::vector<std::string> roots;  // "" is our own
   uint32_t owner = 0;              // files of other users than this one and root are ignored
@@ -21,7 +21,7 @@ struct DebugPlaces {
   // owner. For system files (symbols/binary_identity.h) our root, files of root.
   static DebugPlaces Of(const Fd& file, const std::string& path, int32_t pid);
 
-  // A regular file that is believed, or nothing.
+  // Opens a regular file of a trusted owner; nullopt for any other.
   std::optional<Fd> Open(const std::string& path) const;
 };
 

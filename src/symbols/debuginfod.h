@@ -8,10 +8,9 @@
 
 namespace gpusonde::symbols {
 
-// The debug file with this build id (hex) from the servers that DEBUGINFOD_URLS names, or from the cache of
-// earlier answers; takes as long as they do. Nobody is asked unless that variable is set. Errors: kNotFound
-// when nobody has it or nobody may be asked; kUnsupported without libdebuginfod. Source:
-// debuginfod_find_debuginfo(3).
+// Fetches the debug file with this build id (hex) from the servers that DEBUGINFOD_URLS names, or from the
+// cache of earlier answers; takes as long as they do. Errors: kNotFound if no server has it or the variable
+// isn't set; kUnsupported without libdebuginfod. Source: debuginfod_find_debuginfo(3).
 Result<Fd> FetchDebugFile(const std::string& build_id);
 
 }  // namespace gpusonde::symbols

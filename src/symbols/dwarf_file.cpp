@@ -72,7 +72,7 @@ std::string NameOf(Dwarf_Die* die) {
   return TextOf(dwarf_diename(die));
 }
 
-// A source file's full path: what is told may be relative to where the compiler ran.
+// A source file's full path: the debug information's may be relative to the folder in which the compiler ran.
 std::string FileOf(const char* file, const std::string& compiled_in) {
   if (file == nullptr || *file == '\0') return {};
   return (std::filesystem::path(compiled_in) / file).lexically_normal().string();

@@ -15,7 +15,7 @@ namespace gpusonde::symbols {
 
 // One function at work at an instruction.
 struct SourceFrame {
-  std::string function;    // its linkage name, else as written; empty when that isn't told
+  std::string function;    // its linkage name, else its name in the source; empty when unknown
   std::string file;        // empty when unknown
   int32_t line = 0;        // of the instruction, or of the call to the function inlined there; 0: unknown
   int32_t first_line = 0;  // where the function is declared; 0: unknown
@@ -27,8 +27,8 @@ struct SourceFrame {
 // .debug_info), read by libdw. What was stripped comes from its debug file, and what several files share from
 // the supplementary file that the debug file names (.gnu_debugaltlink).
 //
-// It maps the files, and libdw believes much of what it reads: use it on strangers' files only where a crash
-// harms nobody (symbols/line_server.h). Not thread-safe.
+// It maps the files, and libdw trusts much of what it reads: use it on untrusted files only in a process that
+// may crash (symbols/line_server.h). Not thread-safe.
 class DwarfFile {
  public:
   // `path` is the file's in each root of `places`. Errors: kCorrupt for what is no 64-bit ELF

@@ -19,9 +19,9 @@ namespace gpusonde::symbols {
 // The headers of a 64-bit ELF file of this machine's byte order (elf(5)), and a bounded way to read what they
 // point to.
 //
-// Any user may run a file of their own making beside the agent, so all of it is hostile: sections overlap and
-// are holes of any size, and the file changes while it is read. Nothing is mapped, each header is read once,
-// what lies outside the file is left out, and kMaxBytes at most are read through one image. Not thread-safe.
+// Any user may run a file of their own making, so all of it is hostile: sections may overlap or be holes of
+// any size, and the file may change while it is read. Nothing is mapped, each header is read once, parts
+// outside the file are left out, and at most kMaxBytes are read through one image. Not thread-safe.
 class ElfImage {
  public:
   // Takes 0.2 s to read and look through; libLLVM's tables have 15 MB.

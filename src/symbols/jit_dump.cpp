@@ -32,7 +32,7 @@ constexpr uint64_t kMaxDebugInfoBytes = uint64_t{1} << 20;
 constexpr size_t kCodeOverhead = 96;
 constexpr size_t kFileOverhead = 96;
 
-// V8 tells of addresses in the ELF file that `perf inject` will make, behind that file's header.
+// V8 gives addresses in the ELF file that `perf inject` will make, which lie behind that file's header.
 constexpr uint64_t kElfHeaderBytes = 0x40;
 
 template <class Value>

@@ -13,13 +13,14 @@
 
 namespace gpusonde::symbols {
 
-// Code that a process makes at run time, as it tells in jit-PID.dump, a file that it maps so that profilers
-// find it: JVM agents, LLVM's and .NET's compilers, node --perf-prof (which writes only every 2 MiB: its perf
-// map tells sooner). Unlike a perf map it knows lines, and code that was replaced. Format:
-// tools/perf/Documentation/jitdump-specification.txt in the Linux source, version 1.
+// The code that a process compiled at run time, as described in its jit-PID.dump, a file that the process
+// maps so that profilers find it. JVM agents, the compilers of LLVM and .NET, and node --perf-prof write such
+// files (node only every 2 MiB, so its perf map has new code sooner). Unlike a perf map it has source lines,
+// and shows which code was replaced. Format: tools/perf/Documentation/jitdump-specification.txt in the Linux
+// source, version 1.
 //
-// The file is the process's own and grows while it is read: what makes no sense ends the reading for good,
-// what is not all there yet is read the next time. Not thread-safe.
+// The process owns the file, which is untrusted and grows while it is read. Reading stops for good at a
+// malformed record; an incomplete one is read the next time. Not thread-safe.
 class JitDump {
  public:
   struct Symbol {
@@ -31,24 +32,24 @@ class JitDump {
     int32_t line = 0;       // of the address; 0: unknown
   };
 
-  // What one Follow reads, at most; takes 40 ms. A server on the JVM compiles some 20,000 methods.
+  // The most that one Follow reads, which takes 40 ms. A server on the JVM compiles some 20,000 methods.
   static constexpr size_t kMaxRecordsPerLook = 16'384;
   static constexpr uint64_t kMaxDebugInfoBytesPerLook = uint64_t{8} << 20;
 
-  // Reads records that `file` holds beyond what was read before; whether they told of any code. It must be
-  // the same file every time. What is kept takes at most `max_bytes`: at the first record without room it
-  // stops, and is full().
+  // Reads the records that were appended to `file`, which must be the same file every time. Returns whether
+  // any of them describes code. Keeps at most `max_bytes`: stops at the first record without room, and is
+  // full() then.
   bool Follow(const Fd& file, size_t max_bytes);
 
-  // The code at the address that was told of last.
+  // The code at the address, by the newest record about it.
   std::optional<Symbol> Find(uint64_t address) const;
 
   size_t size() const { return codes_.size(); }
-  // Of memory.
+  // The memory in use.
   size_t bytes() const { return bytes_; }
-  // Whether something made no sense.
+  // Whether a record was malformed.
   bool broken() const { return broken_; }
-  // Whether the last Follow left records out for want of room.
+  // Whether the last Follow left records out for lack of room.
   bool full() const { return full_; }
 
  private:
@@ -66,7 +67,7 @@ class JitDump {
   };
 
   bool ReadHeader(const Fd& file);
-  // Whether it told of code.
+  // Returns whether the record describes code.
   bool ReadRecord(const Fd& file, uint32_t kind, uint64_t begin, uint64_t end, size_t max_bytes);
   void Load(std::string_view body, size_t max_bytes);
   void Move(std::string_view body);
@@ -80,7 +81,7 @@ class JitDump {
   bool full_ = false;
   size_t bytes_ = 0;                // of codes_ and lines_
   std::map<uint64_t, Code> codes_;  // by address; none overlaps another
-  // Of the code that is told of next.
+  // The lines of the code that the next record describes.
   uint64_t lines_address_ = 0;
   std::vector<Line> lines_;
   size_t lines_bytes_ = 0;

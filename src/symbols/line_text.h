@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "symbols/dwarf_file.h"
 
-// Source lines as text, as processes tell each other (symbols/line_protocol.h) and files keep them
+// Source lines as text, as processes send them (symbols/line_protocol.h) and files keep them
 // (symbols/line_cache.h): fields are separated by tabs, records by line feeds.
 namespace gpusonde::symbols {
 

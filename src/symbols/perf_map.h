@@ -13,11 +13,11 @@
 
 namespace gpusonde::symbols {
 
-// Code that a process made at run time, as it tells in /tmp/perf-PID.map: lines of "START SIZE name", hex,
-// written by CPython 3.12 -X perf, node --perf-basic-prof, JVM agents. Format:
+// The code that a process compiled at run time, as listed in its /tmp/perf-PID.map: lines of "START SIZE
+// name" in hex, which CPython 3.12 -X perf, node --perf-basic-prof and JVM agents write. Format:
 // tools/perf/Documentation/jit-interface.txt in the Linux source.
 //
-// Such files grow while they are read, some for days: only what was appended is read. Not thread-safe.
+// Such files may grow for days, so only what was appended is read. Not thread-safe.
 class PerfMap {
  public:
   struct Symbol {
@@ -26,7 +26,7 @@ class PerfMap {
     std::string_view name;  // valid until the next Follow
   };
 
-  // Takes 30 ms; Node.js with a large application writes some 5 MB.
+  // The most that one Follow reads, which takes 30 ms. Node.js with a large application writes some 5 MB.
   static constexpr uint64_t kMaxBytesPerLook = uint64_t{8} << 20;
 
   // Reads the lines that `file` holds beyond what was read before, kMaxBytesPerLook at most, and returns
@@ -35,13 +35,13 @@ class PerfMap {
   // don't parse are skipped.
   // Where entries overlap, the later line is newer and wins.
   //
-  // What is kept takes at most `max_bytes`: at the first line without room it stops, and is full().
+  // Keeps at most `max_bytes`: stops at the first line without room, and is full() then.
   bool Follow(const Fd& file, size_t max_bytes);
 
   std::optional<Symbol> Find(uint64_t address) const;
   size_t size() const { return entries_.size(); }
   size_t bytes() const { return names_.capacity() + entries_.capacity() * sizeof(Entry); }
-  // Whether the last Follow left lines out for want of room.
+  // Whether the last Follow left lines out for lack of room.
   bool full() const { return full_; }
 
  private:

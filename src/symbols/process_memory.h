@@ -10,8 +10,7 @@
 
 namespace gpusonde::symbols {
 
-// Memory of another process. What is read there is the work of strangers, may change between two reads, and
-// may be gone.
+// Memory of another process. Its content is untrusted, may change between two reads, and may be gone.
 class Memory {
  public:
   virtual ~Memory() = default;

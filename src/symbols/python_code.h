@@ -13,7 +13,7 @@
 
 namespace gpusonde::symbols {
 
-// What a code object says of itself. Immutable.
+// A CPython code object. Immutable.
 struct PythonCode {
   std::string name;  // qualified ("Loader.next_batch") from 3.11 on, before that the bare name
   std::string file;  // as the interpreter opened it, often relative for the main program

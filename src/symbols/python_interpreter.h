@@ -21,7 +21,7 @@ struct PythonInterpreter {
 
   const PythonLayout* layout = nullptr;
   uint64_t runtime = 0;           // _PyRuntime
-  uint64_t code_type = 0;         // PyCode_Type; 0 when the file doesn't tell
+  uint64_t code_type = 0;         // PyCode_Type; 0 if the file has no symbol for it
   std::vector<Range> evaluators;  // the code of _PyEval_EvalFrameDefault, whose frames run Python functions
   // What to add to an offset in the file to have its address, for offsets in the segment of the evaluators.
   uint64_t address_minus_offset = 0;

@@ -7,7 +7,7 @@
 
 namespace gpusonde::symbols {
 
-// How a code object tells the lines of its instructions.
+// How a code object encodes the lines of its instructions.
 enum class PythonLineTable : uint8_t {
   kLnotab,    // 3.9: Objects/lnotab_notes.txt of that version
   kRanges,    // 3.10: PEP 626, Objects/lnotab_notes.txt of that version
