@@ -216,7 +216,7 @@ constexpr int kServing[] = {SYS_bind,        SYS_listen,      SYS_accept,     SY
 
 constexpr int kReceiving[] = {SYS_recvmsg};
 
-// A classic BPF program over seccomp_data that allows what it was told to and answers ENOSYS to the rest.
+// A classic BPF program over seccomp_data that allows the calls added to it and answers ENOSYS to all others.
 class Filter {
  public:
   Filter() {

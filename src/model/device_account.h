@@ -33,8 +33,8 @@ struct HolderUse {
 
 // Divides the time of one device among the processes that hold it, so that the parts sum to the whole: those
 // busy to the time in which any work ran, all three to the time in which anybody held the device. Kernels of
-// several processes that overlap (time-slicing, MPS) share each instant equally, because nothing tells how
-// the hardware divided it.
+// several processes that overlap (time-slicing, MPS) share each instant equally, because it is unknown
+// how the hardware divided it.
 //
 // Each share is a difference of integrals: where n(t) processes hold an idle device, a holder's idle time is
 // the integral of dt / n(t) over the time in which it holds it. This takes O(n log n) time whatever overlaps.

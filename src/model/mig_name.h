@@ -5,9 +5,9 @@
 
 namespace gpusonde::model {
 
-// The part of a MIG instance's device name that tells it from the others of its GPU: "MIG 1g.10gb (instance
-// 3/0)", with the ids of its GPU instance and compute instance (sources/nvml/library.h makes these names).
-// Empty for a whole GPU.
+// The part of a MIG instance's device name that distinguishes it from others of its GPU: "MIG 1g.10gb
+// (instance 3/0)", with the ids of its GPU instance and compute instance (sources/nvml/library.h makes these
+// names). Empty for a whole GPU.
 constexpr std::string_view MigPartOf(std::string_view device_name) {
   const size_t at = device_name.find(" MIG ");
   return at == std::string_view::npos ? std::string_view() : device_name.substr(at + 1);

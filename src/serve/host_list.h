@@ -25,8 +25,8 @@ struct HostSummary {
   std::vector<store::NewestIncidents::Line> newest;  // of those, at most 20
 };
 
-// Sums up all hosts while somebody reads their list. Hundreds of hosts take seconds, so a thread of its own
-// does that one host after the other, half of the time, and the first reader waits for it a little.
+// Summarises all hosts while clients read their list. Hundreds of hosts take seconds, so a thread of its own
+// summarises them one after the other, half of the time, and the first reader waits for it a little.
 // Thread-safe.
 class HostList {
  public:

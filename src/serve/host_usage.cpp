@@ -20,12 +20,13 @@ constexpr size_t kMaxSumBytes = size_t{128} << 20;
 constexpr size_t kMinHosts = 16;
 // So many times as old as they should be, sums are given without waiting: hundreds of hosts take longer.
 constexpr int64_t kGoodAges = 4;
-// How old sums may become while nobody asks.
+// How old sums may become while no client asks.
 constexpr int64_t kUnwantedAgeNs = 600 * kNanosPerSecond;
 // The share of the time in which the thread reads: one of so many parts.
 constexpr int64_t kWantedParts = 2;
 constexpr int64_t kUnwantedParts = 8;
-// Before it reads what nobody asks for: agents send first after a restart.
+// How long after the start hosts are first read without a question: agents send their backlog after a
+// restart.
 constexpr int64_t kWarmUpNs = 10 * kNanosPerSecond;
 constexpr std::chrono::milliseconds kPause(500);
 constexpr int64_t kUsageNever = std::numeric_limits<int64_t>::min() / 2;

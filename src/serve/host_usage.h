@@ -22,12 +22,13 @@
 namespace gpusonde::serve {
 
 // The GPU time of all hosts, summed by the hour in memory, so that a question about all of them is answered
-// within about a second. A thread of its own reads one host after the other, and of each only what has come
-// since: an eighth of the time, every 10 minutes, and half of the time while somebody asks. Thread-safe.
+// within about a second. A thread of its own reads one host after the other, and of each only the rows that
+// have arrived since the last time. It does so every 10 minutes, for at most an eighth of the time, and for
+// half of the time while clients ask. Thread-safe.
 class HostUsage {
  public:
   struct Options {
-    int64_t age_ns = 30 * kNanosPerSecond;     // after which a host is read again while somebody asks
+    int64_t age_ns = 30 * kNanosPerSecond;     // after which a host is read again while clients ask
     std::chrono::milliseconds timeout{1'000};  // how long Sum waits
   };
   // `hosts` must outlive it.
@@ -66,7 +67,7 @@ class HostUsage {
   bool IsWanted() const { return MonotonicNow() - wanted_ns_ < kAskedNs; }
   size_t MaxBytes() const;
 
-  // For how long somebody counts as asking: a page that is open asks every minute.
+  // For how long after a question clients count as asking: an open page asks every minute.
   static constexpr int64_t kAskedNs = 180 * kNanosPerSecond;
 
   Hosts& hosts_;
@@ -76,7 +77,7 @@ class HostUsage {
   std::condition_variable_any changed_;
   std::map<std::string, Known> known_;
   int64_t wanted_ns_;    // monotonic; when it was last asked for
-  int waiting_ = 0;      // who ask
+  int waiting_ = 0;      // callers of Sum
   std::jthread thread_;  // the last member: it uses the others
 };
 

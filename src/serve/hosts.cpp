@@ -24,7 +24,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Agents pause a minute at most, as they are told (Pace) and after failures, and a request may take a while.
+// Agents pause for at most a minute, at the server's request (Pace) or after failures, and a request may take
+// a while.
 constexpr int64_t kClaimNs = 120 * kNanosPerSecond;
 constexpr int64_t kSilentNs = 150 * kNanosPerSecond;
 // A page that is open asks every 2 s.
@@ -233,7 +234,7 @@ void Hosts::Retain(int64_t epoch_now_ns) {
   for (std::shared_ptr<Host>& host : TakeOldHosts(epoch_now_ns)) Delete(std::move(host));
 }
 
-// The hosts that retention deletes. From now on nobody finds them, and until they are deleted their names
+// The hosts that retention deletes. From now on they are not found, and until they are deleted their names
 // can't be used.
 std::vector<std::shared_ptr<Host>> Hosts::TakeOldHosts(int64_t epoch_now_ns) {
   const std::set<std::string> old = NamesOfOldHosts();

@@ -42,16 +42,16 @@ class Host {
   // last two minutes, uses the name: two machines would be mixed up.
   Status Claim(const Id128& spool, int64_t now_ns);
 
-  // When rows last came, ns since the epoch.
+  // When rows last arrived, ns since the epoch.
   int64_t last_seen_ns() const { return last_seen_ns_; }
   void SetLastSeen(int64_t epoch_ns);
 
-  // Whether nothing has come for longer than an agent ever pauses. By the monotonic clock: the other one may
-  // have been set since.
+  // Whether no rows have arrived for longer than an agent ever pauses, by the monotonic clock: the wall clock
+  // may have been set since.
   bool IsSilent(int64_t now_ns) const;
 
-  // How old the newest sample was when it came, ns: what waited in the agent's spool. Negative if its clock
-  // is ahead; empty before there is one.
+  // How old the newest sample was when it arrived, ns: how long it waited in the agent's spool. Negative if
+  // the agent's clock is ahead; nullopt before the first sample.
   std::optional<int64_t> spool_age_ns() const;
   void SetSpoolAge(int64_t age_ns) { spool_age_ns_ = age_ns; }
 
@@ -59,7 +59,7 @@ class Host {
   int64_t TakeUsageChange() { return usage_changed_from_ns_.exchange(usage::kNoneOfIt); }
   void AddUsageChange(int64_t from_ns);
 
-  // Whether somebody looks at the host's pages: its agent then sends every second.
+  // Whether a client looks at the host's pages: its agent then sends every second.
   bool IsWatched(int64_t now_ns) const;
   void SetWatched(int64_t now_ns) { watched_ns_ = now_ns; }
 
@@ -120,8 +120,8 @@ class Hosts {
   // days recorded by others say so as well: the clock of a server may be wrong. Failures are logged.
   void Retain(int64_t epoch_now_ns);
 
-  // Closes the stores of hosts that are silent. While the process has more than `max_bytes` of memory, also
-  // those that take most of it, first those that nobody looks at. Returns how many were closed.
+  // Closes the stores of silent hosts. While the process has more than `max_bytes` of memory, also closes
+  // those that take most of it, beginning with hosts that no client looks at. Returns how many were closed.
   int LimitMemory(int64_t max_bytes);
 
   // Hosts that aren't silent.

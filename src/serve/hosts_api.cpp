@@ -74,7 +74,7 @@ std::vector<std::string> NoticesOf(Host& host, const Hosts& hosts, const Refusal
   return notices;
 }
 
-// The API of one host. Whoever uses it holds the host, which retention may delete.
+// The API of one host. A caller holds the host meanwhile, as retention may delete it.
 class HostPages {
  public:
   // `hosts` and `refusals` must outlive it.

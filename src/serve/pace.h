@@ -7,21 +7,21 @@
 
 namespace gpusonde::serve {
 
-// How long agents wait between requests, so that storing what they send takes a quarter of the server's CPUs
-// at most. A commit takes some 20 ms of CPU time however little it adds: the more agents there are, the more
-// seconds each sends at once. Thread-safe.
+// Decides how long agents wait between requests, so that storing their rows takes at most a quarter of the
+// server's CPUs. A commit takes some 20 ms of CPU time however little it adds, so the more agents there are,
+// the longer each one pauses. Thread-safe.
 class Pace {
  public:
   explicit Pace(int cpus) : cpus_(cpus) {}
 
-  // A commit has taken so long.
+  // Records the duration of a commit.
   void Add(int64_t commit_ns);
 
   // Between kMinPauseMs and kMaxPauseMs.
   int64_t PauseMs(size_t agents) const;
 
   static constexpr int64_t kMinPauseMs = 10'000;
-  static constexpr int64_t kMaxPauseMs = 60'000;  // agents wait no longer, whatever they are told
+  static constexpr int64_t kMaxPauseMs = 60'000;  // agents never wait longer, whatever the server answers
 
  private:
   const int cpus_;

@@ -10,8 +10,8 @@
 
 namespace gpusonde::serve {
 
-// Hosts whose agents were refused lately and why, for whoever looks at the list of hosts: a host beyond the
-// limit isn't in it. Thread-safe.
+// Hosts whose agents were refused lately, and why. The list of hosts shows them, as a host beyond the limit
+// isn't in it. Thread-safe.
 class Refusals {
  public:
   // Of more hosts than this, those that were refused last are known.

@@ -17,14 +17,15 @@
 
 namespace gpusonde::server {
 
-// Whoever sends a request, by a token.
+// The sender of a request, as identified by its token.
 struct Caller {
   std::string name;  // of the token
   Scope scope = Scope::kRead;
 };
 
-// Who may ask a server: the tokens in a file, which is read again when it changes, and sessions of browsers,
-// each of which a token began and which end with it. Sessions are kept in memory as hashes. Thread-safe.
+// Controls who may send requests to a server: holders of the tokens in a file, which is read again when it
+// changes, and browsers with a session, which a token begins and which ends with that token. Sessions are
+// kept in memory, as hashes. Thread-safe.
 class Access {
  public:
   static constexpr int64_t kSessionNs = int64_t{12} * 3600 * kNanosPerSecond;
@@ -35,23 +36,24 @@ class Access {
   static Result<std::shared_ptr<Access>> Open(const std::string& tokens_file,
                                               std::function<int64_t()> now = MonotonicNow);
 
-  // Whose token it is; empty: nobody's. Errors: kUnavailable while the file can't be read or parsed, when
-  // nobody has access.
+  // Returns the caller that has this token; nullopt for an unknown token. Errors: kUnavailable while the file
+  // can't be read or parsed; no caller has access then.
   Result<std::optional<Caller>> OfToken(std::string_view token);
 
-  // Whose session it is, by the secret of its cookie; empty: nobody's, or it has ended. Errors as above.
+  // Returns the caller that has this session, by the secret of its cookie; nullopt if the session is unknown
+  // or has ended. Errors: as OfToken.
   Result<std::optional<Caller>> OfSession(std::string_view secret);
 
   struct SignedIn {
-    std::optional<Caller> caller;  // empty: nobody's token
+    std::optional<Caller> caller;  // nullopt: the token is unknown
     std::string secret;            // for the session's cookie; empty: the token's scope isn't enough
   };
-  // Begins a session for a token of a scope that allows `needed`. Errors as above, and those of MakeToken.
+  // Begins a session for a token whose scope allows `needed`. Errors: as OfToken, and those of MakeToken.
   Result<SignedIn> SignIn(std::string_view token, Scope needed);
 
   void SignOut(std::string_view secret);
 
-  // Of sessions that have not ended.
+  // The number of sessions that have not ended.
   size_t sessions() const;
 
  private:

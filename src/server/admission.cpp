@@ -59,7 +59,7 @@ bool IsForAll(std::string_view path, const Gate& gate) {
          (!IsApiPath(path) || path == kSessionPath || path == kSignInPath || path == kSignOutPath);
 }
 
-// Whose token or session a request has; empty: nobody's.
+// The caller whose token or session the request has; nullopt if it has none that is known.
 Result<std::optional<Caller>> CallerOf(const RequestHeader& header, std::string_view session,
                                        Access& access) {
   if (const std::string_view token = TokenOf(header.authorization); !token.empty())
@@ -117,7 +117,7 @@ std::expected<HttpRequest, HttpResponse> Admit(const RequestHeader& header, cons
                     header.host, gate.listening.ToText()));
   Result<Target> target = ParseTarget(header.target);
   if (!target.has_value()) return std::unexpected(ErrorResponse(target.error()));
-  // Whoever gave an agent this address needs the other one, not another token.
+  // An agent that was given this address needs the agents' address, not another token.
   if (is_post && gate.sign_in && target->path == "/api/v1/frames")
     return Refuse(405, ErrorCode::kUnsupported,
                   "this is the address of the pages; agents send to the one that `gpusonde serve --listen` "

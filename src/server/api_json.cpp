@@ -43,7 +43,7 @@ void WriteOverhead(JsonWriter& json, const std::optional<store::ProfilingOverhea
   json.Field("cost_low", use->cost_low).Field("cost_high", use->cost_high).EndObject();
 }
 
-// What tells the MIG instances of a GPU apart, with a comma before it.
+// What distinguishes the MIG instances of a GPU, with a comma before it.
 std::string MigSuffix(const store::GpuDevice& device) {
   const std::string_view part = model::MigPartOf(device.name);
   return part.empty() ? "" : fmt::format(", {}", part);

@@ -22,7 +22,7 @@ namespace {
 
 // Of each list; the largest differences come first.
 constexpr size_t kMaxComparedLines = 200;
-// Frames of the flame graph: more can't be told apart.
+// Frames of the flame graph: more can't be distinguished.
 constexpr size_t kMaxComparedFrames = 20'000;
 
 // The part of the data's time that is selected; empty without data.

@@ -282,7 +282,7 @@ asio::awaitable<bool> HttpServer::State::ServeOne(Connection& connection) {
     framing = {.version = parser.get().version(), .keep_alive = parser.keep_alive(), .head = false};
     response = co_await RespondToPost(connection, parser);
     if (!response.has_value()) co_return false;
-    // What is left of a refused body can't be told from the next request.
+    // The rest of a refused body can't be distinguished from the next request.
     framing.keep_alive = framing.keep_alive && (response->status == 200 || response->status == 202);
   } else if (!parser.is_done()) {
     response = RefusalOf(http::error::body_limit);

@@ -58,8 +58,8 @@ struct HttpServerOptions {
   size_t max_connections = 512;
   // For a whole request header to arrive, also for the first one of a kept connection.
   std::chrono::milliseconds header_timeout = std::chrono::seconds(30);
-  // For a body; each 64 KiB that arrive give a second more. A body that stalls keeps its place among
-  // max_bodies_bytes so long.
+  // For a body, and a second more for each 64 KiB that arrive. A body that stalls counts towards
+  // max_bodies_bytes until then.
   std::chrono::milliseconds body_timeout = std::chrono::seconds(30);
   // For a TLS handshake.
   std::chrono::milliseconds handshake_timeout = std::chrono::seconds(10);

@@ -19,8 +19,8 @@ struct PolledReads {
       [](const model::Profile& read) { return read.samples.size() + read.locations.size() <= 10'000; }};
 };
 
-// `data` as of a revision, for answers to polls: within a revision these may be older than the data, as a
-// client whose ETag is of that revision isn't sent the newer ones either. Thread-safe, as `data` is; the
+// `data` as of a revision, for answers to polls. Within a revision an answer may be older than the data: a
+// client with an ETag of that revision doesn't get newer answers either. Thread-safe, as `data` is; the
 // arguments must outlive it.
 class PolledData final : public ApiData {
  public:

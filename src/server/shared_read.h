@@ -15,15 +15,16 @@
 
 namespace gpusonde::server {
 
-// Keeps what was read of one kind, by its selection, while the revision stays the same. Who asks for the same
-// meanwhile waits for who asked first. Bounded: a few selections, and none that is large. Thread-safe.
+// Caches the results of one kind of read by selection, as long as the revision stays the same. A caller that
+// asks for what another one is reading waits for that result. Holds a few selections, and no large results.
+// Thread-safe.
 template <class T>
 class SharedRead {
  public:
   explicit SharedRead(bool (*is_small)(const T& read)) : is_small_(is_small) {}
 
-  // What `read` returns, or returned before for this selection and revision. Neither errors nor exceptions
-  // are kept; who waits gets them too.
+  // Returns what `read` returns, or returned before for this selection and revision. Errors and exceptions
+  // are not cached, but callers that wait get them too.
   Result<T> Read(uint64_t revision, const model::Selection& selection,
                  const std::function<Result<T>()>& read) {
     std::promise<Result<T>> promise;

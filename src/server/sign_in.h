@@ -15,7 +15,8 @@ inline constexpr std::string_view kSessionPath = "/api/v1/session";
 inline constexpr std::string_view kSignInPath = "/api/v1/sign-in";
 inline constexpr std::string_view kSignOutPath = "/api/v1/sign-out";
 
-// Answers GET kSessionPath, which says whether to sign in and who has; everything else goes to `api`.
+// Answers GET kSessionPath with whether browsers have to sign in, and as whom this one has; everything else
+// goes to `api`.
 HttpHandler AnsweringSession(HttpHandler api, bool needs_sign_in);
 
 // Answers POST kSignInPath with {"token":…}, and POST kSignOutPath; everything else goes to `posts`, if it

@@ -28,7 +28,7 @@ bool Allows(Scope has, Scope needed);
 
 using TokenHash = std::array<unsigned char, 32>;
 
-// SHA-256: enough for tokens that nobody can guess, as MakeToken's, whose 256 bits are random.
+// SHA-256, which is enough for tokens of 256 random bits, as MakeToken makes them.
 TokenHash HashOf(std::string_view token);
 
 // A new token: "gps_" and 64 hex digits. Errors: kUnavailable without random numbers.
@@ -39,7 +39,7 @@ Status CheckTokenName(std::string_view name);
 
 // A token as its server knows it.
 struct Token {
-  std::string name;  // of whoever has it: 1 to 64 letters, digits, '.', '_' and '-'
+  std::string name;  // of its holder: 1 to 64 letters, digits, '.', '_' and '-'
   Scope scope = Scope::kRead;
   TokenHash hash{};
 
