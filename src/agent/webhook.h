@@ -11,8 +11,8 @@
 namespace gpusonde::agent {
 
 // POSTs incidents to an HTTP server when one begins, changes its cause or ends, and warnings;
-// docs/diagnose.md describes the body. Sends from a thread of its own, so that a slow or dead server blocks
-// nobody. Not thread-safe.
+// docs/diagnose.md describes the body. Sends from a thread of its own, so that a slow or dead server doesn't
+// block the caller. Not thread-safe.
 class Webhook {
  public:
   struct Counts {

@@ -12,10 +12,10 @@ namespace gpusonde::convert {
 
 struct ImportOptions {
   bool partial = false;  // import the readable part of damaged traces instead of failing
-  // Bytes of temporary files, and of the recording; for one that is temporary itself.
+  // Bound on the bytes of temporary files, and on those of the recording.
   uint64_t temp_limit = std::numeric_limits<uint64_t>::max();
-  // Import only what devices did: the tables kernels, memcpys, memsets, syncs and devices. Others then have
-  // fewer rows, or such with less in them.
+  // Import only what devices did: the tables kernels, memcpys, memsets, syncs and devices. Other
+  // tables may then have fewer rows, or rows with fewer values.
   bool gpu_only = false;
 };
 

@@ -32,7 +32,7 @@ class SpanRows {
  public:
   // The names of NVTX domains by process and number.
   using DomainNames = std::map<std::pair<int64_t, int32_t>, std::string>;
-  // Where a span's process is found.
+  // Returns the id of a span's process.
   using ProcessId = std::function<Id128(int64_t process)>;
   // All must outlive it. Times of rows are those of spans plus `epoch_offset_ns`.
   SpanRows(NameStore& names, const DomainNames& domains, ProcessId process_id, int64_t epoch_offset_ns,
@@ -50,12 +50,12 @@ class SpanRows {
  private:
   // Deeper frames than this are left out: a trace may nest without end.
   static constexpr size_t kMaxOpen = 1'024;
-  // Of a stack, as when CPUs are sampled; the innermost ones.
+  // A stack keeps this many of its innermost frames, as when CPUs are sampled.
   static constexpr size_t kMaxFrames = 127;
   // Rows of stacks and locations are written once while so many are remembered; keys make repeats harmless.
   static constexpr size_t kMaxRemembered = 500'000;
 
-  // Of more threads, those without open frames are forgotten, then all.
+  // If there are more threads, those without open frames are forgotten, then all.
   static constexpr size_t kMaxThreads = 65'536;
 
   struct Open {

@@ -50,14 +50,14 @@ class TraceRows final : public analyze::DetailSink {
   // Writes what depends on the whole trace. Call it once all was read.
   Status Finish();
 
-  // Events that are rows now, or frames of stacks.
+  // Events that have become rows or frames of stacks.
   int64_t events() const { return events_; }
   int64_t gpu_events() const { return gpu_events_; }  // kernels, graphs, copies and sets among them
   int64_t dropped() const;
 
  private:
   static constexpr size_t kMaxProcesses = 65'536;
-  // Named processes, threads and domains; of more, names are forgotten.
+  // Bound on the processes, threads and domains whose names are kept; beyond it, names are forgotten.
   static constexpr size_t kMaxThreads = 262'144;
 
   struct Process {
@@ -70,7 +70,7 @@ class TraceRows final : public analyze::DetailSink {
   // The key of an event's process.
   int64_t KeyOf(int64_t process) const { return identity_.one_process ? 0 : process; }
   Process& ProcessOf(int64_t key);
-  // What the process of a span is after Finish: GPU work may not say which process it is of.
+  // The id of a span's process, known only in Finish, as GPU work may not say which process it belongs to.
   Id128 IdOf(int64_t key);
   Id128 DeviceOf(int64_t process, int32_t ordinal);
   void Add(const importers::GpuEvent& event, const importers::GpuDetail& detail);

@@ -96,8 +96,8 @@ bool WorksWithoutGpu(const Situation& situation);
 // factor.
 bool IsUniformlySlower(const Situation& situation);
 
-// Returns the CPU time per step that the hypervisor took from the machine more than before, ns: it looks like
-// CPU time of whoever ran.
+// Returns the CPU time per step that the hypervisor took from the machine more than before, ns. It is
+// counted as CPU time of the threads that were running.
 double StolenNs(const Situation& situation);
 
 // Returns whether the program reclaims memory, so that it reads evicted pages from disk again.

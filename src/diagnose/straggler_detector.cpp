@@ -46,8 +46,8 @@ std::vector<RankCall> CallsOfAll(const CollectiveGroup& group, const std::string
   return calls;
 }
 
-// Whoever comes last finds the others waiting, so its kernel runs the shortest; without the GPU's times, it
-// is the one that began last.
+// The rank that comes last finds the others waiting, so its kernel is the shortest. Without the GPU's times,
+// it is the rank whose call began last.
 EndedCollective Judge(const std::vector<RankCall>& calls, const std::string& operation) {
   const bool timed = std::ranges::all_of(calls, [](const RankCall& each) { return each.call.gpu_ns > 0; });
   const auto length_ns = [&](const RankCall& each) {

@@ -17,8 +17,8 @@ struct GpuFacts {
   int64_t busy_ns = 0;      // of all devices
   int64_t observed_ns = 0;  // likewise
   int64_t kernels = 0;
-  // Means over the devices and the time in which they were read, %; absent without GPM. Of what counts as
-  // busy, much may be one SM of many.
+  // Means over the devices and the time in which they were read, %; absent without GPM. A device counts as
+  // busy even if only one of its many SMs works.
   std::optional<double> sm_active;
   std::optional<double> tensor_active;
   model::Profile time;                           // GPU time

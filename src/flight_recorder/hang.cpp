@@ -19,7 +19,7 @@ namespace gpusonde::flight_recorder {
 namespace {
 
 // A straggler must have come last in this share of at least so many collectives, and the others must have
-// waited this long for it: below, somebody is last by chance.
+// waited this long for it. Below that, a rank may be last by chance.
 constexpr double kMinLastShare = 0.5;
 constexpr int64_t kEnoughCollectives = 20;
 constexpr double kNoticeableMs = 1;

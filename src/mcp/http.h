@@ -15,10 +15,10 @@ namespace gpusonde::mcp {
 
 inline constexpr std::string_view kHttpPath = "/mcp";
 
-// Answers POSTs to kHttpPath, each with one JSON response; there are no streams and no sessions. Refuses, by
-// the protocol's rules, an Origin that isn't this machine's or the asked host's, on loopback also another
-// Host (403), and other revisions of the protocol
-// (400). Cancellations are ignored: the ids of different clients may be equal. `server` must outlive it.
+// Answers POSTs to kHttpPath, each with one JSON response; there are no streams and no sessions. As the
+// protocol demands, refuses an Origin that is neither this machine nor the requested host (403), on loopback
+// also another Host (403), and other revisions of the protocol (400). Ignores cancellations, as the ids of
+// different clients may be equal. `server` must outlive it.
 server::HttpHandler PostHandler(Server& server, const server::ListenAddress& listening);
 
 // The Streamable HTTP transport, on threads of its own.

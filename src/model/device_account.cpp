@@ -235,7 +235,7 @@ std::optional<BusyShare> EstimateBusyShare(const HolderUse& use) {
   if (!(observed_ns > 0)) return std::nullopt;
   const double share = std::clamp(use.busy_ns / observed_ns, 0.0, 1.0);
   const double all_ns = observed_ns + use.unobserved_ns;
-  // If work ran never, or always, while somebody was not observed.
+  // The bounds: no work ran, or work always ran, while some holder was not observed.
   BusyShare estimate{share, use.busy_ns / all_ns, (use.busy_ns + use.unobserved_ns) / all_ns};
   double blocks = 0, squares = 0;
   for (const AccountBlock& block : use.blocks) {

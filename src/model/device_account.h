@@ -25,7 +25,7 @@ struct HolderUse {
   double busy_ns = 0;        // work ran, and all holders were observed: by those whose work ran
   double idle_ns = 0;        // no work ran, and all holders were observed: by the holders
   double unobserved_ns = 0;  // some holder was not observed, so who worked is unknown: by the holders
-  int64_t held_ns = 0;       // in which it held the device, whoever else did
+  int64_t held_ns = 0;       // in which it held the device, alone or with others
   std::array<AccountBlock, kAccountBlocks> blocks{};
 
   HolderUse& operator+=(const HolderUse& more);

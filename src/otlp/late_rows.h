@@ -10,11 +10,11 @@
 
 namespace gpusonde::otlp {
 
-// Counts the rows that come too late for the profile of their time: whose window (ProfileWindows) was read
-// before they came. Those that come while it is read count, though it may have them. Thread-safe.
+// Counts the rows that arrive too late for a profile, after the window of their time (ProfileWindows) was
+// read. Rows that arrive while it is read count too, though the profile may have them. Thread-safe.
 class LateRows {
  public:
-  // Rows that come to a store whose queries see them from now on. A pack of kernels counts as its kernels.
+  // Call when queries of the store begin to see these rows. A pack of kernels counts as its kernels.
   void Count(std::span<const model::Batch> batches);
 
   // The window until this time, in ns since the epoch, is about to be read.

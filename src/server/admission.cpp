@@ -52,7 +52,8 @@ bool IsOwnOrigin(std::string_view origin, const RequestHeader& header, bool tls)
 // Probes of Kubernetes have no token.
 bool IsProbe(std::string_view path) { return path == "/healthz" || path == "/readyz"; }
 
-// What needs no token where there is one: probes, and where browsers sign in, the page and how to.
+// Whether a path needs no token: without tokens, all; else probes, and if browsers sign in, the page and the
+// paths for signing in.
 bool IsForAll(std::string_view path, const Gate& gate) {
   if (IsProbe(path) || gate.access == nullptr) return true;
   return gate.sign_in &&

@@ -107,9 +107,9 @@ Result<ReadSummary> ReadEncoded(const std::string& folder, int64_t after,
 // "FOLDER.damaged".
 inline std::string DamagedFolderOf(const std::string& folder) { return folder + ".damaged"; }
 
-// Renames a spool of which a frame is damaged that was once synced to DamagedFolderOf, in place of an earlier
-// one: nobody can send what follows such a frame. Returns the damage, or nothing if there is none. Reads the
-// whole spool. Errors: kUnavailable while a writer has it; kTooNew, kPermissionDenied, kIo.
+// Renames a spool with a damaged frame that had been synced to DamagedFolderOf, replacing an earlier one, as
+// the frames after it can't be sent. Returns the damage, or nothing if there is none. Reads the whole spool.
+// Errors: kUnavailable while a writer has it; kTooNew, kPermissionDenied, kIo.
 Result<std::optional<Error>> SetAsideIfDamaged(const std::string& folder);
 
 // Bytes of the folder's segments. Errors: those of listing it.

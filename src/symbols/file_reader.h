@@ -38,9 +38,9 @@ class FileReader {
     // How long Ask waits for an answer, if the user has time left: libc takes 2 ms, libLLVM 90 ms, and rows
     // whose names are known at once need not be written again.
     int64_t timeout_ns = 100 * kNanosPerMilli;
-    // Memory of the answers that nobody has asked for yet, but for the newest one, which alone may be half as
-    // large. When they need more, the oldest of the user whose need most are dropped, and made again when
-    // asked for.
+    // Memory of the answers that haven't been asked for yet, except the newest one, which may have half as
+    // much for itself. When they need more, the oldest answers of the user who has most are dropped, and made
+    // again when asked for.
     int64_t max_kept_bytes = int64_t{384} << 20;
   };
   explicit FileReader(Options options) : options_(std::move(options)) {}

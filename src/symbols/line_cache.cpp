@@ -101,7 +101,7 @@ LineCache::Lines LineCache::Load(const Id128& binary) const {
 void LineCache::Add(const Id128& binary, const Found& found) const {
   if (folder_.empty() || found.empty()) return;
   Result<Fd> file = Open(PathOf(binary), O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
-  // Whoever else writes to it now may find the same.
+  // Another process that is writing to it may be adding the same lines.
   if (!file.has_value() || ::flock(file->get(), LOCK_EX | LOCK_NB) != 0) return;
   const std::string before = ReadText(PathOf(binary));
   Lines known;

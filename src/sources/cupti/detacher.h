@@ -10,8 +10,7 @@
 
 namespace gpusonde::cupti {
 
-// Detaches probes on a thread of its own, one after the other: each takes 0.1 s, for which nobody has to
-// wait. Thread-safe.
+// Detaches probes on a thread of its own, one after the other, as each takes 0.1 s. Thread-safe.
 class Detacher {
  public:
   using Detach = std::function<void()>;

@@ -15,8 +15,8 @@
 namespace gpusonde::pods {
 
 // Asks kubelet which pods have which GPUs, and the container runtime for the names and labels of containers,
-// on a thread of its own, so that a server that hangs delays nobody. Both sockets may be missing, and may
-// come and go. When one stops to answer, or answers again, this is logged once; what it said last stays
+// on a thread of its own, so that a server that hangs doesn't delay the caller. Either socket may be missing,
+// and may come and go. When one stops answering, or answers again, this is logged once; its last answer stays
 // valid. Thread-safe.
 class Watcher {
  public:
