@@ -15,7 +15,7 @@
 namespace gpusonde::proc {
 namespace {
 
-constexpr double kMaxCpus = 8192;                 // of Linux (CONFIG_NR_CPUS): a quota of more is none
+constexpr double kMaxQuota = 8192;                // of Linux (CONFIG_NR_CPUS): a quota of more is none
 constexpr int64_t kTickNs = 10 * kNanosPerMilli;  // USER_HZ is 100 on every x86-64 Linux
 
 // The number that follows `key`, which begins a line or follows a space.
@@ -95,7 +95,7 @@ std::optional<double> ParseCpuQuota(std::string_view quota_and_period) {
   const auto [rest, no_period] = std::from_chars(after + 1, end, period_us);
   if (no_period != std::errc() || quota_us <= 0 || period_us <= 0) return std::nullopt;
   const double cpus = static_cast<double>(quota_us) / static_cast<double>(period_us);
-  return cpus <= kMaxCpus ? std::optional(cpus) : std::nullopt;
+  return cpus <= kMaxQuota ? std::optional(cpus) : std::nullopt;
 }
 
 std::optional<double> ReadCpuQuota(std::span<const CgroupFolder> cgroups) {
