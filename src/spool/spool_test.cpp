@@ -420,19 +420,22 @@ TEST_F(Spool, Kill9LosesNothingThatWasSynced) {
     ASSERT_GE(child, 0);
     if (child == 0) AppendUntilKilled(path_, in.get());
     in.Close();
+    // Some are killed while they open and begin, most while they append, however slow the machine is.
+    int64_t said = 0;
+    if (round % 4 != 3 && ::read(out.get(), &said, sizeof said) == sizeof said) synced = said;
     ::usleep(static_cast<useconds_t>(random() % 30'000));
     ::kill(child, SIGKILL);
     int status = 0;
     ASSERT_EQ(::waitpid(child, &status, 0), child);
     ASSERT_TRUE(WIFSIGNALED(status)) << "the child gave up with " << WEXITSTATUS(status);
-    for (int64_t said = 0; ::read(out.get(), &said, sizeof said) == sizeof said;) synced = said;
+    while (::read(out.get(), &said, sizeof said) == sizeof said) synced = said;
 
     const auto summary = ReadNumbered(path_);
     if (!summary.has_value() && summary.error().code == ErrorCode::kNotFound && synced == 0) continue;
     ASSERT_TRUE(summary.has_value()) << summary.error().message;
     EXPECT_GE(summary->last_sequence, synced);
   }
-  EXPECT_GT(synced, 0) << "no child lived long enough to show anything";
+  EXPECT_GT(synced, 0);
 }
 
 // Appends until the error that the caller has arranged; then `repair` frees space again.
