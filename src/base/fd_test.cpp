@@ -106,28 +106,32 @@ TEST_F(FdTest, AFolderIsLockedUntilItIsReleased) {
 // As a recorder that is killed while it starts its program leaves it.
 TEST_F(FdTest, ALockLeftToAChildByAKilledProcessIsWaitedFor) {
   const std::string path = folder_ + "/state";
-  std::array<int, 2> locked{};
+  std::array<int, 2> locked{}, checked{};
   ASSERT_EQ(::pipe(locked.data()), 0);
+  ASSERT_EQ(::pipe(checked.data()), 0);
+  char word = 0;
   const pid_t killed = ::fork();
   if (killed == 0) {
     const auto lock = LockFolder(path);
     const pid_t child = ::fork();
     if (child == 0) {
+      ::close(checked[1]);
+      (void)!::read(checked[0], &word, 1);
       ::usleep(300'000);
       ::_exit(0);
     }
     (void)!::write(locked[1], "", 1);
     ::_exit(lock.has_value() && child > 0 ? 0 : 1);
   }
-  char ready = 0;
-  ASSERT_EQ(::read(locked[0], &ready, 1), 1);
-  for (const int end : locked) ::close(end);
+  ASSERT_EQ(::read(locked[0], &word, 1), 1);
   const Fd folder = Open(path, O_RDONLY | O_DIRECTORY).value();
   EXPECT_NE(::flock(folder.get(), LOCK_EX | LOCK_NB), 0);
   siginfo_t ended{};
   ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(killed), &ended, WEXITED | WNOWAIT), 0);  // a zombie
+  ASSERT_EQ(::write(checked[1], "", 1), 1);
   const auto lock = LockFolder(path);
   EXPECT_TRUE(lock.has_value()) << lock.error().message;
+  for (const int end : {locked[0], locked[1], checked[0], checked[1]}) ::close(end);
   int status = 0;
   ASSERT_EQ(::waitpid(killed, &status, 0), killed);
   EXPECT_EQ(status, 0);
