@@ -135,20 +135,23 @@ TEST_F(HostsTest, RetentionForAllTimeDeletesNoHostAndStillLimitsTheBytes) {
 
 TEST_F(HostsTest, WhileAHostIsDeletedTheOthersAreFoundAndItsNameIsNotUsed) {
   const auto hosts = Open();
-  ASSERT_TRUE(hosts->FindOrMake("gone").value()->Store().has_value());
   const std::string folder = folder_.path() + "/hosts/gone";
-  // Closing its database takes a while, and so do many files.
-  for (int i = 0; i < 500; ++i) std::ofstream(folder + "/" + std::to_string(i));
   bool found_meanwhile = false;
   std::string refusal;
-  std::jthread retain([&] {
-    while (std::filesystem::exists(folder)) hosts->Retain(EpochNow());  // one that All has stays
-  });
-  while (std::filesystem::exists(folder)) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    if (!hosts->All().empty()) continue;
-    if (const auto made = hosts->FindOrMake("gone"); !made.has_value()) refusal = made.error().message;
-    found_meanwhile |= std::filesystem::exists(folder);
+  // On a busy machine this thread may sleep while all is deleted.
+  for (int turn = 0; turn < 50 && (!found_meanwhile || refusal.empty()); ++turn) {
+    ASSERT_TRUE(hosts->FindOrMake("gone").value()->Store().has_value());
+    // Closing its database takes a while, and so do many files.
+    for (int i = 0; i < 500; ++i) std::ofstream(folder + "/" + std::to_string(i));
+    const std::jthread retain([&] {
+      while (std::filesystem::exists(folder)) hosts->Retain(EpochNow());  // one that All has stays
+    });
+    while (std::filesystem::exists(folder)) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      if (!hosts->All().empty()) continue;
+      if (const auto made = hosts->FindOrMake("gone"); !made.has_value()) refusal = made.error().message;
+      found_meanwhile |= std::filesystem::exists(folder);
+    }
   }
   EXPECT_TRUE(found_meanwhile);
   EXPECT_THAT(refusal, HasSubstr("is being deleted"));
