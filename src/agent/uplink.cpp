@@ -28,7 +28,7 @@ namespace {
 
 // The pause between requests until the server has said one.
 constexpr int64_t kPauseNs = 10 * kNanosPerSecond;
-constexpr int64_t kMaxAskedPauseNs = 60 * kNanosPerSecond;
+constexpr int64_t kMaxAskedPauseMs = 60'000;
 // What a request holds at most, unless one frame alone has more.
 constexpr size_t kRequestBytes = size_t{4} << 20;
 constexpr size_t kMaxReplyBytes = 16 << 10;
@@ -220,7 +220,8 @@ Uplink::State::Outcome Uplink::State::Send(const Request& request) {
     return LogOutcome(Outcome::kRefused, fmt::format("the server refuses frames {} to {}: {}", request.first,
                                                      request.first + request.frames - 1, Printable(message)));
   const int64_t today = options.epoch_now() / kNsPerDay;
-  if (reply->status == 409 && !message.empty() && !spool::IsPlausibleDay(request.day, today))
+  if (reply->status == 409 && !message.empty() && request.frames > 0 &&
+      !spool::IsPlausibleDay(request.day, today))
     return LogOutcome(Outcome::kWrongTime,
                       fmt::format("the server refuses rows of {}, when this machine's clock was wrong",
                                   spool::FormatDay(request.day)));
@@ -240,11 +241,11 @@ Uplink::State::Outcome Uplink::State::Send(const Request& request) {
     asked_server = true;
     acknowledged = std::max(acknowledged, std::min(*committed, through));
     if (NumberOf(reply->body, "repeat_names") == 1) loss.names = true;
-    const int64_t pause_ns =
-        NumberOf(reply->body, "pause_ms").value_or(kPauseNs / kNanosPerMilli) * kNanosPerMilli;
+    const int64_t pause_ms = NumberOf(reply->body, "pause_ms").value_or(kPauseNs / kNanosPerMilli);
     const bool more =
         request.frames == 0 || request.body.size() >= kRequestBytes / 2 || request.first <= alone_through;
-    next_ns = MonotonicNow() + (more ? 0 : std::clamp<int64_t>(pause_ns, 0, kMaxAskedPauseNs));
+    next_ns =
+        MonotonicNow() + (more ? 0 : std::clamp<int64_t>(pause_ms, 0, kMaxAskedPauseMs) * kNanosPerMilli);
   }
   return LogOutcome(Outcome::kSent, {});
 }

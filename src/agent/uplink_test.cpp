@@ -196,6 +196,24 @@ TEST_F(UplinkTest, RowsOfADayThatTheServerExcludesWaitUntilThisMachinesClockExcl
   EXPECT_TRUE(loss.names);
 }
 
+// No `serve` refuses a question, which has no rows of any day; to drop them would be to ask again at once.
+TEST_F(UplinkTest, AQuestionThatIsRefusedForItsDayIsAskedAgainAfterAPause) {
+  std::atomic<int> questions = 0;
+  net::HttpReceiver server([&](const net::HttpReceiver::Request&) {
+    ++questions;
+    return Refusal(409);
+  });
+  Uplink::Options options = Options(server.port());
+  options.first_pause_ns = options.max_pause_ns = 60 * kNanosPerSecond;
+  options.epoch_now = [] { return int64_t{0}; };
+  Uplink uplink(options);
+  Begin(uplink);
+  while (questions == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  EXPECT_EQ(questions, 1);
+  EXPECT_FALSE(uplink.TakeLoss().names);
+}
+
 TEST_F(UplinkTest, AFrameThatTheServerRefusesIsDroppedAloneAndCounted) {
   net::HttpReceiver server([](const net::HttpReceiver::Request& request) {
     const int64_t first = NumberIn(request, "first");
@@ -279,6 +297,24 @@ TEST_F(UplinkTest, AServerCannotAcknowledgeMoreThanItWasSent) {
   Begin(uplink);
   Write(uplink, 2);
   AwaitCommitted(uplink, 2);
+}
+
+TEST_F(UplinkTest, AServerCannotAskForAPauseOfMoreOrLessThanItMay) {
+  for (const auto& [pause_ms, waits] : {std::pair(INT64_MAX, true), std::pair(INT64_MIN, false)}) {
+    net::HttpReceiver server([&](const net::HttpReceiver::Request& request) -> net::HttpReceiver::Answer {
+      const int64_t committed = NumberIn(request, "first") + FramesIn(request) - 1;
+      return {.status = 200, .body = fmt::format(R"({{"committed":{},"pause_ms":{}}})", committed, pause_ms)};
+    });
+    Uplink uplink(Options(server.port()));
+    Begin(uplink);
+    Write(uplink, 1);
+    const int64_t first = spool_.last_sequence();
+    AwaitCommitted(uplink, first);
+    Write(uplink, 1);
+    if (!waits) AwaitCommitted(uplink, first + 1);
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    EXPECT_EQ(uplink.CommittedThrough(spool_.id()).value(), waits ? first : first + 1);
+  }
 }
 
 TEST_F(UplinkTest, ALargeRequestHasMoreTime) {
