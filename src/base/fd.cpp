@@ -12,6 +12,7 @@
 #include <optional>
 #include <sstream>
 #include <thread>
+#include <utility>
 
 #include "base/replacing_file.h"
 
@@ -56,11 +57,13 @@ bool HasEnded(int pid) {
 bool TakeLock(const Fd& file) {
   constexpr int kPollMs = 10;
   constexpr int kPolls = 500;  // 5 s; a loaded machine takes tenths of a second
+  bool unseen = false;         // the taker, at the last poll
   for (int poll = 0; ::flock(file.get(), LOCK_EX | LOCK_NB) != 0; ++poll) {
     if (errno != EWOULDBLOCK || poll == kPolls) return false;
     const std::optional<int> taker = LockTaker(file);
-    // Without a taker the lock was just released, or its taker isn't visible here.
-    if (taker.has_value() ? !HasEnded(*taker) : poll > 0) {
+    const bool was_unseen = std::exchange(unseen, !taker.has_value());
+    // Without a taker the lock was just released, or, the second time, its taker isn't visible here.
+    if (taker.has_value() ? !HasEnded(*taker) : was_unseen) {
       errno = EWOULDBLOCK;
       return false;
     }

@@ -103,38 +103,71 @@ TEST_F(FdTest, AFolderIsLockedUntilItIsReleased) {
   EXPECT_TRUE(LockFolder(path).has_value());
 }
 
-// As a recorder that is killed while it starts its program leaves it.
+// A lock on a folder that a process has left to its child when it ended, as a recorder that is killed while
+// it starts its program does.
+class LeftLock {
+ public:
+  explicit LeftLock(const std::string& path) {
+    std::array<int, 2> locked{};
+    EXPECT_EQ(::pipe(locked.data()), 0);
+    EXPECT_EQ(::pipe(release_.data()), 0);
+    killed_ = ::fork();
+    if (killed_ == 0) {
+      const auto lock = LockFolder(path);
+      const pid_t child = ::fork();
+      if (child == 0) {
+        ::close(release_[1]);
+        useconds_t after_us = 0;
+        (void)!::read(release_[0], &after_us, sizeof after_us);
+        ::usleep(after_us);
+        ::_exit(0);
+      }
+      (void)!::write(locked[1], "", 1);
+      ::_exit(lock.has_value() && child > 0 ? 0 : 1);
+    }
+    char ready = 0;
+    EXPECT_EQ(::read(locked[0], &ready, 1), 1);
+    for (const int end : locked) ::close(end);
+    siginfo_t ended{};
+    EXPECT_EQ(::waitid(P_PID, static_cast<id_t>(killed_), &ended, WEXITED | WNOWAIT), 0);  // a zombie
+  }
+  ~LeftLock() {
+    for (const int end : release_) ::close(end);
+    int status = 0;
+    EXPECT_EQ(::waitpid(killed_, &status, 0), killed_);
+    EXPECT_EQ(status, 0);
+  }
+  LeftLock(const LeftLock&) = delete;
+  LeftLock& operator=(const LeftLock&) = delete;
+
+  void ReleaseAfter(useconds_t after_us) {
+    EXPECT_EQ(::write(release_[1], &after_us, sizeof after_us), ssize_t{sizeof after_us});
+  }
+
+ private:
+  std::array<int, 2> release_{};
+  pid_t killed_ = 0;
+};
+
 TEST_F(FdTest, ALockLeftToAChildByAKilledProcessIsWaitedFor) {
   const std::string path = folder_ + "/state";
-  std::array<int, 2> locked{}, checked{};
-  ASSERT_EQ(::pipe(locked.data()), 0);
-  ASSERT_EQ(::pipe(checked.data()), 0);
-  char word = 0;
-  const pid_t killed = ::fork();
-  if (killed == 0) {
-    const auto lock = LockFolder(path);
-    const pid_t child = ::fork();
-    if (child == 0) {
-      ::close(checked[1]);
-      (void)!::read(checked[0], &word, 1);
-      ::usleep(300'000);
-      ::_exit(0);
-    }
-    (void)!::write(locked[1], "", 1);
-    ::_exit(lock.has_value() && child > 0 ? 0 : 1);
-  }
-  ASSERT_EQ(::read(locked[0], &word, 1), 1);
+  LeftLock left(path);
   const Fd folder = Open(path, O_RDONLY | O_DIRECTORY).value();
   EXPECT_NE(::flock(folder.get(), LOCK_EX | LOCK_NB), 0);
-  siginfo_t ended{};
-  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(killed), &ended, WEXITED | WNOWAIT), 0);  // a zombie
-  ASSERT_EQ(::write(checked[1], "", 1), 1);
+  left.ReleaseAfter(300'000);
   const auto lock = LockFolder(path);
   EXPECT_TRUE(lock.has_value()) << lock.error().message;
-  for (const int end : {locked[0], locked[1], checked[0], checked[1]}) ::close(end);
-  int status = 0;
-  ASSERT_EQ(::waitpid(killed, &status, 0), killed);
-  EXPECT_EQ(status, 0);
+}
+
+// Also between a look at the lock and one at who has it.
+TEST_F(FdTest, ALockThatIsReleasedWhileItIsWaitedForIsTaken) {
+  const std::string path = folder_ + "/state";
+  for (useconds_t after_us = 10'000; after_us < 30'000; after_us += 200) {
+    LeftLock left(path);
+    left.ReleaseAfter(after_us);
+    const auto lock = LockFolder(path);
+    EXPECT_TRUE(lock.has_value()) << lock.error().message;
+  }
 }
 
 }  // namespace
