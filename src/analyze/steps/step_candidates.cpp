@@ -32,8 +32,9 @@ struct Repetition {
                       [](const TimeRange& range) { return std::pair(range.from_ns, range.to_ns); });
     int64_t until_ns = ranges.front().from_ns;
     for (const TimeRange& range : ranges) {
-      total_ns += range.to_ns - range.from_ns;
-      overlap_ns += std::max<int64_t>(std::min(until_ns, range.to_ns) - range.from_ns, 0);
+      total_ns = AddSaturated(total_ns, range.to_ns - range.from_ns);
+      overlap_ns =
+          AddSaturated(overlap_ns, std::max<int64_t>(std::min(until_ns, range.to_ns) - range.from_ns, 0));
       until_ns = std::max(until_ns, range.to_ns);
     }
     dropped.Cover(ranges.front().from_ns, until_ns);
@@ -63,7 +64,7 @@ uint32_t StepCandidates::Label(std::string_view name) {
 }
 
 void StepCandidates::Dropped::Merge(const Dropped& other) {
-  count += other.count;
+  count = AddSaturated(count, other.count);
   total_ns = AddSaturated(total_ns, other.total_ns);
   extent.Cover(other.extent);
 }

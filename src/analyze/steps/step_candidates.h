@@ -61,10 +61,12 @@ class StepCandidates {
     archive(by_process_);
     for (const auto& [process, ranges] : by_process_) {
       for (const Labelled& range : ranges.kept)
-        archive.Require(range.label < labels_.size() && range.start_ns <= range.end_ns);
+        archive.Require(range.label < labels_.size() && range.start_ns <= range.end_ns &&
+                        IsValid({range.start_ns, range.end_ns}));
       for (const auto& [label, dropped] : ranges.dropped)
         archive.Require(label < labels_.size() && dropped.count > 0 && dropped.total_ns >= 0 &&
-                        !dropped.extent.IsEmpty());
+                        !dropped.extent.IsEmpty() &&
+                        IsValid({dropped.extent.first_ns, dropped.extent.last_ns}));
     }
   }
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <numeric>
 #include <random>
 #include <string>
@@ -160,6 +161,35 @@ TEST(StepCandidates, SurviveAnArchive) {
   read.Transfer(in);
   EXPECT_TRUE(in.ok());
   EXPECT_THAT(read.StepsOf(7, "").ranges, SizeIs(10));
+}
+
+// The sum of three such lengths overflows.
+TEST(StepCandidates, RangesOfCenturiesThatOverlapAreNoSteps) {
+  StepCandidates candidates;
+  Repeat(candidates, "step ", 5, 1, 2 * (importers::kMaxTimeNs - 10), -importers::kMaxTimeNs);
+  candidates.Finish();
+  EXPECT_EQ(candidates.StepsOf(7, "").label, "");
+  EXPECT_EQ(candidates.StepsOf(7, "step").label, "");
+}
+
+TEST(StepCandidates, AnArchiveWithTimesThatNoEventHasIsRefused) {
+  constexpr int64_t kStart = 1'234'567, kLength = 7'654;
+  StepCandidates candidates;
+  Repeat(candidates, "step ", 1, 0, kLength, kStart);
+  ArchiveWriter out;
+  candidates.Transfer(out);
+  const std::string whole = out.Take();
+  const auto bytes_of = [](int64_t ns) { return std::string(reinterpret_cast<const char*>(&ns), sizeof ns); };
+  const size_t at = whole.find(bytes_of(kStart + kLength));
+  ASSERT_NE(at, std::string::npos);
+  for (const int64_t end_ns : {importers::kMaxTimeNs, importers::kMaxTimeNs + 1, INT64_MAX}) {
+    std::string bytes = whole;
+    bytes.replace(at, sizeof end_ns, bytes_of(end_ns));
+    StepCandidates read;
+    ArchiveReader in(bytes);
+    read.Transfer(in);
+    EXPECT_EQ(in.ok(), end_ns == importers::kMaxTimeNs) << end_ns;
+  }
 }
 
 // Ten steps of 1000 ns. Each launches at its start a gemm of 400 ns, a collective that overlaps its last 100
