@@ -70,7 +70,7 @@ struct Hang {
 // Finds the operations that ranks wait in, the ranks that they wait for, and who comes late otherwise. A rank
 // that is missing in one operation because it waits in another is followed there. Entries that a dump's ring
 // no longer holds are taken as completed. Refers to entries of `dumps`. Errors: kInvalidArgument if two dumps
-// are of the same rank.
+// are of the same rank, or one is of a rank that is not in a group whose operations it has.
 Result<Hang> FindHang(std::span<const Dump> dumps);
 
 }  // namespace gpusonde::flight_recorder
