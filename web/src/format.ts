@@ -98,6 +98,19 @@ export function formatRange(from: number, to: number, now: number = Date.now()):
   return `${formatTime(from, now)} – ${formatTime(to, from / 1000)}`;
 }
 
+// Labels a tick of a time axis, of which the next is `step` seconds away.
+export function formatTick(seconds: number, step: number): string {
+  const when = new Date(seconds * 1000);
+  const two = (value: number) => String(value).padStart(2, "0");
+  // At midnight, too: the times of several days would be the same.
+  const isMidnight = step >= 60 && when.getHours() === 0 && when.getMinutes() === 0;
+  if (step >= 86400 || isMidnight) return when.toLocaleDateString(undefined, { month: "short", day: "numeric" });
+  const minutes = `${two(when.getHours())}:${two(when.getMinutes())}`;
+  if (step >= 60) return minutes;
+  const fraction = step >= 1 ? "" : `.${String(when.getMilliseconds()).padStart(3, "0")}`;
+  return `${minutes}:${two(when.getSeconds())}${fraction}`;
+}
+
 // In UTC, to the millisecond, for the hover.
 export function formatUtc(us: number): string {
   return `${isoTime(us)} UTC`;

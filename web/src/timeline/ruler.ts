@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Theme } from "../flamegraph/palette";
-import { formatMoment, formatOffset, type Span, type Ticks } from "./span";
+import { formatTick } from "../format";
+import { formatOffset, type Span, type Ticks } from "./span";
 
 export const RULER_HEIGHT = 24;
 // One label needs about as much.
@@ -36,7 +37,7 @@ export function drawRuler(context: CanvasRenderingContext2D, scene: RulerScene, 
     context.fillStyle = theme.faded;
     context.fillRect(x, 0, 1, RULER_HEIGHT);
     context.fillStyle = theme.fadedLabel;
-    const label = ticks.base === null ? formatMoment(at, scene.originUs, ticks.step) : `+${formatOffset(at - ticks.base, ticks.step, span.to - span.from)}`;
+    const label = ticks.base === null ? formatTick((scene.originUs + at / 1000) / 1e6, ticks.step / 1e9) : `+${formatOffset(at - ticks.base, ticks.step, span.to - span.from)}`;
     context.fillText(label, x + 4, RULER_HEIGHT / 2 - 1);
   }
   context.fillStyle = scene.alarm;

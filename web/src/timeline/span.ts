@@ -79,6 +79,9 @@ export interface Ticks {
 // Steps of a clock, s.
 const CLOCK_STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400];
 
+// Of the step; those of an hour that clocks skip may be closer.
+const CLOSEST_TICKS = 0.7;
+
 // At most so many ticks: at seconds and minutes of the clock in a long span, else at multiples of 1, 2 or 5 of a power
 // of ten.
 export function ticksOf({ from, to }: Span, most: number, originUs: number): Ticks {
@@ -88,11 +91,19 @@ export function ticksOf({ from, to }: Span, most: number, originUs: number): Tic
   const step = clock === null ? Math.max(1, [1, 2, 5, 10].map((factor) => factor * power).find((s) => length / s <= most)!) : clock * 1e9;
   const unit = clock === null ? 10 ** Math.ceil(Math.log10(length)) : step;
   // The origin's distance from a multiple of the unit in local time; units below 1 µs divide it.
-  const local = originUs - new Date(originUs / 1000).getTimezoneOffset() * 60e6;
+  const zoneOf = (ns: number) => new Date((originUs + ns / 1000) / 1000).getTimezoneOffset() * 60e9;
+  const zone = zoneOf(from);
+  const local = originUs - zone / 1000;
   const shift = unit >= 1000 ? (local % (unit / 1000)) * 1000 : 0;
   const base = Math.floor((from + shift) / unit) * unit - shift;
   const at: number[] = [];
-  for (let i = Math.ceil((from - base) / step); base + i * step <= to; i++) at.push(base + i * step);
+  for (let i = Math.ceil((from - base) / step); base + i * step <= to + step; i++) {
+    const even = base + i * step;
+    // Where the clocks have been changed meanwhile, later ticks keep their time of day.
+    const change = clock === null ? 0 : zoneOf(even) - zone;
+    const tick = change % step === 0 ? even : even + change;
+    if (tick <= to && tick - (at.at(-1) ?? -Infinity) >= CLOSEST_TICKS * step) at.push(tick);
+  }
   return { base: clock === null ? base : null, step, at };
 }
 

@@ -2,7 +2,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
 import type { Mark, Strip, Strips } from "../api/types";
-import { formatClock, formatRange, formatShare, threeDigits } from "../format";
+import { formatClock, formatRange, formatShare, formatTick, threeDigits } from "../format";
 import { bucketAt, meanOver, nudge, observedIn, seriesOf } from "../state/brush";
 import type { Range } from "../state/view";
 import { Marks } from "./marks";
@@ -190,7 +190,7 @@ function makePlot(host: HTMLElement, strip: Strip, { height, low, axis }: Shape,
         y: { range: (_, __, max) => [0, Math.max(strip.max ?? NOTHING, max ?? 0)] },
       },
       axes: [
-        { ...drawn, show: axis, size: AXIS_HEIGHT, gap: 2, space: 90, values: (_, splits, __, ___, step) => splits.map((s) => tick(s, step)) },
+        { ...drawn, show: axis, size: AXIS_HEIGHT, gap: 2, space: 90, values: (_, splits, __, ___, step) => splits.map((s) => formatTick(s, step)) },
         { ...drawn, size: 38, gap: 4, space: 18, ...(low && { splits: ends }), values: (_, splits) => splits.map((s) => String(Number(s.toPrecision(3)))) },
       ],
       series: [
@@ -257,19 +257,6 @@ function showBrush(u: uPlot, brush: Range | null): void {
   const left = brush ? Math.max(0, u.valToPos(brush.from / 1e6, "x")) : 0;
   const right = brush ? Math.min(u.over.clientWidth, u.valToPos(brush.to / 1e6, "x")) : 0;
   u.setSelect({ left, width: Math.max(0, right - left), top: 0, height: u.over.clientHeight }, false);
-}
-
-// uPlot requests labels for ticks `step` seconds apart.
-function tick(seconds: number, step: number): string {
-  const when = new Date(seconds * 1000);
-  const two = (value: number) => String(value).padStart(2, "0");
-  // At midnight, too: the times of several days would be the same.
-  const isMidnight = step >= 60 && when.getHours() === 0 && when.getMinutes() === 0;
-  if (step >= 86400 || isMidnight) return when.toLocaleDateString(undefined, { month: "short", day: "numeric" });
-  const minutes = `${two(when.getHours())}:${two(when.getMinutes())}`;
-  if (step >= 60) return minutes;
-  const fraction = step >= 1 ? "" : `.${String(when.getMilliseconds()).padStart(3, "0")}`;
-  return `${minutes}:${two(when.getSeconds())}${fraction}`;
 }
 
 const TABLE_ROWS = 12;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import type { TimelineJson, TrackJson } from "../../src/api/types";
 import { DARK, LIGHT } from "../../src/flamegraph/palette";
 import { coloursOf, kindNameOf, legendOf } from "../../src/timeline/colours";
@@ -191,6 +191,28 @@ describe("the visible time", () => {
     expect(formatOffset(15_000, 5000, 33_300)).toBe("15\u202fµs");
     expect(formatOffset(1_250_000, 50_000, 2e6)).toBe("1.25\u202fms");
     expect(ticksOf({ from: 0, to: 900e9 }, 12, ORIGIN)).toMatchObject({ base: null, step: 120e9 });
+  });
+
+  test("ticks keep their times of day after the clocks have changed", () => {
+    // Berlin's, of 2025.
+    const [spring, autumn] = [Date.UTC(2025, 2, 30, 1), Date.UTC(2025, 9, 26, 1)];
+    const zoneOf = (ms: number) => (ms >= spring && ms < autumn ? -120 : -60);
+    const zone = vi.spyOn(Date.prototype, "getTimezoneOffset").mockImplementation(function (this: Date) {
+      return zoneOf(this.getTime());
+    });
+    // The local hours of the ticks from a local midnight on.
+    const hoursOf = (day: number, hours: number, most: number) => {
+      const midnight = day + zoneOf(day) * 60_000;
+      return ticksOf({ from: 0, to: hours * 3600e9 }, most, midnight * 1000).at.map((ns) => {
+        const ms = midnight + ns / 1e6;
+        return ((ms - zoneOf(ms) * 60_000) / 3600e3) % 24;
+      });
+    };
+    expect(hoursOf(Date.UTC(2025, 9, 26), 13, 7)).toEqual([0, 2, 4, 6, 8, 10, 12]);
+    expect(hoursOf(Date.UTC(2025, 9, 26), 5, 5)).toEqual([0, 1, 2, 2, 3, 4]);
+    expect(hoursOf(Date.UTC(2025, 2, 30), 11, 6)).toEqual([0, 4, 6, 8, 10, 12]);
+    expect(hoursOf(Date.UTC(2025, 9, 25), 73, 4)).toEqual([0, 0, 0, 0]);
+    zone.mockRestore();
   });
 });
 
