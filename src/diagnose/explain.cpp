@@ -17,6 +17,7 @@
 #include "diagnose/causes/weights.h"
 #include "diagnose/causes/words.h"
 #include "model/short_names.h"
+#include "model/tables/incidents.h"
 
 namespace gpusonde::diagnose {
 namespace {
@@ -242,7 +243,8 @@ Explanation Explain(const Situation& situation, std::span<const Candidate> cause
     why = Abstain(situation);
     advice = NextStep(situation);
   }
-  if (situation.before_is_later) why += ". No time without it is known before; \"before\" is since it ended";
+  if (situation.before_is_later)
+    why += fmt::format(". No time without it is known before; {}", model::kBeforeIsLater);
   explanation.sentence =
       fmt::format("{} from {}. {}.{}", HowSlow(situation), FormatUtcClock(start_ns), why, advice);
   AddAccount(situation, explanation.evidence);

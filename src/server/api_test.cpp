@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/api.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -436,7 +437,7 @@ TEST_F(ApiTest, IncidentsHaveTheirAccountTheirCausesAndTheirStrips) {
                                         .slowdown = 3.1,
                                         .cause = "cpu_contention",
                                         .confidence = 0.93,
-                                        .sentence = "Steps slowed."},
+                                        .sentence = fmt::format("Steps slowed; {}.", model::kBeforeIsLater)},
                            .process_name = "train",
                            .pid = 411};
   info.evidence = {
@@ -447,7 +448,7 @@ TEST_F(ApiTest, IncidentsHaveTheirAccountTheirCausesAndTheirStrips) {
                  {"thread.running", {1'000'000, 9'000'000, {0.5, 0.25}}},
                  {"thread.run_queue", {1'000'000, 9'000'000, {0.1, 1.5}}},
                  {"gpu.clock.sm", {1'000'000, 9'000'000, {1980, 900}}, 3}};
-  data_.incidents = {.incidents = {info}, .omitted = 2, .steps = 700};
+  data_.incidents = {.incidents = {info, {}}, .omitted = 2, .steps = 700};
   data_.incidents.programs = {
       {.process = id,
        .name = "train",
@@ -479,6 +480,8 @@ TEST_F(ApiTest, IncidentsHaveTheirAccountTheirCausesAndTheirStrips) {
   EXPECT_THAT(units, testing::ElementsAre("ns", "cores", "threads", "MHz"));
   EXPECT_EQ(incident["strips"][3]["label"], "SM clock, GPU 3");
   EXPECT_EQ(incident["shown_to_us"], 9'000);
+  EXPECT_EQ(incident["before_is_later"], true);
+  EXPECT_EQ(answer["incidents"][1]["before_is_later"], false);
   const json& program = answer["programs"][0];
   EXPECT_EQ(program["name"], "train");
   EXPECT_EQ(program["steps"], 700);

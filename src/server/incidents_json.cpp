@@ -99,6 +99,7 @@ std::string IncidentsJson(const store::Incidents& incidents) {
     json.Field("to_us", incident.end_ns.transform([](int64_t ns) { return ns / kNanosPerMicro; }));
     json.Field("slowdown", incident.slowdown).Field("cause", incident.cause);
     json.Field("confidence", incident.confidence).Field("sentence", incident.sentence);
+    json.Field("before_is_later", incident.sentence.contains(model::kBeforeIsLater));
     WriteAll(json, "account", info, kStep);
     WriteAll(json, "causes", info, kCause);
     WriteAll(json, "evidence", info, "");

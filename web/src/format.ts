@@ -87,6 +87,18 @@ export function formatClock(us: number): string {
   return clock.format(us / 1000);
 }
 
+const DAY_S = 86400;
+
+// An incident's sentence, which says in UTC when it began ("Steps slowed 2.2× from 12:59:31."), with the time of the
+// reader's zone; `us` is about when that was.
+export function withLocalClock(sentence: string, us: number): string {
+  return sentence.replace(/(?<= from )(\d\d):(\d\d):(\d\d)(?=\.)/, (_, hours, minutes, seconds) => {
+    const clock = Number(hours) * 3600 + Number(minutes) * 60 + Number(seconds);
+    const later = (((clock - Math.floor(us / 1e6)) % DAY_S) + DAY_S) % DAY_S;
+    return formatClock(us + (later > DAY_S / 2 ? later - DAY_S : later) * 1e6);
+  });
+}
+
 // "12:01:03", with the day in front when it is not that of `now`, ms.
 export function formatTime(us: number, now: number = Date.now()): string {
   const day = date.format(us / 1000);

@@ -460,7 +460,7 @@ export function incidents() {
     }],
     incidents: [{
       id: "1".repeat(32), process: "0000000000000000000000000000a411", name: "python3.11", pid: 411, from_us, to_us, slowdown: 2.9,
-      cause: "cpu_contention", confidence: 0.93, sentence,
+      cause: "cpu_contention", confidence: 0.93, sentence, before_is_later: false,
       account: [part("cpu", "CPU", 9, 10), part("gpu_run", "GPU kernels", 41, 40), part("loader", "Own processes", 6, 9),
         part("run_queue", "CPU taken by others", 0.4, 96), part("unexplained", "Unexplained", 0.6, 4)],
       causes: [{ signal: "cpu_contention", label: "cpu_contention", before: null, during: 0.94, score: 2.6, sentence: "CPU contention (0.93): the step waited for a CPU" },

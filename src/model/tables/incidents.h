@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/id128.h"
 #include "model/table.h"
@@ -24,6 +25,10 @@ struct Incident {
   std::string sentence;
   bool withdrawn = false;
 };
+
+// Part of the sentence of an incident whose `before`, in its evidence too, is the time after it: the steps
+// before it were never observed.
+inline constexpr std::string_view kBeforeIsLater = "\"before\" is since it ended";
 
 inline constexpr Table kIncidents(
     "incidents", Key{1}, "One row per incident: slow steps of one program",

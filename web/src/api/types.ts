@@ -327,6 +327,8 @@ export interface Incident {
   cause: string;
   confidence: number;
   sentence: string;
+  // Whether `before` is the time after it, as the steps before it were never observed.
+  before_is_later: boolean;
   account: Account[];
   causes: Account[];
   evidence: Account[];

@@ -2,7 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import type { HostIncident, HostUse } from "../api/types";
-import { formatCount, formatDuration, formatRangeUtc, formatShare, formatTime, formatUtc, unbroken } from "../format";
+import { formatCount, formatDuration, formatRangeUtc, formatShare, formatTime, formatUtc, unbroken, withLocalClock } from "../format";
 import { printable } from "../printable";
 import { hasProblem, orderHosts, type HostOrder } from "../state/host-order";
 import { hostLink, type ChooseHost } from "../state/use-host";
@@ -208,7 +208,7 @@ function IncidentsOfAll({ incidents, omitted, onOpen }: { incidents: HostInciden
                 {printable(incident.name)} ({incident.pid})
               </td>
               <td class="figure">{incident.slowdown.toFixed(1)}×</td>
-              <td>{unbroken(incident.sentence)}</td>
+              <td>{unbroken(withLocalClock(incident.sentence, incident.from_us))}</td>
             </tr>
           ))}
         </tbody>

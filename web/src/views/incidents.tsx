@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Account, Incident, Incidents, IncidentStrip, Overview, Program, Warning } from "../api/types";
-import { formatCount, formatDuration, formatRange, formatShare, formatTime, threeDigits, unbroken } from "../format";
+import { formatCount, formatDuration, formatRange, formatShare, formatTime, threeDigits, unbroken, withLocalClock } from "../format";
 import { printable } from "../printable";
 import { DEFAULT_VIEW } from "../state/view";
 import type { Navigation } from "../state/use-view";
@@ -143,9 +143,10 @@ function IncidentCard({ incident, overview, nav }: { incident: Incident; overvie
   // Of all programs, as another one often caused the slow-down.
   const flame = () => nav.step({ ...DEFAULT_VIEW, brush: { from: incident.from_us, to } });
   const timeline = () => nav.step({ ...DEFAULT_VIEW, page: "timeline", brush: { from: incident.from_us, to } });
+  const sentence = withLocalClock(incident.sentence, incident.from_us);
   const others = incident.causes.filter(({ signal }) => signal !== incident.cause && signal !== "");
   return (
-    <article class="incident" aria-label={incident.sentence}>
+    <article class="incident" aria-label={sentence}>
       <header>
         <span class={state === "Ongoing" ? "alarm" : "dim"}>{state}</span>
         <span class="figure">{formatRange(incident.from_us, to)}</span>
@@ -160,8 +161,8 @@ function IncidentCard({ incident, overview, nav }: { incident: Incident; overvie
           Timeline
         </button>
       </header>
-      <p class="sentence">{unbroken(incident.sentence)}</p>
-      <AccountBars account={incident.account} />
+      <p class="sentence">{unbroken(sentence)}</p>
+      <AccountBars account={incident.account} isLater={incident.before_is_later} />
       <div class="evidence-strips">
         {incident.strips.map((strip) => (
           <EvidenceStrip key={strip.label} strip={strip} incident={incident} to={to} />
@@ -186,9 +187,7 @@ function IncidentCard({ incident, overview, nav }: { incident: Incident; overvie
             {incident.evidence.map(({ signal, sentence, before, during }) => (
               <li key={signal}>
                 {unbroken(sentence)}{" "}
-                <span class="dim">
-                  {threeDigits(before ?? 0)} → {threeDigits(during ?? 0)}
-                </span>
+                <span class="dim">{inOrder(before, during, incident.before_is_later, threeDigits)}</span>
               </li>
             ))}
           </ul>
@@ -198,23 +197,30 @@ function IncidentCard({ incident, overview, nav }: { incident: Incident; overvie
   );
 }
 
-// The parts of a step before and during the incident: two bars on one scale.
-function AccountBars({ account }: { account: Account[] }) {
+// The parts of a step before and during the incident, or if that is all that is known, during and after it: two bars on
+// one scale, in the order of time.
+function AccountBars({ account, isLater }: { account: Account[]; isLater: boolean }) {
   const sum = (of: "before" | "during") => account.reduce((total, part) => total + Math.max(part[of] ?? 0, 0), 0);
   const most = Math.max(sum("before"), sum("during"), 1);
   const parts = [...account].sort((a, b) => (b.during ?? 0) - (b.before ?? 0) - ((a.during ?? 0) - (a.before ?? 0)));
   return (
     <div class="account">
-      {(["before", "during"] as const).map((of) => (
-        <AccountRow key={of} when={of} total={sum(of)} most={most} parts={account.map(({ [of]: ns, ...part }) => ({ ...part, ns: ns ?? 0 }))} />
+      {(isLater ? (["during", "before"] as const) : (["before", "during"] as const)).map((of) => (
+        <AccountRow key={of} when={of === "before" && isLater ? "after" : of} total={sum(of)} most={most} parts={account.map(({ [of]: ns, ...part }) => ({ ...part, ns: ns ?? 0 }))} />
       ))}
       <AccountLegend
         parts={parts
           .filter(({ before, during }) => Math.max(before ?? 0, during ?? 0) > most / 200)
-          .map(({ signal, label, before, during }) => ({ signal, label, text: `${formatDuration(before ?? 0)} → ${formatDuration(during ?? 0)}` }))}
+          .map(({ signal, label, before, during }) => ({ signal, label, text: inOrder(before, during, isLater, formatDuration) }))}
       />
     </div>
   );
+}
+
+// "1.20 ms → 31.0 ms", the earlier first.
+function inOrder(before: number | null, during: number | null, isLater: boolean, format: (value: number) => string): string {
+  const values = isLater ? [during, before] : [before, during];
+  return values.map((value) => format(value ?? 0)).join(" → ");
 }
 
 // A bar of the parts of a step, ns; `most` is the length of the scale.

@@ -27,6 +27,35 @@ export const tests = [
     },
   },
   {
+    name: "an incident that is compared with the time after it shows that time as such, in the order of time",
+    scenario: "gpu",
+    query: "?page=incidents",
+    async run(page) {
+      await page.raw.route("**/api/v1/incidents*", async (route) => {
+        const response = await route.fetch();
+        const json = await response.json();
+        json.incidents[0].before_is_later = true;
+        await route.fulfill({ response, json });
+      });
+      await page.raw.reload();
+      await page.raw.waitForSelector(".incident");
+      const bars = await page.raw.locator(".incident").first().locator(".account-bar").evaluateAll((all) => all.map((bar) => bar.getAttribute("aria-label")));
+      assert.match(bars.join("; "), /^during: 159.ms a step; after: 57\.0.ms a step$/);
+      assert.match(await page.text(".incident .account-legend"), /CPU taken by others 96\.0 ms → 400 µs/);
+    },
+  },
+  {
+    name: "an incident's sentence and its times are in one zone, that of the reader",
+    scenario: "gpu",
+    query: "?page=incidents",
+    context: { timezoneId: "Europe/Berlin" },
+    async run(page) {
+      await page.raw.waitForSelector(".incident");
+      assert.match(await page.text(".incident .sentence"), /slowed 2\.9× from 02:11:40\./);
+      assert.match(await page.text(".incident header"), /02:11:40 – 02:11:52/);
+    },
+  },
+  {
     name: "what disturbs all steps of a program is said, of disturbed programs first",
     scenario: "gpu",
     query: "?page=incidents",

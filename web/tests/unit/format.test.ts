@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from "vitest";
-import { formatCount, formatDifference, formatDuration, formatInterval, formatRange, formatRangeUtc, formatShare, formatTime, threeDigits, unbroken } from "../../src/format";
+import { formatClock, formatCount, formatDifference, formatDuration, formatInterval, formatRange, formatRangeUtc, formatShare, formatTick, formatTime, threeDigits, unbroken, withLocalClock } from "../../src/format";
 
 const plain = (text: string) => text.replaceAll("\u202f", " ");
 
@@ -26,6 +26,21 @@ test("a time of another day has its day, with a year", () => {
   expect(formatTime(noon * 1000, later + 3 * 86400e3)).toMatch(/2025, /);
   expect(formatRange(yesterday * 1000, noon * 1000, later)).toMatch(/2025.* – .*2025/);
   expect(formatRange(noon * 1000, later * 1000, later)).not.toMatch(/2025/);
+});
+
+test("a tick at midnight has its day, as the times of several days would be the same", () => {
+  const midnight = new Date(2025, 10, 21).getTime() / 1000;
+  expect(formatTick(midnight, 7200)).toMatch(/21/);
+  expect(formatTick(midnight + 7200, 7200)).toBe("02:00");
+  expect(formatTick(midnight + 7203.5, 0.5)).toBe("02:00:03.500");
+});
+
+test("an incident's sentence says when it began in the reader's zone", () => {
+  const at = (hours: number, minutes: number, seconds: number) => Date.UTC(2025, 10, 21, hours, minutes, seconds) * 1000;
+  const sentence = (clock: string) => `Steps slowed 2.2× from ${clock}. CPU contention (0.96): taken from 01:02:03.py.`;
+  expect(withLocalClock(sentence("23:59:31"), at(23, 59, 31.9))).toBe(sentence(formatClock(at(23, 59, 31))));
+  expect(withLocalClock(sentence("23:59:59"), at(24, 0, 1)), "about then").toBe(sentence(formatClock(at(23, 59, 59))));
+  expect(withLocalClock("No step was slow.", at(1, 2, 3))).toBe("No step was slow.");
 });
 
 test("exact and unknown values have no interval", () => {
