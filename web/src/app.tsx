@@ -61,7 +61,7 @@ function HostPages({ host, onHost, theme, account, onEnded }: HostPagesProps) {
   const data = useHostData(host);
   const { overview, hosts, view, nav, retry } = data;
   const onHelp = () => setHelping(true);
-  useKeys({ view, nav, search, onHelp });
+  useKeys({ active: !data.choosing, view, nav, search, onHelp });
   useEffect(() => {
     if (overview.error?.status === 401) onEnded();
   }, [overview.error]);

@@ -5,6 +5,8 @@ import type { Navigation } from "./use-view";
 import { OTHER_PROFILE, PROFILE_TYPES, type ProfileType, type View } from "./view";
 
 interface Wiring {
+  // Whether the pages of a host are shown, not the list of all.
+  active: boolean;
   view: View;
   nav: Navigation;
   search: RefObject<HTMLInputElement>;
@@ -29,10 +31,11 @@ export function isKeyOf({ page, source }: View, key: string): boolean {
 }
 
 // Keys work wherever the focus is, except in text fields and while a dialog is open.
-export function useKeys({ view, nav, search, onHelp }: Wiring): void {
+export function useKeys({ active, view, nav, search, onHelp }: Wiring): void {
   const latest = useRef(view);
   latest.current = view;
   useEffect(() => {
+    if (!active) return;
     const press = (event: KeyboardEvent) => {
       if (event.defaultPrevented || event.altKey || event.ctrlKey || event.metaKey) return;
       if (document.querySelector("dialog[open]") || isTyping(event.target)) return;
@@ -74,7 +77,7 @@ export function useKeys({ view, nav, search, onHelp }: Wiring): void {
     };
     addEventListener("keydown", press);
     return () => removeEventListener("keydown", press);
-  }, [nav, onHelp]);
+  }, [active, nav, onHelp]);
 }
 
 export function nextType(type: ProfileType): ProfileType {

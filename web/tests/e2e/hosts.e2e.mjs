@@ -68,6 +68,18 @@ export const tests = [
     },
   },
   {
+    name: "keys of a host's pages leave the list of hosts and the history alone",
+    scenario: "hosts",
+    async run(page) {
+      await page.raw.waitForSelector(".hosts tbody tr");
+      const [before, steps] = [page.raw.url(), await page.raw.evaluate(() => history.length)];
+      for (const key of ["g", "m", "w", "f", "?", "Escape"]) await page.press(key);
+      await page.settle();
+      assert.equal(page.raw.url(), before);
+      assert.equal(await page.raw.evaluate(() => history.length), steps);
+    },
+  },
+  {
     name: "a choice on a host's page keeps the host",
     scenario: "hosts",
     query: "?host=train-07",
