@@ -16,7 +16,7 @@ export function IncidentsPage({ found, overview, nav }: { found: Incidents; over
             <Warnings warnings={found.warnings} overview={overview} />
           </div>
         )}
-        <NoIncidents steps={found.steps} />
+        <NoIncidents steps={found.steps} kernels={overview.kernels} />
       </>
     );
   }
@@ -66,7 +66,7 @@ function outcomeOf({ lead_us: lead }: Warning): string {
   return lead >= 0 ? `Issued ${length} before steps slowed.` : `Issued ${length} after steps had slowed: too late.`;
 }
 
-function NoIncidents({ steps }: { steps: number }) {
+function NoIncidents({ steps, kernels }: { steps: number; kernels: number }) {
   if (steps > 0) {
     return (
       <Message title="No step was slow" kind="empty">
@@ -83,8 +83,14 @@ function NoIncidents({ steps }: { steps: number }) {
         gpusonde finds steps in a program&rsquo;s GPU work by something that occurs once per step: an NVTX range, a wait or a kernel. A program
         needs about thirty steps before a slow one can be recognised.
       </p>
-      <p>No GPU work was recorded in this time. To see what works on this machine:</p>
-      <pre>gpusonde doctor</pre>
+      {kernels > 0 ? (
+        <p>There is GPU work, but no steps were found in it in this time: the program has run for too short, its work doesn’t repeat, or its profiling was paused.</p>
+      ) : (
+        <>
+          <p>No GPU work was recorded. To see what works on this machine:</p>
+          <pre>gpusonde doctor</pre>
+        </>
+      )}
     </Message>
   );
 }

@@ -133,7 +133,22 @@ export const tests = [
     async run(page) {
       await page.raw.waitForSelector(".message.empty");
       assert.match(await page.text(".message"), /No steps in this selection/);
-      assert.match(await page.text(".message"), /gpusonde doctor/);
+      assert.match(await page.text(".message"), /No GPU work was recorded[^]*gpusonde doctor/);
+    },
+  },
+  {
+    name: "incidents: with GPU work, but without steps, the page doesn't say that there was no work",
+    scenario: "gpu",
+    query: "?page=incidents",
+    async run(page) {
+      await page.raw.route("**/api/v1/incidents*", async (route) => {
+        const response = await route.fetch();
+        await route.fulfill({ response, json: { ...(await response.json()), steps: 0, incidents: [], programs: [] } });
+      });
+      await page.raw.reload();
+      await page.raw.waitForSelector(".message.empty");
+      assert.match(await page.text(".message"), /No steps in this selection[^]*There is GPU work, but no steps were found/);
+      assert.doesNotMatch(await page.text(".message"), /No GPU work|doctor/);
     },
   },
 ];
