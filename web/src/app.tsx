@@ -92,7 +92,7 @@ function HostPages({ host, onHost, theme, account, onEnded }: HostPagesProps) {
         onHost={onHost}
         lost={lost}
         ageS={data.ageS}
-        processes={data.processes.data?.processes ?? []}
+        processes={data.processes.data?.processes ?? null}
         devices={data.devices.data?.devices ?? []}
         available={data.available}
         window={data.window}

@@ -22,7 +22,8 @@ interface Props {
   hosts: HostUse[];
   host: string | null;
   onHost: (host: string | null) => void;
-  processes: Process[];
+  // Null until they are read.
+  processes: Process[] | null;
   devices: DeviceUse[];
   // The server doesn't respond.
   lost: boolean;
@@ -120,8 +121,8 @@ export function ThemePicker({ theme, onTheme }: { theme: ThemeChoice; onTheme: (
 }
 
 // The choice of processes, and of a thread of the only one.
-function StackChoices({ processes, view, nav }: { processes: Process[]; view: View; nav: Navigation }) {
-  const process = processes.find(({ id }) => id === view.processes[0]);
+function StackChoices({ processes, view, nav }: { processes: Process[] | null; view: View; nav: Navigation }) {
+  const process = processes?.find(({ id }) => id === view.processes[0]);
   return (
     <>
       <ProcessPicker processes={processes} chosen={view.processes} onChoose={(processes) => nav.step({ processes, tid: null, zoom: null })} />

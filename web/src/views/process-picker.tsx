@@ -6,7 +6,8 @@ import { printable } from "../printable";
 import { MAX_PROCESSES } from "../state/view";
 
 interface Props {
-  processes: Process[];
+  // Null until they are read.
+  processes: Process[] | null;
   // Ids; empty for all.
   chosen: string[];
   onChoose: (ids: string[]) => void;
@@ -20,7 +21,8 @@ type Entry = { key: string; ids: string[]; process?: Process };
 
 // A combobox of processes by name, process id, container or command line. Enter or a click shows one process only;
 // Shift+Enter or its box adds it to the chosen ones or takes it away.
-export function ProcessPicker({ processes, chosen, onChoose }: Props) {
+export function ProcessPicker({ processes: read, chosen, onChoose }: Props) {
+  const processes = read ?? [];
   // Null while closed.
   const [typed, setTyped] = useState<string | null>(null);
   // The entry that Enter takes, by its key: a live list changes its order.
@@ -131,7 +133,7 @@ export function ProcessPicker({ processes, chosen, onChoose }: Props) {
                 {entry.process ? <Row process={entry.process} /> : entry.ids.length === 0 ? "All processes" : `All ${formatCount(entry.ids.length)} that match`}
               </li>
             ))}
-            {found.length === 0 && <li class="dim">No process matches.</li>}
+            {found.length === 0 && <li class="dim">{read === null ? "Reading the processes…" : processes.length === 0 ? "No process in this time." : "No process matches."}</li>}
             {found.length > MAX_LISTED && <li class="dim">{formatCount(found.length - MAX_LISTED)} more: type to narrow the list.</li>}
           </ul>
           <p class="picker-keys dim">

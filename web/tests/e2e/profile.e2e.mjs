@@ -498,6 +498,24 @@ export const tests = [
     },
   },
   {
+    name: "before the processes are read the list says so",
+    async run(page) {
+      await page.ready();
+      let answer;
+      await page.raw.route("**/api/v1/processes*", async (route) => {
+        await new Promise((resolve) => (answer = resolve));
+        await route.continue();
+      });
+      await page.raw.reload();
+      await page.raw.getByRole("combobox", { name: "Process" }).focus();
+      assert.match(await page.text(".picker-list"), /Reading the processes…/);
+      await page.until(() => answer, "request for the processes");
+      answer();
+      await page.raw.locator(".picker-name").first().waitFor();
+      assert.doesNotMatch(await page.text(".picker-list"), /Reading/);
+    },
+  },
+  {
     name: "the entry that is chosen in the list of processes stays so when news reorder the list",
     scenario: "live",
     async run(page) {
