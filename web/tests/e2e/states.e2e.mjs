@@ -384,6 +384,20 @@ export const tests = [
     },
   },
   {
+    name: "the graph's tools are within a window of any width, and in one line where that is possible",
+    scenario: "gpu",
+    async run(page) {
+      for (const width of [1280, 1024, 900, 800, 700]) {
+        await page.raw.setViewportSize({ width, height: 800 });
+        await page.ready();
+        const boxes = await page.raw.locator(".toolbar > *:not(.matched)").evaluateAll((all) => all.map((one) => one.getBoundingClientRect().toJSON()));
+        for (const { right } of boxes) assert.ok(right <= width, `${right} of ${width}`);
+        assert.equal(new Set(boxes.map(({ y, height }) => y + height / 2)).size, 1, `${width} px`);
+        assert.ok((await page.raw.evaluate(() => document.documentElement.scrollWidth)) <= width);
+      }
+    },
+  },
+  {
     name: "the list of keys begins at its top, in a low window, too",
     context: { viewport: { width: 1024, height: 500 } },
     async run(page) {
