@@ -175,6 +175,7 @@ function Row({ group, largest, usage, price }: { group: UsageGroup; largest: num
     <tr>
       <th scope="row" title={printable(group.name)}>
         {printable(group.name) || `(no ${titleOf(usage.by)})`}
+        {isRoot(group.name, usage.by) && <span class="dim"> (root)</span>}
       </th>
       <td class="figure">{formatCount(group.devices)}</td>
       <td class="figure">{formatCount(group.processes)}</td>
@@ -197,6 +198,11 @@ function Row({ group, largest, usage, price }: { group: UsageGroup; largest: num
       {price !== null && <td class="figure">{threeDigits((group.idle_ns / HOUR_NS) * price)}</td>}
     </tr>
   );
+}
+
+// Users are known by their ids only, and this one has the same name everywhere.
+function isRoot(name: string, by: UsageBy): boolean {
+  return (by === "owner" && name === "user 0") || (by === "user" && name === "0");
 }
 
 function busyShare(sums: UsageSums): string {

@@ -40,6 +40,25 @@ export const tests = [
     },
   },
   {
+    name: "root is named beside its id",
+    scenario: "gpu",
+    query: "?page=usage",
+    async run(page) {
+      await page.raw.route("**/api/v1/usage?*", async (route) => {
+        const response = await route.fetch();
+        const json = await response.json();
+        json.groups[3].name = json.by === "user" ? "0" : "user 0";
+        await route.fulfill({ response, json });
+      });
+      for (const by of ["owner", "user"]) {
+        await page.open(`?page=usage&by=${by}`);
+        await page.raw.waitForSelector(".usage tbody tr");
+        assert.equal(await page.raw.locator(".usage tbody th").nth(3).innerText(), by === "owner" ? "user 0 (root)" : "0 (root)");
+        assert.doesNotMatch(await page.raw.locator(".usage tbody th").nth(2).innerText(), /root/);
+      }
+    },
+  },
+  {
     name: "without a holder the usage page says so",
     query: "?page=usage",
     async run(page) {
