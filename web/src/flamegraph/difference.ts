@@ -2,8 +2,8 @@
 import { ApiError } from "../api/client";
 import type { CompareJson, StacksJson } from "../api/types";
 import { threeDigits } from "../format";
-import { printable } from "../printable";
 import { makeTree, type FunctionTable, type Tree } from "./model";
+import { shownNames } from "./names";
 import { mixed, packColour, type Theme } from "./palette";
 
 // A change by this share has the strongest colour, as in the page of `gpusonde compare`.
@@ -21,11 +21,12 @@ export interface Comparison {
 }
 
 export function parseComparison(json: CompareJson): Comparison {
-  return { json, tree: differenceTree(json.stacks) };
+  return { json, tree: differenceTree(json.stacks, new Set(json.gpu?.kernels.map(({ name }) => name))) };
 }
 
-// The tree of a difference. Every node is a function of its own, as its colour depends on its change.
-export function differenceTree({ strings, nodes }: StacksJson): Tree {
+// The tree of a difference. Every node is a function of its own, as its colour depends on its change. `kernels` are the
+// names that are those of GPU kernels.
+export function differenceTree({ strings, nodes }: StacksJson, kernels: ReadonlySet<string>): Tree {
   const count = nodes.name.length;
   if (nodes.a_ns.length !== count || nodes.b_ns.length !== count) {
     throw new ApiError("malformed", "The server's comparison can't be read: the columns of its frames differ in length.");
@@ -36,13 +37,14 @@ export function differenceTree({ strings, nodes }: StacksJson): Tree {
   const self = total.slice();
   for (let i = 1; i < count; i++) self[nodes.parent[i]!]! -= total[i]!;
   const name = nodes.name.map((index) => strings[index] ?? "");
+  const shown = shownNames(name, name.map((text) => (kernels.has(text) ? "gpu" : "")));
   const functions: FunctionTable = {
-    count, name, shown: name, binary: new Int32Array(count).fill(-1), kind: name.map(() => ""), file: name.map(() => ""), line: new Int32Array(count), internal: new Uint8Array(count), binaries: [],
+    count, name, shown, binary: new Int32Array(count).fill(-1), kind: name.map(() => ""), file: name.map(() => ""), line: new Int32Array(count), internal: new Uint8Array(count), binaries: [],
   };
   // The root has no function.
   const fn = Int32Array.from(name, (_, i) => (i === 0 ? -1 : i));
   const tree = makeTree(functions, "ns", fn, Int32Array.from(nodes.parent), self.map((time) => Math.max(0, time)), total, null);
-  return { ...tree, sides: { a, b }, labels: name.map((text, i) => `${printable(text)}  ${changeOf(a[i]!, b[i]!)}`) };
+  return { ...tree, sides: { a, b }, labels: shown.map((text, i) => `${text}  ${changeOf(a[i]!, b[i]!)}`) };
 }
 
 // "+12.3 %", "only in B".

@@ -26,10 +26,26 @@ function withoutParameters(name: string): string {
   return name;
 }
 
-// What to show for each function: kernels' names are condensed where no other kernel's would look the same, and all are
-// printable.
+const FOLDERS = /(?<!\S)\/(?:[^\s/]*\/)*(?=[^\s/])/g;
+
+// A command line without the folders of its files, which are often long and alike: "python3 train.py --seed 1".
+export function withoutFolders(command: string): string {
+  return command.replace(FOLDERS, "");
+}
+
+// "411 python3 train.py" of "/usr/bin/python3 /home/me/train.py (pid 411)": the ranks of a job have the same command, and
+// their frames are too narrow for all of it.
+function processLabel(name: string): string {
+  const [, command, pid] = /^(.*) \(pid (\d+)\)$/s.exec(name) ?? [];
+  return pid === undefined ? withoutFolders(name) : `${pid} ${withoutFolders(command!)}`;
+}
+
+const LABELS: Record<string, (name: string) => string> = { gpu: condensedName, process: processLabel };
+
+// What to show for each function: kernels' names are condensed where no other kernel's would look the same, processes
+// begin with their ids, and all are printable.
 export function shownNames(names: string[], kinds: string[]): string[] {
-  const condensed = names.map((name, f) => (kinds[f] === "gpu" ? condensedName(name) : name));
+  const condensed = names.map((name, f) => LABELS[kinds[f]!]?.(name) ?? name);
   const owners = new Map<string, string | null>();
   names.forEach((name, f) => {
     if (kinds[f] !== "gpu") return;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+import { useMemo } from "preact/hooks";
 import type { CompareJson, ComparedLine } from "../api/types";
 import { changeOf, signedShare } from "../flamegraph/difference";
+import { narrowNames, shownNames } from "../flamegraph/names";
 import { formatCount, formatDifference, formatDuration, threeDigits } from "../format";
 import { printable } from "../printable";
 
@@ -25,8 +27,8 @@ export function ComparedTable({ compared: { kernels, phases, omitted }, search, 
   return (
     <section class="top compared" aria-label="What changed, by kernel">
       <div class="top-scroller">
-        <Lines what="kernel" lines={kernels} search={search} onSearch={onSearch} />
-        {phases.length > 0 && <Lines what="range" lines={phases} search={search} onSearch={onSearch} />}
+        <Lines what="kernel" kind="gpu" lines={kernels} search={search} onSearch={onSearch} />
+        {phases.length > 0 && <Lines what="range" kind="range" lines={phases} search={search} onSearch={onSearch} />}
         {omitted > 0 && <p class="top-none">{formatCount(omitted)} more with smaller differences are left out.</p>}
       </div>
     </section>
@@ -35,12 +37,15 @@ export function ComparedTable({ compared: { kernels, phases, omitted }, search, 
 
 interface LinesProps {
   what: string;
+  // Of the names, as in a profile.
+  kind: string;
   lines: ComparedLine[];
   search: string;
   onSearch: (text: string) => void;
 }
 
-function Lines({ what, lines, search, onSearch }: LinesProps) {
+function Lines({ what, kind, lines, search, onSearch }: LinesProps) {
+  const shownAs = useMemo(() => namesInColumn(lines.map(({ name }) => name), kind), [lines]);
   const wanted = search.trim().toLowerCase();
   const shown = wanted === "" ? lines : lines.filter(({ name }) => name.toLowerCase().includes(wanted));
   return (
@@ -66,7 +71,7 @@ function Lines({ what, lines, search, onSearch }: LinesProps) {
           <tr key={line.name} onClick={() => onSearch(line.name === search ? "" : line.name)}>
             <td class="name">
               <button type="button" aria-pressed={line.name === search} title={`${printable(line.name)}\n${threeDigits(line.count_a)} times in A, ${threeDigits(line.count_b)} in B`}>
-                {printable(line.name)}
+                {shownAs.get(line.name)}
               </button>
             </td>
             <td>
@@ -80,6 +85,12 @@ function Lines({ what, lines, search, onSearch }: LinesProps) {
       </tbody>
     </table>
   );
+}
+
+// The names as a narrow column shows them.
+function namesInColumn(names: string[], kind: string): Map<string, string> {
+  const narrow = narrowNames(shownNames(names, names.map(() => kind)));
+  return new Map(names.map((name, i) => [name, narrow[i]!]));
 }
 
 function Each({ line: { change, duration, a_ns, b_ns } }: { line: ComparedLine }) {

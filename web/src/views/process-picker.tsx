@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Process } from "../api/types";
+import { withoutFolders } from "../flamegraph/names";
 import { formatCount, formatDuration } from "../format";
 import { printable } from "../printable";
 import { MAX_PROCESSES } from "../state/view";
@@ -151,7 +152,7 @@ function Row({ process: { name, pid, container, command, cpu_ns, gpus } }: { pro
     <>
       <span class="picker-name">{printable(name)}</span> {pid > 0 && <span class="figure dim">{pid}</span>}
       {container !== "" && <span class="picker-container">{printable(container)}</span>}
-      <span class="picker-command dim">{printable(command)}</span>
+      <span class="picker-command dim">{printable(withoutFolders(command))}</span>
       <span class="figure">{gpu_ns > 0 && cpu_ns === 0 ? `${formatDuration(gpu_ns)} GPU` : `${formatDuration(cpu_ns)} CPU`}</span>
     </>
   );

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { useMemo } from "preact/hooks";
-import { binaryOf, type Tree } from "../flamegraph/model";
+import { binaryOf, ROOT_KINDS, type Tree } from "../flamegraph/model";
 import { narrowNames } from "../flamegraph/names";
 import { sortedFunctions, totalsByFunction } from "../flamegraph/table";
 import { formatCount, formatShare, formatValue } from "../format";
@@ -26,7 +26,7 @@ interface Props {
 // functions.
 export function TopTable({ tree, zoom, view, nav, matches }: Props) {
   const { name, shown, kind } = tree.functions;
-  const narrow = useMemo(() => narrowKernels(shown, kind), [tree.functions]);
+  const narrow = useMemo(() => narrowFunctions(shown, kind), [tree.functions]);
   const totals = useMemo(() => totalsByFunction(tree, zoom), [tree, zoom]);
   const order = useMemo(
     () => sortedFunctions(totals, name, view.sort, view.ascending, matches),
@@ -86,12 +86,15 @@ export function TopTable({ tree, zoom, view, nav, matches }: Props) {
   );
 }
 
-// Kernels are often instances of few templates.
-function narrowKernels(names: string[], kinds: string[]): string[] {
-  const kernels = names.map((_, f) => f).filter((f) => kinds[f] === "gpu");
-  const narrow = narrowNames(kernels.map((f) => names[f]!));
+// Shorter names fit, however narrow the column is.
+const ALWAYS_FITS = 24;
+
+// Kernels are often instances of few templates, functions of C++ of few namespaces and classes.
+function narrowFunctions(names: string[], kinds: string[]): string[] {
+  const cut = names.map((_, f) => f).filter((f) => names[f]!.length > ALWAYS_FITS && !ROOT_KINDS.has(kinds[f]!));
+  const narrow = narrowNames(cut.map((f) => names[f]!));
   const all = names.slice();
-  kernels.forEach((f, i) => (all[f] = narrow[i]!));
+  cut.forEach((f, i) => (all[f] = narrow[i]!));
   return all;
 }
 

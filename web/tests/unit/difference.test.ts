@@ -11,9 +11,11 @@ const STACKS = {
   omitted: 0,
 };
 
+const NONE = new Set<string>();
+
 describe("the flame graph of a difference", () => {
   test("is as wide as the mean of both sides, and says the change in words", () => {
-    const tree = differenceTree(STACKS);
+    const tree = differenceTree(STACKS, NONE);
     expect(Array.from(tree.total)).toEqual([115, 115, 75, 10]);
     expect(Array.from(tree.self)).toEqual([0, 30, 75, 10]);
     expect(nodeName(tree, 2)).toBe("gemm");
@@ -21,9 +23,16 @@ describe("the flame graph of a difference", () => {
     expect(spanOf(layoutTree(tree), ROOT)).toEqual({ from: 0, to: 115 });
   });
 
+  test("shortens the names of kernels, and no others", () => {
+    const [kernel, operator] = ["void at::native::relu<float>(int)", "aten::relu"];
+    const tree = differenceTree({ ...STACKS, strings: ["all", operator, kernel, "void f(int)"] }, new Set([kernel]));
+    expect(tree.labels).toEqual(["all  +30.0\u202f%", "aten::relu  +30.0\u202f%", "relu<float>  +50.0\u202f%", "void f(int)  only in B"]);
+    expect(nodeName(tree, 2)).toBe(kernel);
+  });
+
   test("is refused if its columns differ in length", () => {
-    expect(() => differenceTree({ ...STACKS, nodes: { ...STACKS.nodes, b_ns: [1] } })).toThrow(/differ in length/);
-    expect(() => differenceTree({ ...STACKS, nodes: { ...STACKS.nodes, parent: [-1, 0, 9, 1] } })).toThrow(/has parent/);
+    expect(() => differenceTree({ ...STACKS, nodes: { ...STACKS.nodes, b_ns: [1] } }, NONE)).toThrow(/differ in length/);
+    expect(() => differenceTree({ ...STACKS, nodes: { ...STACKS.nodes, parent: [-1, 0, 9, 1] } }, NONE)).toThrow(/has parent/);
   });
 
   test("changes have signs, and a side that lacks a frame is named", () => {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from "vitest";
-import { condensedName, narrowNames, shownNames } from "../../src/flamegraph/names";
+import { condensedName, narrowNames, shownNames, withoutFolders } from "../../src/flamegraph/names";
 
 test.each([
   ["void at::native::elementwise_kernel<(int)128, (int)4, at::native::AddFunctor<c10::Half> >(int, T3)", "elementwise_kernel<128, 4, AddFunctor<Half> >"],
@@ -17,6 +17,16 @@ test.each([
   ["", ""],
 ])("a kernel's condensed name: %s", (name, condensed) => {
   expect(condensedName(name)).toBe(condensed);
+});
+
+test.each([
+  ["/usr/bin/python3 -u /home/me/project/train.py --data /mnt/data/x --out=/tmp/y", "python3 -u train.py --data x --out=/tmp/y"],
+  ["./train.py a/b", "./train.py a/b"],
+  ["ls / /tmp/", "ls / tmp/"],
+  ["", ""],
+])("a command line without folders: %s", (command, shown) => {
+  expect(withoutFolders(command)).toBe(shown);
+  expect(shownNames([command, `${command} (pid 411)`], ["process", "process"])).toEqual([shown, `411 ${shown}`]);
 });
 
 test("only kernels are condensed, and only where they then differ", () => {
