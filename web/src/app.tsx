@@ -104,7 +104,7 @@ function HostPages({ host, onHost, theme, account, onEnded }: HostPagesProps) {
       />
       <Notices notices={seen.notices} />
       <Problems problems={data.problems} />
-      {view.page === "profile" && <AnswerPart data={data} />}
+      {view.page === "profile" && <AnswerPart data={data} sampled={seen.samples > 0} />}
       <StripsPanel data={data} isDark={theme.isDark} />
       <PageNav data={data} />
       {data.busy && <div class="progress" role="progressbar" aria-label="Reading samples" />}
@@ -114,8 +114,8 @@ function HostPages({ host, onHost, theme, account, onEnded }: HostPagesProps) {
   );
 }
 
-function AnswerPart({ data: { summary, view, opensOn, nav } }: { data: HostData }) {
-  if (summary.data?.gpu) return <Answer gpu={summary.data.gpu} view={view} opensOn={opensOn} nav={nav} />;
+function AnswerPart({ data: { summary, view, opensOn, nav }, sampled }: { data: HostData; sampled: boolean }) {
+  if (summary.data?.gpu) return <Answer gpu={summary.data.gpu} view={view} opensOn={opensOn} nav={nav} sampled={sampled} />;
   return summary.data === null && summary.loading ? <p class="answer reading">Reading GPU time…</p> : null;
 }
 

@@ -9,16 +9,23 @@ interface Props {
   view: View;
   opensOn: ProfileType;
   nav: Navigation;
+  // Whether CPUs were sampled: traces of other profilers have no profile of CPU time.
+  sampled: boolean;
 }
 
 const PROFILE: Partial<View> = { page: "profile", source: null, idle: false, wait: null, ...OTHER_PROFILE };
 
 // How GPUs spent their time, in two lines: how busy they were and with what, how idle and why. Each line links to the
 // detailed view.
-export function Answer({ gpu, view, opensOn, nav }: Props) {
+export function Answer({ gpu, view, opensOn, nav, sampled }: Props) {
   const idle = Math.max(0, gpu.observed_ns - gpu.busy_ns);
   const gpus = gpu.devices > 1 ? `${gpu.devices} GPUs` : "GPU";
   const waits = gpu.idle_cause === "waits";
+  const [why, whyName]: [Partial<View>, string] = waits
+    ? [{ type: "off_cpu" }, "Waiting"]
+    : sampled
+      ? [{ type: "cpu", idle: true }, "CPU time while idle"]
+      : [{ page: "timeline" }, "Timeline"];
   const line = (what: string, ns: number, why: string, to: Partial<View>, name: string) => (
     <Line
       label={`${gpus} ${what}`}
@@ -26,7 +33,7 @@ export function Answer({ gpu, view, opensOn, nav }: Props) {
       part={ns / Math.max(1, gpu.observed_ns)}
       kind={what}
       to={name}
-      here={view.page === "profile" && view.type === to.type && view.idle === (to.idle ?? false)}
+      here={view.page === (to.page ?? "profile") && view.type === to.type && view.idle === (to.idle ?? false)}
       href={formatView({ ...view, ...PROFILE, ...to }, opensOn) || "?"}
       onGo={() => nav.step({ ...PROFILE, ...to })}
     >
@@ -36,7 +43,7 @@ export function Answer({ gpu, view, opensOn, nav }: Props) {
   return (
     <section class="answer" aria-label="How GPUs spent their time">
       {line("busy", gpu.busy_ns, gpu.busy, { type: "gpu" }, "GPU time")}
-      {line("idle", idle, gpu.idle, waits ? { type: "off_cpu" } : { type: "cpu", idle: true }, waits ? "Waiting" : "CPU time while idle")}
+      {line("idle", idle, gpu.idle, why, whyName)}
     </section>
   );
 }

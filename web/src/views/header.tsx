@@ -10,10 +10,10 @@ import { lastOf, LIVE_SECONDS, type Range, type View } from "../state/view";
 import { ProcessPicker } from "./process-picker";
 import { Simulated } from "./simulated";
 
-// Where the data is from. A host has one source for each time that it was profiled.
+// Where the data is from. A host has one source for each time that it was profiled; traces don't say theirs.
 export function nameOf({ sources, title }: Overview): string {
   const hosts = new Set(sources.map(({ host }) => host));
-  return printable(hosts.size === 1 ? sources[0]!.host : title);
+  return printable((hosts.size === 1 && sources[0]!.host) || title);
 }
 
 interface Props {
@@ -43,7 +43,7 @@ interface Props {
 
 // The selection, which applies to every page.
 export function Header({ overview, hosts: choices, host, onHost, lost, ageS, processes, devices, available, window, view, nav, theme, onTheme, onHelp, account }: Props) {
-  const hosts = overview.sources.map(({ host, kind, hz }) => `${printable(host)} (${kind}${hz === null ? "" : `, ${hz} Hz`})`);
+  const hosts = overview.sources.map(({ host, kind, hz }) => `${printable(host || overview.title)} (${kind}${hz === null ? "" : `, ${hz} Hz`})`);
   return (
     <header class="header">
       <h1 title={`gpusonde ${overview.version}`}>gpusonde</h1>

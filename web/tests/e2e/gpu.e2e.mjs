@@ -40,6 +40,24 @@ export const tests = [
     },
   },
   {
+    name: "a trace is named by its file, and its idle GPU leads to the timeline, as no CPU was sampled",
+    scenario: "gpu",
+    async run(page) {
+      await page.raw.route("**/api/v1/overview*", async (route) => {
+        const response = await route.fetch();
+        const json = await response.json();
+        await route.fulfill({ response, json: { ...json, samples: 0, title: "rank0.json.gz", sources: json.sources.map((source) => ({ ...source, host: "", kind: "trace" })) } });
+      });
+      await page.raw.reload();
+      await page.ready();
+      assert.equal(await page.text(".header .host"), "rank0.json.gz");
+      assert.equal(await page.raw.title(), "Profile · rank0.json.gz · gpusonde");
+      await page.raw.locator(".answer-line.idle").click();
+      await page.raw.waitForSelector(".timeline canvas");
+      assert.equal(page.param("page"), "timeline");
+    },
+  },
+  {
     name: "process and thread are the graph's roots, with the command line; interpreter, start-up and driver are folded",
     scenario: "gpu",
     async run(page) {
