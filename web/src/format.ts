@@ -105,9 +105,18 @@ export function formatTime(us: number, now: number = Date.now()): string {
   return (day === date.format(now) ? "" : `${day}, `) + formatClock(us);
 }
 
-// "12:01:03 – 12:01:20", with the day in front when it is not today.
+// "12:01:03 – 12:01:20", with the day in front when it is not today. Of a short time with as many digits as tell its ends
+// apart: "12:01:03.742 – 12:01:03.791".
 export function formatRange(from: number, to: number, now: number = Date.now()): string {
-  return `${formatTime(from, now)} – ${formatTime(to, from / 1000)}`;
+  const length = to - from;
+  const digits = length < 10e3 ? 6 : length < 10e6 ? 3 : 0;
+  return `${formatTime(from, now)}${fractionOf(from, digits)} – ${formatTime(to, from / 1000)}${fractionOf(to, digits)}`;
+}
+
+// ".742", ".742 105"; empty without digits.
+function fractionOf(us: number, digits: number): string {
+  const fraction = String(us % 1e6).padStart(6, "0").slice(0, digits);
+  return fraction && `.${fraction.replace(/(\d{3})(?=\d)/, `$1${SPACE}`)}`;
 }
 
 // Labels a tick of a time axis, of which the next is `step` seconds away.

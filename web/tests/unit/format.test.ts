@@ -28,6 +28,14 @@ test("a time of another day has its day, with a year", () => {
   expect(formatRange(noon * 1000, later * 1000, later)).not.toMatch(/2025/);
 });
 
+test("the ends of a short time can be told apart", () => {
+  const us = Date.UTC(2025, 10, 21, 12, 0, 3) * 1000;
+  const ends = (from: number, to: number) => plain(formatRange(us + from, us + to, us / 1000)).replaceAll(formatClock(us), "#");
+  expect(ends(0, 10e6)).toMatch(/^# – [\d:]+$/);
+  expect(ends(7_000, 742_105)).toBe("#.007 – #.742");
+  expect(ends(742_105, 742_115)).toBe("#.742 105 – #.742 115");
+});
+
 test("a tick at midnight has its day, as the times of several days would be the same", () => {
   const midnight = new Date(2025, 10, 21).getTime() / 1000;
   expect(formatTick(midnight, 7200)).toMatch(/21/);
