@@ -38,7 +38,8 @@ export function drawRuler(context: CanvasRenderingContext2D, scene: RulerScene, 
     context.fillRect(x, 0, 1, RULER_HEIGHT);
     context.fillStyle = theme.fadedLabel;
     const label = ticks.base === null ? formatTick((scene.originUs + at / 1000) / 1e6, ticks.step / 1e9) : `+${formatOffset(at - ticks.base, ticks.step, span.to - span.from)}`;
-    context.fillText(label, x + 4, RULER_HEIGHT / 2 - 1);
+    // A label that is cut would say another time.
+    if (x + 4 + context.measureText(label).width <= width) context.fillText(label, x + 4, RULER_HEIGHT / 2 - 1);
   }
   context.fillStyle = scene.alarm;
   for (const { from, to } of scene.slow) {

@@ -56,9 +56,9 @@ function Legend({ names, hatched, isDark }: { names: Names; hatched: boolean; is
         </li>
       ))}
       {hatched && (
-        <li title="GPU profiling was paused here to stay within --overhead: what the streams did is not known">
+        <li title="What the streams did here is not known: the program was not profiled, or its profiling was paused to stay within --overhead">
           <span class="swatch hatched" />
-          profiling paused
+          not observed
         </li>
       )}
     </ul>
