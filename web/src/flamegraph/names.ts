@@ -58,6 +58,20 @@ export function shownNames(names: string[], kinds: string[]): string[] {
 const HEAD = 11;
 const ALIKE = 18;
 
+// Of a word that differs later than this only the last part is shown: "…OnSelf_add" of "CUDAFunctorOnSelf_add".
+const LONG_WORD = 8;
+
+// Where the word begins of which a character at a place is a part, or if that is far, its part: "FunctorOnSelf_add" has
+// three.
+function beginOfWord(name: string, place: number): number {
+  let from = place;
+  while (from > 0 && /\w/.test(name[from - 1]!)) from--;
+  if (place - from < LONG_WORD) return from;
+  let part = place;
+  while (part > from && !/^(?:_.|.[\W_]|[^A-Z][A-Z])$/s.test(name.slice(part - 1, part + 1))) part--;
+  return part;
+}
+
 // For a narrow column: of names that begin alike, the beginning and what follows where they differ from each other.
 export function narrowNames(names: string[]): string[] {
   const order = names.map((_, i) => i).sort((a, b) => (names[a]! < names[b]! ? -1 : 1));
@@ -65,8 +79,7 @@ export function narrowNames(names: string[]): string[] {
   order.forEach((index, i) => {
     const name = names[index]!;
     const common = Math.max(...[order[i - 1], order[i + 1]].map((other) => (other === undefined ? 0 : commonBeginning(name, names[other]!))));
-    let from = common;
-    while (from > 0 && /\w/.test(name[from - 1]!)) from--;
+    const from = beginOfWord(name, common);
     if (common < name.length && from >= ALIKE) shown[index] = `${name.slice(0, HEAD)}…${name.slice(from)}`;
   });
   return shown;

@@ -34,14 +34,16 @@ test("only kernels are condensed, and only where they then differ", () => {
   expect(shownNames(names, ["gpu", "gpu", "gpu", "native", "gpu"])).toEqual(["f", "void a::g(int)", "void a::g(long)", "a::g(int)", "f"]);
 });
 
-test("names that begin alike are cut to where they differ, at the beginning of a word", () => {
+test("names that begin alike are cut to where they differ, at the beginning of a word or, in a long one, of its part", () => {
   const alike = ["elementwise_kernel<4, CUDAFunctor_add<float>>", "elementwise_kernel<4, CUDAFunctorOnSelf_add<float>>", "elementwise_kernel<4, silu>"];
   expect(narrowNames([...alike, "gemm", "gemm_nt"])).toEqual([
-    "elementwise…CUDAFunctor_add<float>>",
-    "elementwise…CUDAFunctorOnSelf_add<float>>",
+    "elementwise…_add<float>>",
+    "elementwise…OnSelf_add<float>>",
     "elementwise…silu>",
     "gemm",
     "gemm_nt",
   ]);
+  expect(narrowNames(["vectorized_elementwise_kernel<4, add>", "vectorized_elementwise_kernel<8, add>"])).toEqual(["vectorized_…4, add>", "vectorized_…8, add>"]);
+  expect(narrowNames(["aaaaaaaaaaaaaaaaaaaaaaaaaa1", "aaaaaaaaaaaaaaaaaaaaaaaaaa2"])).toEqual(["aaaaaaaaaaaaaaaaaaaaaaaaaa1", "aaaaaaaaaaaaaaaaaaaaaaaaaa2"]);
   expect(narrowNames(["the_same_name_of_a_kernel<1>", "the_same_name_of_a_kernel<1>"])).toEqual(["the_same_name_of_a_kernel<1>", "the_same_name_of_a_kernel<1>"]);
 });
