@@ -5,12 +5,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "analyze/report/html/writer.h"
 #include "analyze/report/quantities.h"
 #include "base/html.h"
-#include "base/printable.h"
+#include "model/short_names.h"
 
 namespace gpusonde::compare {
 namespace {
@@ -42,23 +44,40 @@ std::string StyleOf(const StackNode& node) {
   return shade == 0 ? "" : fmt::format(" {}{}", change > 0 ? "more" : "less", shade);
 }
 
+// The names of the frames below a node that are wide enough to be drawn; `row` is theirs.
+void AddNames(const StackNode& node, double whole_ns, size_t row, std::vector<std::string_view>& names) {
+  if (row >= kMaxRows) return;
+  for (const auto& [name, child] : node.children) {
+    if (MeanOf(child) / whole_ns < kMinWidth) continue;
+    names.push_back(name);
+    AddNames(child, whole_ns, row + 1, names);
+  }
+}
+
+std::vector<std::string_view> NamesBelow(const StackNode& node) {
+  std::vector<std::string_view> names;
+  AddNames(node, MeanOf(node), 1, names);
+  return names;
+}
+
 class FlameWriter {
  public:
-  explicit FlameWriter(double whole_ns) : whole_ns_(whole_ns) {}
+  // Names are distinguished from each other where they are cut.
+  explicit FlameWriter(const StackNode& root)
+      : whole_ns_(MeanOf(root)), labels_(NamesBelow(root), kMaxLabel), titles_(NamesBelow(root), kMaxTitle) {}
 
   void Add(const std::string& name, const StackNode& node, double left, size_t row) {
     const double width = MeanOf(node) / whole_ns_;
     if (width < kMinWidth || row >= kMaxRows || frames_ >= kMaxFrames) return;
     ++frames_;
     rows_ = std::max(rows_, row + 1);
-    const std::string shown = Printable(name);
     out_ += fmt::format(
         "<div class=\"frame{}\" style=\"left:{:.2f}%;width:{:.2f}%;top:{}px\" title=\"{}: {} instead of {}, "
         "{}\">"
         "{} {}</div>\n",
         StyleOf(node), left * 100, width * 100, static_cast<int>(row) * kRowHeight,
-        EscapedHtml(Shorten(shown, kMaxTitle)), TimeOfFrame(node.b_ns), TimeOfFrame(node.a_ns),
-        ChangeOfFrame(node), EscapedHtml(Shorten(shown, kMaxLabel)), ChangeOfFrame(node));
+        EscapedHtml(titles_(name)), TimeOfFrame(node.b_ns), TimeOfFrame(node.a_ns), ChangeOfFrame(node),
+        EscapedHtml(labels_(name)), ChangeOfFrame(node));
     for (const auto& [child_name, child] : node.children) {
       Add(child_name, child, left, row + 1);
       left += MeanOf(child) / whole_ns_;
@@ -72,6 +91,7 @@ class FlameWriter {
 
  private:
   double whole_ns_;
+  model::ShortNames labels_, titles_;
   size_t frames_ = 0, rows_ = 0;
   std::string out_;
 };
@@ -105,7 +125,7 @@ std::string FlameGraphOf(const StackDiff& diff) {
     name = node->children.begin()->first;
     node = &node->children.begin()->second;
   }
-  FlameWriter writer(MeanOf(*node));
+  FlameWriter writer(*node);
   writer.Add(common > 1 ? fmt::format("{} (below {} frames that all stacks have)", name, common - 1) : name,
              *node, 0, 0);
   return "<p class=dim><span class=\"frame swatch less4\"></span> less time in B &nbsp; "

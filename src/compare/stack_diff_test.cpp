@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compare/stack_diff.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "base/html.h"
 #include "base/json_writer.h"
 #include "compare/flame_html.h"
 #include "compare/stack_json.h"
@@ -120,6 +123,18 @@ TEST(FlameGraph, SaysChangesInColourAndWords) {
   EXPECT_THAT(graph, HasSubstr("gone only in A</div>"));
   EXPECT_THAT(graph, HasSubstr("new only in B</div>"));
   EXPECT_THAT(graph, HasSubstr("same +0.0 %</div>"));
+}
+
+TEST(FlameGraph, NamesThatBeginAlikeAreToldApart) {
+  const std::string begin = "void at::native::elementwise_kernel<" + std::string(150, 'x');
+  StackDiff diff(model::ProfileType::kGpu);
+  diff.Add(ProfileOf({{{"main", begin + ", Add>(int)"}, 50}, {{"main", begin + ", Mul>(int)"}, 50}}), false,
+           1);
+  const std::string graph = FlameGraphOf(diff);
+  for (const std::string_view end : {"Add>", "Mul>"}) {
+    EXPECT_THAT(graph, HasSubstr(fmt::format("{} only in A</div>", EscapedHtml(end)))) << "in the frame";
+    EXPECT_THAT(graph, HasSubstr(EscapedHtml(end) + ": 0 ns instead of ")) << "in what a pointer shows";
+  }
 }
 
 TEST(FlameGraph, StaysSmallAndKeepsNamesText) {
