@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <ranges>
 #include <sstream>
 #include <tuple>
 #include <utility>
@@ -134,6 +135,21 @@ std::vector<std::string> GpuTable(const std::vector<Gpu>& gpus, size_t width) {
   return LayOutTable(columns, width);
 }
 
+// A command line without the folders of its files, which are often long and alike: "python3 train.py --seed
+// 1".
+std::string WithoutFolders(std::string_view command) {
+  std::string text;
+  for (const auto word : std::views::split(command, ' ')) {
+    const std::string_view whole(word);
+    if (!text.empty()) text += ' ';
+    // Of "/tmp/" the name is before the last slash.
+    const size_t slash = whole.starts_with('/') && whole.size() > 1 ? whole.rfind('/', whole.size() - 2)
+                                                                    : std::string_view::npos;
+    text += whole.substr(slash == std::string_view::npos ? 0 : slash + 1);
+  }
+  return text;
+}
+
 double KeyOf(const Process& process, SortBy sort) {
   switch (sort) {
     case SortBy::kBusy:
@@ -163,6 +179,10 @@ std::vector<std::string> ProcessTable(std::vector<Process> processes, SortBy sor
   TextColumn spent{.title = "OVERHEAD", .right = true, .leave_out = 7};
   TextColumn cost{.title = "COST", .right = true, .leave_out = 8};
   TextColumn command{.title = "COMMAND", .leave_out = 2, .min_width = kMinText, .max_width = kMaxText};
+  command.draw = [&processes](size_t row, size_t room) {
+    const std::string whole = Printable(processes[row].command);
+    return DisplayWidth(whole) <= room ? whole : CutToWidth(WithoutFolders(whole), room);
+  };
   for (const Process& process : processes) {
     pid.cells.push_back(fmt::format("{}", process.pid));
     gpu.cells.push_back(Ordinals(process.gpus));
@@ -172,7 +192,7 @@ std::vector<std::string> ProcessTable(std::vector<Process> processes, SortBy sor
     cpu.cells.push_back(Percent(process.cpu));
     spent.cells.push_back(SpentOf(process));
     cost.cells.push_back(CostOf(process));
-    command.cells.push_back(Printable(process.command));
+    command.cells.emplace_back();
   }
   std::vector<TextColumn> columns{pid, gpu, busy, kernels, memory, cpu, command};
   if (std::ranges::any_of(processes, [](const Process& process) { return process.budget.has_value(); }))

@@ -196,6 +196,16 @@ TEST(Render, WithoutWidthNothingIsCut) {
   EXPECT_THAT(text, Not(HasSubstr("q quit")));
 }
 
+TEST(Render, ACommandThatDoesNotFitIsShownWithoutItsFolders) {
+  Snapshot snapshot = Some();
+  snapshot.processes[0].command =
+      "/opt/conda/envs/a-long-name/bin/python3 /home/me/project/train.py --rank 3 /tmp/";
+  EXPECT_THAT(Text(Render(snapshot, Width(200))), HasSubstr(snapshot.processes[0].command));
+  EXPECT_THAT(Text(Render(snapshot, Width(80))), HasSubstr("98 % python3 train.py --rank 3 tmp/"));
+  snapshot.processes[0].command = "/ ";
+  EXPECT_THAT(Text(Render(snapshot, Width(45))), HasSubstr("12.0 GiB /"));
+}
+
 TEST(Render, ColourIsForTerminalsThatHaveIt) {
   View view = Width(80);
   EXPECT_THAT(Text(Render(Some(), view)), Not(HasSubstr("\x1b")));
