@@ -72,17 +72,45 @@ function beginOfWord(name: string, place: number): number {
   return part;
 }
 
-// For a narrow column: of names that begin alike, the beginning and what follows where they differ from each other.
+// So much of a name is seen in a narrow column.
+const SEEN = 26;
+// How much is shown from the first of two places on.
+const MIDDLE = 10;
+
+// For a narrow column: of names that begin alike, the beginning and what follows where they differ from the most similar
+// one. Those that look the same even so also have the place at which they differ from each other.
 export function narrowNames(names: string[]): string[] {
-  const order = names.map((_, i) => i).sort((a, b) => (names[a]! < names[b]! ? -1 : 1));
+  const places = names.map((): number[] => []);
   const shown = names.slice();
-  order.forEach((index, i) => {
-    const name = names[index]!;
-    const common = Math.max(...[order[i - 1], order[i + 1]].map((other) => (other === undefined ? 0 : commonBeginning(name, names[other]!))));
-    const from = beginOfWord(name, common);
-    if (common < name.length && from >= ALIKE) shown[index] = `${name.slice(0, HEAD)}…${name.slice(from)}`;
+  const distinguish = (group: number[]) => {
+    group.sort((a, b) => (names[a]! < names[b]! ? -1 : 1));
+    group.forEach((index, i) => {
+      const name = names[index]!;
+      const common = Math.max(...[group[i - 1], group[i + 1]].map((other) => (other === undefined ? 0 : commonBeginning(name, names[other]!))));
+      const from = beginOfWord(name, common);
+      if (common < name.length && from >= ALIKE) places[index]!.push(from);
+    });
+    for (const index of group) shown[index] = cutTo(names[index]!, places[index]!);
+  };
+  distinguish(names.map((_, i) => i));
+  const alike = new Map<string, number[]>();
+  shown.forEach((text, i) => {
+    if (places[i]!.length === 0) return;
+    const seen = text.slice(0, SEEN);
+    const group = alike.get(seen);
+    if (group) group.push(i);
+    else alike.set(seen, [i]);
   });
+  for (const group of alike.values()) if (group.length > 1) distinguish(group);
   return shown;
+}
+
+// The beginning of a name and what follows one or two places.
+function cutTo(name: string, places: number[]): string {
+  if (places.length === 0) return name;
+  const [first, last] = [Math.min(...places), Math.max(...places)];
+  const middle = last - first > MIDDLE ? `${name.slice(first, first + MIDDLE)}…` : "";
+  return `${name.slice(0, HEAD)}…${middle}${name.slice(middle ? last : first)}`;
 }
 
 function commonBeginning(a: string, b: string): number {

@@ -45,5 +45,12 @@ test("names that begin alike are cut to where they differ, at the beginning of a
   ]);
   expect(narrowNames(["vectorized_elementwise_kernel<4, add>", "vectorized_elementwise_kernel<8, add>"])).toEqual(["vectorized_…4, add>", "vectorized_…8, add>"]);
   expect(narrowNames(["aaaaaaaaaaaaaaaaaaaaaaaaaa1", "aaaaaaaaaaaaaaaaaaaaaaaaaa2"])).toEqual(["aaaaaaaaaaaaaaaaaaaaaaaaaa1", "aaaaaaaaaaaaaaaaaaaaaaaaaa2"]);
+  const functor = (size: number, last: string) => `elementwise_kernel<${size}, gpu_kernel_impl<CUDAFunctor_add<float>, ${last}>>`;
+  expect(narrowNames([functor(128, "int"), functor(128, "long"), functor(256, "int"), functor(256, "long")])).toEqual([
+    "elementwise…128, gpu_k…int>>",
+    "elementwise…128, gpu_k…long>>",
+    "elementwise…256, gpu_k…int>>",
+    "elementwise…256, gpu_k…long>>",
+  ]);
   expect(narrowNames(["the_same_name_of_a_kernel<1>", "the_same_name_of_a_kernel<1>"])).toEqual(["the_same_name_of_a_kernel<1>", "the_same_name_of_a_kernel<1>"]);
 });
