@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { fitText, LABEL_FONT, type Viewport } from "../flamegraph/draw";
+import { withoutFolders } from "../flamegraph/names";
 import { mixed, packColour, type Theme } from "../flamegraph/palette";
 import { LEVELS, type Colours } from "./colours";
 import { laneAt, SLICE_HEIGHT, type Lane } from "./layout";
@@ -203,6 +204,12 @@ function paintStates(pixels: Uint32Array, width: number, height: number, y0: num
   }
 }
 
+// The command line if it fits, else as much as does of it without the folders of its files.
+export function fitCommand(context: CanvasRenderingContext2D, command: string, room: number): string {
+  const fitted = fitText(context, command, room);
+  return fitted === command ? command : fitText(context, withoutFolders(command), room);
+}
+
 function drawLabels(context: CanvasRenderingContext2D, scene: Scene, labels: number[], { ratio, scroll, width, height }: Viewport): void {
   const { timeline, lanes, theme } = scene;
   if (!timeline) return;
@@ -211,7 +218,7 @@ function drawLabels(context: CanvasRenderingContext2D, scene: Scene, labels: num
   context.fillStyle = theme.fadedLabel;
   for (let at = Math.max(0, laneAt(lanes, scroll)); lanes[at] && lanes[at]!.top < scroll + height; at++) {
     const { note, top, height: tall } = lanes[at]!;
-    const text = note && fitText(context, note, width - 2 * LABEL_PADDING);
+    const text = note && fitCommand(context, note, width - 2 * LABEL_PADDING);
     if (text) context.fillText(text, LABEL_PADDING, top - scroll + tall / 2);
   }
   context.fillStyle = theme.label;

@@ -4,6 +4,7 @@ import type { TimelineJson, TrackJson } from "../../src/api/types";
 import { DARK, LIGHT } from "../../src/flamegraph/palette";
 import { coloursOf, kindNameOf, legendOf } from "../../src/timeline/colours";
 import { describeSlice } from "../../src/timeline/describe";
+import { fitCommand } from "../../src/timeline/draw";
 import { hitAt } from "../../src/timeline/hit";
 import { laneAt, layoutLanes, rowAt } from "../../src/timeline/layout";
 import { parseTimeline } from "../../src/timeline/model";
@@ -214,6 +215,14 @@ describe("the visible time", () => {
     expect(hoursOf(Date.UTC(2025, 9, 25), 73, 4)).toEqual([0, 0, 0, 0]);
     zone.mockRestore();
   });
+});
+
+test("a command line that doesn't fit loses its folders before its arguments", () => {
+  const context = { measureText: (text: string) => ({ width: text.length * 6 }) } as CanvasRenderingContext2D;
+  const command = "/usr/bin/python3 /home/me/a/long/way/train.py --rank 3";
+  expect(fitCommand(context, command, 6 * 60)).toBe(command);
+  expect(fitCommand(context, command, 6 * 30)).toBe("python3 train.py --rank 3");
+  expect(fitCommand(context, command, 6 * 12)).toBe("python3 tra…");
 });
 
 describe("the lanes", () => {
