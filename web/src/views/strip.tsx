@@ -137,6 +137,9 @@ interface PlotEvents {
   onCursor(us: number | null): void;
 }
 
+// A label of the time axis that is nearer to its beginning would cover one of the scale.
+const EDGE_PX = 24;
+
 // The end of a scale on which nothing was observed; it has no label.
 const NOTHING = Number.MIN_VALUE;
 
@@ -190,7 +193,7 @@ function makePlot(host: HTMLElement, strip: Strip, { height, low, axis }: Shape,
         y: { range: (_, __, max) => [0, Math.max(strip.max ?? NOTHING, max ?? 0)] },
       },
       axes: [
-        { ...drawn, show: axis, size: AXIS_HEIGHT, gap: 2, space: 90, values: (_, splits, __, ___, step) => splits.map((s) => formatTick(s, step)) },
+        { ...drawn, show: axis, size: AXIS_HEIGHT, gap: 2, space: 90, values: (u, splits, _, __, step) => splits.map((s) => (u.valToPos(s, "x") < EDGE_PX ? "" : formatTick(s, step))) },
         { ...drawn, size: 38, gap: 4, space: 18, ...(low && { splits: ends }), values: (_, splits) => splits.map((s) => String(Number(s.toPrecision(3)))) },
       ],
       series: [
