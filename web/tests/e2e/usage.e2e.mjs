@@ -59,6 +59,19 @@ export const tests = [
     },
   },
   {
+    name: "a phone shows who holds GPUs and for how long they are idle",
+    scenario: "gpu",
+    query: "?page=usage",
+    context: { viewport: { width: 400, height: 800 } },
+    async run(page) {
+      await page.raw.waitForSelector(".usage tbody tr");
+      const box = (name) => page.raw.getByRole("columnheader", { name, exact: true }).boundingBox();
+      assert.ok((await box("owner")).x >= 0);
+      const { x, width } = await box("Idle");
+      assert.ok(x + width <= 400, `${x} + ${width}`);
+    },
+  },
+  {
     name: "without a holder the usage page says so",
     query: "?page=usage",
     async run(page) {
