@@ -105,6 +105,15 @@ export function narrowNames(names: string[]): string[] {
   return shown;
 }
 
+// The same for those of the names that are longer than what fits, in characters.
+export function narrowLongNames(names: string[], fits: number): string[] {
+  const long = names.map((_, i) => i).filter((i) => names[i]!.length > fits);
+  const narrow = narrowNames(long.map((i) => names[i]!));
+  const all = names.slice();
+  long.forEach((i, at) => (all[i] = narrow[at]!));
+  return all;
+}
+
 // The beginning of a name and what follows one or two places.
 function cutTo(name: string, places: number[]): string {
   if (places.length === 0) return name;

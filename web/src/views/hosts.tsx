@@ -3,6 +3,7 @@ import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import type { HostIncident, HostUse } from "../api/types";
 import { formatCount, formatDuration, formatRangeUtc, formatShare, formatTime, formatUtc, unbroken, withLocalClock } from "../format";
+import { narrowLongNames } from "../flamegraph/names";
 import { printable } from "../printable";
 import { hasProblem, orderHosts, type HostOrder } from "../state/host-order";
 import { hostLink, type ChooseHost } from "../state/use-host";
@@ -14,6 +15,8 @@ import { Notices } from "./states";
 // So many lines are shown at first: who is on call looks at the worst, not at all.
 const MAX_HOSTS = 25;
 const MAX_INCIDENTS = 10;
+// The characters of a host's name for which its column has room (styles/hosts.css).
+const FITS = 30;
 // From so many hosts on they can be filtered.
 const MANY_HOSTS = 6;
 
@@ -62,6 +65,7 @@ export function HostsPage({ hosts, incidents, incidents_omitted, notices, lost, 
   };
   const found = orderHosts(hosts, order, filter);
   const shown = all ? found : found.slice(0, MAX_HOSTS);
+  const names = narrowLongNames(shown.map(({ name }) => printable(name)), FITS);
   return (
     <div class="app">
       <header class="header">
@@ -96,8 +100,8 @@ export function HostsPage({ hosts, incidents, incidents_omitted, notices, lost, 
               </tr>
             </thead>
             <tbody>
-              {shown.map((host) => (
-                <HostRow key={host.name} host={host} onOpen={open} />
+              {shown.map((host, i) => (
+                <HostRow key={host.name} host={host} shown={names[i]!} onOpen={open} />
               ))}
             </tbody>
           </table>
@@ -143,12 +147,13 @@ function HeadCell({ column: { order: of, title, hint, className }, order, onOrde
   );
 }
 
-function HostRow({ host, onOpen }: { host: HostUse; onOpen: (event: MouseEvent, host: string, page?: View["page"]) => void }) {
+// `shown` is the host's name as the column has room for it.
+function HostRow({ host, shown, onOpen }: { host: HostUse; shown: string; onOpen: (event: MouseEvent, host: string, page?: View["page"]) => void }) {
   return (
     <tr title={host.error || undefined}>
       <th scope="row">
-        <a href={hostLink(host.name)} onClick={(event) => onOpen(event, host.name)}>
-          {printable(host.name)}
+        <a href={hostLink(host.name)} title={printable(host.name)} onClick={(event) => onOpen(event, host.name)}>
+          {shown}
         </a>
       </th>
       <td class="figure" title={formatUtc(host.last_seen_us)}>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { useMemo } from "preact/hooks";
-import { binaryOf, ROOT_KINDS, type Tree } from "../flamegraph/model";
-import { narrowNames } from "../flamegraph/names";
+import { binaryOf, type Tree } from "../flamegraph/model";
+import { narrowLongNames } from "../flamegraph/names";
 import { sortedFunctions, totalsByFunction } from "../flamegraph/table";
 import { formatCount, formatShare, formatValue } from "../format";
 import { printable } from "../printable";
@@ -25,8 +25,8 @@ interface Props {
 // Every function under the zoomed frame. Only visible rows are in the document, as a profile has tens of thousands of
 // functions.
 export function TopTable({ tree, zoom, view, nav, matches }: Props) {
-  const { name, shown, kind } = tree.functions;
-  const narrow = useMemo(() => narrowFunctions(shown, kind), [tree.functions]);
+  const { name, shown } = tree.functions;
+  const narrow = useMemo(() => narrowLongNames(shown, ALWAYS_FITS), [tree.functions]);
   const totals = useMemo(() => totalsByFunction(tree, zoom), [tree, zoom]);
   const order = useMemo(
     () => sortedFunctions(totals, name, view.sort, view.ascending, matches),
@@ -86,17 +86,9 @@ export function TopTable({ tree, zoom, view, nav, matches }: Props) {
   );
 }
 
-// Shorter names fit, however narrow the column is.
+// Shorter names fit, however narrow the column is. Longer ones are often alike: kernels are instances of few templates,
+// functions of C++ of few namespaces and classes.
 const ALWAYS_FITS = 24;
-
-// Kernels are often instances of few templates, functions of C++ of few namespaces and classes.
-function narrowFunctions(names: string[], kinds: string[]): string[] {
-  const cut = names.map((_, f) => f).filter((f) => names[f]!.length > ALWAYS_FITS && !ROOT_KINDS.has(kinds[f]!));
-  const narrow = narrowNames(cut.map((f) => names[f]!));
-  const all = names.slice();
-  cut.forEach((f, i) => (all[f] = narrow[i]!));
-  return all;
-}
 
 function SortHeader({ column, label, view, nav, span }: { column: SortKey; label: string; view: View; nav: Navigation; span?: number }) {
   const active = view.sort === column;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { USAGE_BY, type Usage, type UsageBy, type UsageGroup, type UsageSums } from "../api/types";
 import { formatCount, formatDuration, formatRange, formatRangeUtc, formatShare, formatTime, threeDigits } from "../format";
+import { narrowLongNames } from "../flamegraph/names";
 import { printable } from "../printable";
 import type { Navigation } from "../state/use-view";
 import { price as parsePrice, type View } from "../state/view";
@@ -8,6 +9,8 @@ import { Message } from "./states";
 
 // What the field takes; it marks other text as invalid.
 const PRICE = "\\s*\\d+([.,]\\d+)?\\s*";
+// The characters of a name for which its column always has room (styles/usage.css).
+const FITS = 36;
 const HOUR_NS = 3600e9;
 
 const TITLES: Record<(typeof USAGE_BY)[number], string> = {
@@ -44,6 +47,7 @@ interface Props {
 export function UsagePage({ usage, csv, view, nav }: Props) {
   const { total, from_us, to_us } = usage;
   const range = from_us === null || to_us === null ? null : ([from_us, to_us] as const);
+  const shown = narrowLongNames(usage.groups.map(({ name }) => printable(name)), FITS);
   const setPrice = (text: string) => nav.step({ price: parsePrice(text) });
   return (
     <section class="usage" aria-label="GPU time">
@@ -115,13 +119,13 @@ export function UsagePage({ usage, csv, view, nav }: Props) {
             </tr>
           </thead>
           <tbody>
-            {usage.groups.map((group) => (
-              <Row key={group.name} group={group} largest={usage.groups[0]!.accountable_ns} usage={usage} price={view.price} />
+            {usage.groups.map((group, i) => (
+              <Row key={group.name} group={group} shown={shown[i]!} largest={usage.groups[0]!.accountable_ns} usage={usage} price={view.price} />
             ))}
           </tbody>
           {usage.groups.length > 1 && (
             <tfoot>
-              <Row group={{ ...total, name: "all" }} largest={total.accountable_ns} usage={usage} price={view.price} />
+              <Row group={{ ...total, name: "all" }} shown="all" largest={total.accountable_ns} usage={usage} price={view.price} />
             </tfoot>
           )}
         </table>
@@ -168,13 +172,13 @@ function isShown(sums: UsageSums): boolean {
   return sums.unobserved_ns >= sums.accountable_ns / 1000;
 }
 
-// `largest` is the time that fills the bar.
-function Row({ group, largest, usage, price }: { group: UsageGroup; largest: number; usage: Usage; price: number | null }) {
+// `shown` is the name as the column has room for it, `largest` the time that fills the bar.
+function Row({ group, shown, largest, usage, price }: { group: UsageGroup; shown: string; largest: number; usage: Usage; price: number | null }) {
   const width = (ns: number) => ({ width: `${(100 * ns) / Math.max(largest, 1)}%` });
   return (
     <tr>
       <th scope="row" title={printable(group.name)}>
-        {printable(group.name) || `(no ${titleOf(usage.by)})`}
+        {shown || `(no ${titleOf(usage.by)})`}
         {isRoot(group.name, usage.by) && <span class="dim"> (root)</span>}
       </th>
       <td class="figure">{formatCount(group.devices)}</td>

@@ -59,6 +59,29 @@ export const tests = [
     },
   },
   {
+    name: "long names of pods that begin alike are told apart, and are whole for a pointer",
+    scenario: "gpu",
+    query: "?page=usage",
+    async run(page) {
+      const long = (rank) => `pod ml-research/llama-pretraining-with-a-long-name-worker-${rank}`;
+      await page.raw.route("**/api/v1/usage?*", async (route) => {
+        const response = await route.fetch();
+        const json = await response.json();
+        json.groups.slice(0, 2).forEach((group, rank) => (group.name = long(rank)));
+        await route.fulfill({ response, json });
+      });
+      await page.raw.reload();
+      const name = page.raw.locator(".usage tbody th");
+      await name.first().waitFor();
+      for (const rank of [0, 1]) {
+        assert.match(await name.nth(rank).innerText(), new RegExp(`^pod ml-rese…\\S*${rank}$`));
+        assert.equal(await name.nth(rank).evaluate((cell) => cell.scrollWidth <= cell.clientWidth), true);
+        assert.equal(await name.nth(rank).getAttribute("title"), long(rank));
+      }
+      assert.equal(await name.nth(3).innerText(), "user 1000");
+    },
+  },
+  {
     name: "a phone shows who holds GPUs and for how long they are idle",
     scenario: "gpu",
     query: "?page=usage",
