@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { useRef } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 import { apiUrl } from "../api/client";
 import type {
   CompareJson, Devices, FlamegraphJson, Hosts, Incidents, Overview, Processes, Selection, SourceJson, Strips, Summary,
@@ -52,6 +52,7 @@ export function useHostData(host: string | null) {
   const seen = overview.data;
   const live = seen?.live ?? false;
   usePolling(poll, live, overview.error !== null);
+  useRecovery(overview.error !== null, retry);
   const ageS = useAge(overview.etag);
   // Only `serve` has hosts. Their list is fetched as seldom as other choices, but often enough to be read by itself.
   const choosing = seen?.mode === "serve" && host === null && seen.from_us === null;
@@ -132,6 +133,15 @@ export function useHostData(host: string | null) {
     // What is shown, a graph or a failure, is not what was asked for.
     busy: profileAsked !== null && profile.loading && !isAnswer && (profile.question !== null || profile.error !== null),
   };
+}
+
+// Asks again for what could not be read meanwhile once the server responds again.
+function useRecovery(lost: boolean, retry: () => void): void {
+  const wasLost = useRef(lost);
+  useEffect(() => {
+    if (wasLost.current && !lost) retry();
+    wasLost.current = lost;
+  }, [lost]);
 }
 
 // A failed request; `older` if what was read before is still shown.

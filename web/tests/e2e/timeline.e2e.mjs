@@ -408,6 +408,21 @@ export const tests = [
     },
   },
   {
+    name: "timeline: opened while the server is gone, it is read by itself when the server is back",
+    scenario: "live",
+    async run(page, server) {
+      await page.ready();
+      server.state.down = true;
+      await page.raw.waitForSelector(".live.gone");
+      await page.raw.getByRole("link", { name: "Timeline" }).click();
+      assert.match(await page.text(".timeline .message"), /No response/);
+      server.state.down = false;
+      await page.raw.waitForSelector(".timeline-labels .lane");
+      await page.settle();
+      assert.equal(await page.count(".lost, .timeline .message"), 0);
+    },
+  },
+  {
     name: "timeline: a time without anything, and tracks that were left out",
     scenario: "gpu",
     query: "?page=timeline",
