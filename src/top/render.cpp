@@ -216,9 +216,10 @@ std::string ClockOf(int64_t time_us) {
   return FormatUtcClock(std::clamp<int64_t>(time_us, 0, kBoundUs) * kNanosPerMicro);
 }
 
-std::string Header(const Snapshot& snapshot, size_t width) {
+std::string Header(const Snapshot& snapshot, int64_t age_s, size_t width) {
   std::vector<std::string> parts{"gpusonde top", Printable(snapshot.title)};
   if (snapshot.now_us.has_value()) parts.push_back(ClockOf(*snapshot.now_us) + " UTC");
+  if (age_s >= kOldS) parts.push_back(fmt::format("read {} s ago", age_s));
   if (snapshot.cpus_busy.has_value())
     parts.push_back(snapshot.cpus.has_value()
                         ? fmt::format("{:.1f} of {:.0f} CPUs busy", *snapshot.cpus_busy, *snapshot.cpus)
@@ -305,7 +306,7 @@ std::vector<std::string> Render(const Snapshot& snapshot, const View& view) {
     const size_t gpu_rows = gpus.empty() ? 0 : gpus.size() - 1;
     Limit(processes, std::max<size_t>(rows - std::min(rows, gpu_rows), 1) + 1, "processes", width);
   }
-  std::vector<std::string> lines{view.terminal.Paint(Style::kBold, Header(snapshot, width))};
+  std::vector<std::string> lines{view.terminal.Paint(Style::kBold, Header(snapshot, view.age_s, width))};
   const auto add = [&](std::vector<std::string>& table) {
     if (!table.empty()) table[0] = view.terminal.Paint(Style::kBold, table[0]);
     std::ranges::move(table, std::back_inserter(lines));

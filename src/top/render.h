@@ -23,7 +23,11 @@ struct View {
   size_t height = 0;  // 0: unlimited, and nothing about keys
   SortBy sort = SortBy::kBusy;
   std::string problem;  // why the snapshot is not the newest; empty if it is
+  int64_t age_s = 0;    // since the snapshot was read
 };
+
+// From this age on a snapshot says how old it is.
+inline constexpr int64_t kOldS = 10;
 
 // The lines of a snapshot, none wider than the view, all together no more than its height. Texts from outside
 // are escaped (base/printable.h) and cut where there is no room, numbers are left out as a whole column.

@@ -206,6 +206,14 @@ TEST(Render, ACommandThatDoesNotFitIsShownWithoutItsFolders) {
   EXPECT_THAT(Text(Render(snapshot, Width(45))), HasSubstr("12.0 GiB /"));
 }
 
+TEST(Render, AnOldSnapshotSaysHowOld) {
+  View view = Width(80);
+  view.age_s = kOldS - 1;
+  EXPECT_THAT(Render(Some(), view)[0], Not(HasSubstr("ago")));
+  view.age_s = 63;
+  EXPECT_THAT(Render(Some(), view)[0], HasSubstr("01:18:20 UTC · read 63 s ago · 1.3 of 2 CPUs busy"));
+}
+
 TEST(Render, ColourIsForTerminalsThatHaveIt) {
   View view = Width(80);
   EXPECT_THAT(Text(Render(Some(), view)), Not(HasSubstr("\x1b")));

@@ -91,12 +91,14 @@ class Reader {
   // Signalled for each new snapshot, and for each failure.
   const EventFd& event() const { return state_->event; }
 
-  // Updates the snapshot and why it isn't the newest.
-  void Take(top::Snapshot& snapshot, std::string& problem) {
+  // Updates the snapshot and why it isn't the newest. True if there is a newer one.
+  bool Take(top::Snapshot& snapshot, std::string& problem) {
     state_->event.Clear();
     const std::lock_guard lock(state_->mutex);
-    if (state_->snapshot.has_value()) snapshot = *std::exchange(state_->snapshot, std::nullopt);
+    const bool newer = state_->snapshot.has_value();
+    if (newer) snapshot = *std::exchange(state_->snapshot, std::nullopt);
     problem = state_->problem;
+    return newer;
   }
 
  private:
@@ -149,20 +151,25 @@ Status Show(const TopOptions& options) {
   Reader reader(options);
   Screen screen;
   Screen::Size drawn{0, 0};
+  int64_t read_ns = MonotonicNow(), shown_age_s = 0;
   for (bool fresh = true; !StopRequested();) {
     if (const Screen::Size size = screen.size(); fresh || size != drawn) {
       screen.Draw(top::Render(snapshot, {.terminal = {.colour = colour, .width = size.columns},
                                          .height = size.rows,
                                          .sort = sort,
-                                         .problem = problem}));
+                                         .problem = problem,
+                                         .age_s = shown_age_s}));
       drawn = size;
     }
     const std::optional<char> key = screen.Wait(reader.event(), kLookNs);
     if (key.has_value() && !Press(*key, sort)) break;
     const int64_t shown_us = snapshot.now_us.value_or(0);
     const std::string shown_problem = problem;
-    reader.Take(snapshot, problem);
-    fresh = key.has_value() || snapshot.now_us.value_or(0) != shown_us || problem != shown_problem;
+    if (reader.Take(snapshot, problem)) read_ns = MonotonicNow();
+    const int64_t age_s = (MonotonicNow() - read_ns) / kNanosPerSecond;
+    fresh = key.has_value() || snapshot.now_us.value_or(0) != shown_us || problem != shown_problem ||
+            (age_s != shown_age_s && std::max(age_s, shown_age_s) >= top::kOldS);
+    shown_age_s = age_s;
   }
   return {};
 }
