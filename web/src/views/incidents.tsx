@@ -6,8 +6,12 @@ import { DEFAULT_VIEW } from "../state/view";
 import type { Navigation } from "../state/use-view";
 import { Message } from "./states";
 
-// Incidents (when steps were slow, and why), newest first.
-export function IncidentsPage({ found, overview, nav }: { found: Incidents; overview: Overview; nav: Navigation }) {
+// What is known of the data's end.
+type Seen = Pick<Overview, "live" | "silent" | "kernels"> & { lost: boolean };
+
+// Incidents (when steps were slow, and why), newest first. `lost`: the server doesn't respond.
+export function IncidentsPage({ found, overview: all, lost, nav }: { found: Incidents; overview: Overview; lost: boolean; nav: Navigation }) {
+  const overview: Seen = { ...all, lost };
   if (found.incidents.length === 0 && found.programs.length === 0) {
     return (
       <>
@@ -38,7 +42,7 @@ export function IncidentsPage({ found, overview, nav }: { found: Incidents; over
 }
 
 // Warnings of leading indicators, with the incident that followed.
-function Warnings({ warnings, overview }: { warnings: Warning[]; overview: Overview }) {
+function Warnings({ warnings, overview }: { warnings: Warning[]; overview: Seen }) {
   if (warnings.length === 0) return null;
   return (
     <ul class="warnings" aria-label="Warnings">
@@ -53,7 +57,7 @@ function Warnings({ warnings, overview }: { warnings: Warning[]; overview: Overv
   );
 }
 
-function timeOf(warning: Warning, overview: Overview): string {
+function timeOf(warning: Warning, overview: Seen): string {
   if (warning.to_us !== null) return formatRange(warning.from_us, warning.to_us);
   const state = stateOf(warning, overview);
   const from = formatTime(warning.from_us);
@@ -137,13 +141,14 @@ function UsualBar({ program }: { program: Program }) {
 }
 
 // Whether it is over, as far as the data tell.
-function stateOf({ to_us: to }: Incident | Warning, overview: Overview): string {
+function stateOf({ to_us: to }: Incident | Warning, overview: Seen): string {
   if (to !== null) return "Ended";
   if (!overview.live) return "Until the end of the recording";
+  if (overview.lost) return "Ongoing when last read";
   return overview.silent ? "Until its data ended" : "Ongoing";
 }
 
-function IncidentCard({ incident, overview, nav }: { incident: Incident; overview: Overview; nav: Navigation }) {
+function IncidentCard({ incident, overview, nav }: { incident: Incident; overview: Seen; nav: Navigation }) {
   const to = incident.to_us ?? incident.shown_to_us ?? incident.from_us + 1;
   const state = stateOf(incident, overview);
   // Of all programs, as another one often caused the slow-down.

@@ -43,7 +43,7 @@ export function PageBody(props: Props) {
     case "incidents":
       return (
         <Fetched resource={data.incidents} what="incidents" onRetry={data.retry}>
-          {(found) => <IncidentsPage found={found} overview={overview} nav={nav} />}
+          {(found) => <IncidentsPage found={found} overview={overview} lost={data.overview.error !== null} nav={nav} />}
         </Fetched>
       );
     case "usage":

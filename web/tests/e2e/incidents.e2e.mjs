@@ -104,7 +104,7 @@ export const tests = [
     name: "an incident that was not seen to end is ongoing only while data come",
     scenario: "gpu",
     query: "?page=incidents",
-    async run(page) {
+    async run(page, server) {
       let facts;
       const change = (path, edit) =>
         page.raw.route(`**/api/v1/${path}*`, async (route) => {
@@ -125,6 +125,11 @@ export const tests = [
         assert.equal(/silent since \S/.test(await page.text(".header")), facts.silent, "nor does the header call it live");
         assert.equal(await page.count(".warnings .alarm"), state === "Ongoing" ? 1 : 0, "one of the two warnings is over");
       }
+      server.state.down = true;
+      await page.raw.unroute("**/api/v1/overview*");
+      await page.raw.waitForSelector(".live.gone");
+      assert.equal(await page.raw.locator(".incident header span").first().innerText(), "Ongoing when last read");
+      assert.match(await page.text(".warnings"), /from [^]*\d ongoing when last read:/);
     },
   },
   {
