@@ -61,7 +61,7 @@ TEST(HostState, ACpuQuotaIsItsShareOfThePeriod) {
 TEST(HostState, TheLowestQuotaOfACgroupAndItsAncestorsCounts) {
   const TempFolder root;
   const auto group = [&](const char* name, bool v1, const std::map<std::string, std::string>& files) {
-    const std::filesystem::path folder = root.path() / name;
+    const std::filesystem::path folder = std::filesystem::path(root.path()) / name;
     std::filesystem::create_directories(folder);
     for (const auto& [file, text] : files) std::ofstream(folder / file) << text;
     return CgroupFolder{.path = folder.string() + "/", .v1 = v1};
