@@ -33,6 +33,7 @@ class SilentProcessesTest : public testing::Test {
     if (child_ != 0) return;
     ::setpgid(0, 0);
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    // NOLINTNEXTLINE(bugprone-unsafe-functions): blocking is what it is wanted for.
     if (!in_vfork || ::vfork() == 0)
       for (;;) ::pause();
     ::_exit(0);
