@@ -24,10 +24,12 @@ struct AccountedStep {
   bool slow = false;      // counted in the sum of slow steps
 };
 
-// Returns the time in which the path was stopped, or waited for something that was idle itself, ns.
+// Returns the time in which the path was stopped or blocked, or waited for something that was idle itself,
+// ns.
 inline double IdleNs(const PathAccount& path) {
-  double idle =
-      path.states[State::kStopped] + path.states[State::kWaiting] + path.states[State::kUnexplained];
+  double idle = 0;
+  for (const State state : {State::kStopped, State::kBlocked, State::kWaiting, State::kUnexplained})
+    idle += path.states[state];
   for (const auto& [who, rank] : path.ranks) idle += rank.idle;
   return idle;
 }

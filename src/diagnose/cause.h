@@ -87,6 +87,10 @@ inline constexpr int64_t kHungNs = 5'000'000'000;
 // Returns whether a step hasn't ended, and no GPU work has come for as long as a hang takes.
 bool MakesNoProgress(const Situation& situation);
 
+// Returns whether the time in which the steps were blocked in the kernel is for disks: without I/O wait or
+// I/O pressure it may be a lock, a file server, or anything else.
+bool IsBlockedByDisks(const Situation& situation);
+
 // Returns whether a step takes longer because its program computes, or waits for processes of its own that
 // do, while its GPUs are idle: what compilers do. False if the GPUs' utilization isn't known: a thread that
 // waits for a kernel which never ends may run, too.

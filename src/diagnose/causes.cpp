@@ -36,6 +36,13 @@ bool MakesNoProgress(const Situation& situation) {
   return situation.unfinished && situation.silent_ns >= kHungNs;
 }
 
+bool IsBlockedByDisks(const Situation& situation) {
+  constexpr std::array kBlocked = {State::kBlockedIo, State::kBlocked};
+  return situation.excess(State::kBlockedIo) >=
+             kWeights.block_io.min_io_share * ExcessOf(situation, kBlocked) ||
+         situation.Of(model::Metric::kHostPressureIo).rise() >= kWeights.pressure.io_rise;
+}
+
 bool WorksWithoutGpu(const Situation& situation) {
   const Change utilization = situation.Of(model::Metric::kGpuUtilization);
   if (!utilization.known() || *utilization.during > kWeights.hang.busy_gpu) return false;

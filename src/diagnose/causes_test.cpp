@@ -314,6 +314,29 @@ TEST_F(CausesTest, AWaitOfSecondsForAProcessOutsideTheProgramIsAHangThatNamesIt)
       HasSubstr("waited 8 s for stress (process 99) in /batch.slice, which is not a part of the program"));
 }
 
+// As a read from a file server that is gone, and comes back.
+TEST_F(CausesTest, AStepThatIsBlockedForSecondsWithoutDisksIsAHang) {
+  world.Run({}, 150);
+  world.Run({.blocked_ns = 8 * kNanosPerSecond});
+  world.Run({}, 150);
+  const std::vector<Report> reports = world.Finish();
+  ASSERT_EQ(reports.size(), 1u) << FormatText(diagnosis);
+  EXPECT_EQ(reports[0].incident.cause, "hang") << FormatText(diagnosis);
+  EXPECT_THAT(reports[0].incident.sentence,
+              HasSubstr("a step was blocked in the kernel for 8 s, as by a disk or a file server"));
+}
+
+TEST_F(CausesTest, AStepThatIsBlockedForSecondsByDisksIsTheDisks) {
+  world.Run({}, 150);
+  const int64_t from_ns = world.now_ns();
+  world.Run({.blocked_io_ns = 3 * kNanosPerSecond, .blocked_ns = 6 * kNanosPerSecond});
+  world.Sum("disk.bytes", from_ns, 5'000'000'000, world.stranger);
+  world.Run({}, 150);
+  const std::vector<Report> reports = world.Finish();
+  ASSERT_EQ(reports.size(), 1u) << FormatText(diagnosis);
+  EXPECT_EQ(reports[0].incident.cause, "block_io") << FormatText(diagnosis);
+}
+
 // A step that never ends, of a program that used to wait for a loader.
 class HungLoaderTest : public CausesTest {
  protected:

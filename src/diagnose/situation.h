@@ -57,8 +57,8 @@ struct Situation {
   int64_t steps = 0;  // since the onset, with the unfinished one
   // Means per step, ns: of clean steps of the same types, and of the steps since the onset.
   Account before, during;
-  // The longest time within one step in which its critical path was stopped, or waited for something that was
-  // idle itself.
+  // The longest time within one step in which its critical path was stopped or blocked, or waited for
+  // something that was idle itself.
   double idle_ns = 0;
   bool unfinished = false;        // no step has ended since the onset
   int64_t silent_ns = 0;          // time since the last GPU work

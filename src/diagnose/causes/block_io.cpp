@@ -29,10 +29,7 @@ constexpr std::array kBlockIoSupersedes = {Superseded{
 
 std::optional<Finding> EvaluateBlockIo(const Situation& situation) {
   Finding finding{.explained_ns = ExcessOf(situation, kBlockIoStates)};
-  // Blocked time without I/O wait or I/O pressure may be a lock, or anything else.
-  if (situation.excess(State::kBlockedIo) < kWeights.block_io.min_io_share * finding.explained_ns &&
-      situation.Of(model::Metric::kHostPressureIo).rise() < kWeights.pressure.io_rise)
-    return std::nullopt;
+  if (!IsBlockedByDisks(situation)) return std::nullopt;
   finding.sentence =
       fmt::format("the step waited for disks {}",
                   Percent(situation.during[State::kBlockedIo] + situation.during[State::kBlocked],

@@ -16,7 +16,7 @@ namespace {
 // A step doesn't end and no GPU work is launched any more, or it ended after seconds in which nothing was
 // done: the program was stopped, or waited. If it waited for an idle rank, that rank is named.
 
-constexpr std::array kHangStates = {State::kStopped, State::kUnexplained, State::kWaiting};
+constexpr std::array kHangStates = {State::kStopped, State::kBlocked, State::kUnexplained, State::kWaiting};
 
 bool HungForAWhile(const Situation& situation) {
   return !situation.unfinished && situation.idle_ns >= kHungNs;
@@ -27,13 +27,20 @@ constexpr std::array kHangSupersedes = {
                  return HungForAWhile(situation) ? kWeights.stopped.hang : 0.0;
                }}};
 
-Finding DescribeWait(const Situation& situation) {
+// As a process in state D: nfs(5) with a server that is gone, a device that is.
+constexpr std::string_view kBlockers = "as by a disk or a file server that doesn't answer";
+
+std::optional<Finding> DescribeWait(const Situation& situation) {
   Finding finding{.explained_ns = ExcessOf(situation, kHangStates)};
+  const bool blocked = situation.excess(State::kBlocked) > finding.explained_ns / 2;
+  if (blocked && IsBlockedByDisks(situation)) return std::nullopt;
   const bool stopped = situation.excess(State::kStopped) > finding.explained_ns / 2;
   const std::optional<Actor> helper = stopped ? StoppedHelper(situation) : std::nullopt;
   const auto outside = LargestRises(situation.outside_before, situation.outside_during, false);
   const double idle_s = situation.idle_ns / 1e9;
-  if (helper.has_value())
+  if (blocked)
+    finding.sentence = fmt::format("a step was blocked in the kernel for {:.0f} s, {}", idle_s, kBlockers);
+  else if (helper.has_value())
     finding.sentence = fmt::format("a step waited {:.0f} s for {}, which was stopped {}", idle_s,
                                    NameActor(*helper), kStoppers);
   else if (stopped)
@@ -79,13 +86,12 @@ std::string WaitedFor(const Situation& situation) {
   if (likeliest == situation.helpers.end()) return "";
   const Likely likely = LikelyOf(*likeliest);
   const auto alike = std::ranges::count(situation.helpers, likely, LikelyOf) - 1;
-  constexpr std::array kDid = {
-      ", which it had waited for before, ended",
-      ", which it had started, ended",
-      ", which it had waited for before, is stopped by a signal or a tracer",
-      ", which it had waited for before, is blocked in the kernel, as by a disk that doesn't answer",
-      ", which it had waited for before, did nothing either",
-      ", which it had waited for before, ran"};
+  constexpr std::array kDid = {", which it had waited for before, ended",
+                               ", which it had started, ended",
+                               ", which it had waited for before, is stopped by a signal or a tracer",
+                               ", which it had waited for before, is blocked in the kernel",
+                               ", which it had waited for before, did nothing either",
+                               ", which it had waited for before, ran"};
   return fmt::format("; {}{}{}", likeliest->name, alike > 0 ? fmt::format(" and {} more", alike) : "",
                      kDid.at(static_cast<size_t>(likely)));
 }
@@ -100,7 +106,7 @@ std::optional<Finding> EvaluateHang(const Situation& situation) {
   if (situation.Of(model::Metric::kProcessStopped).during.value_or(0) > kWeights.stopped.hung)
     finding.sentence += "; the process is stopped by a signal or a tracer";
   else if (situation.Of(model::Metric::kProcessBlocked).during.value_or(0) > kWeights.hang.blocked)
-    finding.sentence += "; it is blocked in the kernel, as by a disk or a file server that doesn't answer";
+    finding.sentence += fmt::format("; it is blocked in the kernel, {}", kBlockers);
   else if (situation.excess(State::kCpu) > kWeights.hang.worked * situation.excess_ns())
     finding.sentence += "; the launch thread ran: it spins in a wait for the GPU, or computes";
   else

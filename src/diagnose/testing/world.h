@@ -48,6 +48,7 @@ class World {
     int64_t loader_stopped_ns = 0;          // by a stranger, while the launch thread waits for it
     int64_t loader_hidden_ns = 0;           // it runs while nothing waits for it
     int64_t blocked_io_ns = 0;
+    int64_t blocked_ns = 0;               // for neither a device nor memory
     int64_t stopped_ns = 0;               // by a stranger
     int64_t outside_ns = 0;               // it waits until the stranger wakes it
     int64_t network_ns = 0;               // until a packet of unknown origin arrives
@@ -94,6 +95,7 @@ class World {
       AddSignal("thread.stopped", now_ns_, step.loader_stopped_ns, loader, 12, stranger);
     Spend("thread.waiting", step.loader_stopped_ns, loader);
     Spend("thread.blocked_io", step.blocked_io_ns, std::nullopt);
+    Spend("thread.blocked", step.blocked_ns, std::nullopt);
     Spend("thread.stopped", step.stopped_ns, stranger);
     Spend("thread.waiting", step.outside_ns, stranger);
     Spend("thread.network", step.network_ns, std::nullopt);

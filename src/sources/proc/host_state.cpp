@@ -9,6 +9,7 @@
 #include <string>
 
 #include "base/fd.h"
+#include "base/text.h"
 #include "base/time.h"
 #include "sources/proc/cgroups.h"
 
@@ -88,13 +89,12 @@ std::optional<int64_t> ReadThrottledNs(std::span<const CgroupFolder> cgroups) {
 }
 
 std::optional<double> ParseCpuQuota(std::string_view quota_and_period) {
-  int64_t quota_us = 0, period_us = 0;
-  const char* const end = quota_and_period.data() + quota_and_period.size();
-  const auto [after, no_quota] = std::from_chars(quota_and_period.data(), end, quota_us);
-  if (no_quota != std::errc() || after == end) return std::nullopt;  // "max"
-  const auto [rest, no_period] = std::from_chars(after + 1, end, period_us);
-  if (no_period != std::errc() || quota_us <= 0 || period_us <= 0) return std::nullopt;
-  const double cpus = static_cast<double>(quota_us) / static_cast<double>(period_us);
+  constexpr std::string_view kBlanks = " \n";
+  const size_t end = std::min(quota_and_period.find_first_of(kBlanks), quota_and_period.size());
+  const auto quota_us = ParseNumber<int64_t>(quota_and_period.substr(0, end));  // not "max"
+  const auto period_us = ParseNumber<int64_t>(Trimmed(quota_and_period.substr(end), kBlanks));
+  if (quota_us.value_or(0) <= 0 || period_us.value_or(0) <= 0) return std::nullopt;
+  const double cpus = static_cast<double>(*quota_us) / static_cast<double>(*period_us);
   return cpus <= kMaxQuota ? std::optional(cpus) : std::nullopt;
 }
 
