@@ -42,7 +42,9 @@ std::optional<RunOffer::Files> RunOffer::Open(size_t max_files) const {
   if (process_ == kNobody || marks_.size() > max_files) return std::nullopt;
   Files files;
   for (const Mark& mark : marks_) {
-    Fd fd(::open(fmt::format("/proc/{}/fd/{}", process_, mark.fd).c_str(), O_RDONLY | O_CLOEXEC));
+    // On another machine it may be a pipe or a terminal.
+    constexpr int kFlags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+    Fd fd(::open(fmt::format("/proc/{}/fd/{}", process_, mark.fd).c_str(), kFlags));
     if (!fd.valid()) return std::nullopt;
     auto file = std::make_shared<TemporaryFile>(std::move(fd));
     std::array<uint64_t, 2> random{};

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analyze/scale/run_offer.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <array>
 #include <cstddef>
@@ -14,6 +17,8 @@
 
 #include "analyze/archive.h"
 #include "analyze/trace_state.h"
+#include "base/fd.h"
+#include "base/testing/temp_folder.h"
 
 namespace gpusonde::analyze {
 namespace {
@@ -84,6 +89,13 @@ TEST(RunOffer, AnotherFileOfTheSameNumberIsNotTakenForIt) {
   ASSERT_TRUE(other.Append(std::vector<std::byte>(4'096)).has_value());
   ASSERT_EQ(other.fd(), number);
   EXPECT_FALSE(received.Open(1).has_value());
+
+  const TempFolder folder;
+  const std::string pipe = folder / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  const Fd reader(::open(pipe.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  ASSERT_EQ(::dup2(reader.get(), number), number);
+  EXPECT_FALSE(received.Open(1).has_value()) << "nor does it wait for somebody who writes to a pipe";
 }
 
 TEST(RunOffer, WithoutFilesItIsAccepted) {
