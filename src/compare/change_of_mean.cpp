@@ -75,9 +75,16 @@ std::optional<Ratio> ChangeOfMean::Finish(double min_change, const RunsOf& runs)
   const double margin = std::log1p(min_change);
   const double half = StudentQuantile(kTail95, shown.freedom()) * std::sqrt(shown.variance());
   const double beyond = Beyond(min_change, runs);
+  std::optional<Ratio::Apart> apart;
+  if (!runs.several && runs.of_all.variance > 0) {
+    const double center = difference() - runs.shift;
+    const double half_apart = StudentQuantile(kTail95, tested.freedom()) * error;
+    apart = {.low = std::exp(center - half_apart), .high = std::exp(center + half_apart)};
+  }
   return Ratio{.ratio = std::exp(difference()),
                .low = std::exp(difference() - half),
                .high = std::exp(difference() + half),
+               .apart = apart,
                .p = error > 0    ? StudentTail(beyond / error, tested.freedom())
                     : beyond > 0 ? 0.
                                  : 1.,

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cmath>
+#include <optional>
 #include <random>
 
 namespace gpusonde::compare {
@@ -44,6 +45,27 @@ TEST(ChangeOfMean, HasTheErrorOfTheSumOfTimes) {
     expected += change.Within().variance;
   }
   EXPECT_NEAR(squares / expected, 1, 0.1);
+}
+
+// Two runs differ by a percent for all kernels together, but this one stands out from the others.
+TEST(ChangeOfMean, OfOneRunEachHasTheIntervalOfWhatIsTested) {
+  ChangeOfMean change;
+  const analyze::MeanError exact{.variance = 1e-7, .freedom = 100};
+  change.Add(kSlowNs, std::log(1.025), exact, exact);
+  constexpr double kShift = 0.005;
+  const RunsOf runs{.several = false,
+                    .variation = {},
+                    .typical = {},
+                    .shift = kShift,
+                    .of_all = {.variance = 2e-4, .freedom = 0},
+                    .of_each = {.variance = 1e-6, .freedom = 20}};
+  const std::optional<Ratio> ratio = change.Finish(0.01, runs);
+  ASSERT_TRUE(ratio.has_value() && ratio->apart.has_value());
+  EXPECT_LT(ratio->low, 1);
+  EXPECT_LT(ratio->p, 1e-6);
+  EXPECT_GT(ratio->apart->low, 1.015);
+  EXPECT_LT(ratio->apart->high, 1.025);
+  EXPECT_NEAR(ratio->apart->low * ratio->apart->high, std::exp(2 * (std::log(1.025) - kShift)), 1e-9);
 }
 
 }  // namespace

@@ -24,6 +24,13 @@ struct Ratio {
   double ratio = 1;
   double low = 1;  // 95 % interval
   double high = 1;
+  // With one run of each side, of a kernel: the 95 % interval of its change apart from what all kernels
+  // changed together. That is what is tested: it may be sure though `low` and `high` aren't.
+  struct Apart {
+    double low = 1;
+    double high = 1;
+  };
+  std::optional<Apart> apart;
   double p = 1;  // of so large a change if the true one is at most Options::min_change
   // Changes by this factor or more, up or down, would be found in 95 of 100 pairs of runs, if it were the
   // only one that is tested.

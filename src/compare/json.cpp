@@ -33,6 +33,8 @@ void WriteRatio(JsonWriter& json, std::string_view key, const std::optional<Rati
       .Field("low", ratio->low)
       .Field("high", ratio->high);
   json.Field("p", ratio->p).Field("significant", ratio->significant).Field("detectable", ratio->detectable);
+  json.Field("apart_low", ratio->apart.transform([](const Ratio::Apart& apart) { return apart.low; }));
+  json.Field("apart_high", ratio->apart.transform([](const Ratio::Apart& apart) { return apart.high; }));
   json.Field("between_runs", ratio->between_runs).EndObject();
 }
 

@@ -42,7 +42,11 @@ std::string Percent(double ratio) {
 }
 
 std::string Interval(const Ratio& ratio) {
-  return fmt::format("95 % interval: {} to {}", Percent(ratio.low), Percent(ratio.high));
+  std::string text = fmt::format("95 % interval: {} to {}", Percent(ratio.low), Percent(ratio.high));
+  if (ratio.significant && ratio.apart.has_value() && ratio.low <= 1 && ratio.high >= 1)
+    text += fmt::format("; apart from what all kernels may have changed together: {} to {}",
+                        Percent(ratio.apart->low), Percent(ratio.apart->high));
+  return text;
 }
 
 // The change that would be found in kernels with nine tenths of the time of those that are tested.
