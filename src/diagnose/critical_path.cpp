@@ -261,7 +261,14 @@ class Accountant {
     AddStopped(who, time, factor);
     states[State::kSleeping] += factor * time[kSleeping];
     account_.idle[State::kSleeping] += factor * time[kSleeping];
-    AddNetworkWait(who, factor * time[kNetwork], range);
+    double unknown = time[kNetwork];
+    for (const auto& [sender, ns] : time.By(kNetwork)) {
+      if (sender.IsZero() || program_.family.contains(sender) || program_.launch_threads.contains(sender))
+        continue;
+      AddOutsideWait(sender, factor * ns);  // a server on this machine
+      unknown -= ns;
+    }
+    AddNetworkWait(who, factor * unknown, range);
   }
 
   // A wait that a process outside the program ended; zero id: an unknown one.

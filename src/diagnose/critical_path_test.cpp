@@ -179,6 +179,31 @@ TEST_F(CriticalPathTest, OnlyTheProcessesOwnWaitsForPacketsMayBeForRequests) {
   }
 }
 
+// As a data set that is streamed from a server on this machine, which is no part of the program.
+TEST_F(CriticalPathTest, AServerOnThisMachineIsWaitedForThroughTheThreadThatReads) {
+  AddRanks(1);
+  program.family = {Rank(0)};
+  const Id128 server{9, 9};
+  const auto add = [&](const std::string& metric, double ns, std::optional<Id128> other) {
+    host.Ingest(model::Signal{.start_ns = kBegin,
+                              .bucket_ns = kBucket,
+                              .metric = metric,
+                              .process = Rank(0),
+                              .tid = 555,
+                              .other = other,
+                              .values = {static_cast<int64_t>(ns)}});
+  };
+  AddSignal(0, "thread.waiting", 10 * kMs, Rank(0));
+  add("thread.running", 1 * kMs, std::nullopt);
+  add("thread.network", 6 * kMs, server);
+  add("thread.network", 3 * kMs, std::nullopt);
+  const PathAccount account = Account();
+  ASSERT_TRUE(account.waited_outside.contains(server));
+  EXPECT_NEAR(account.waited_outside.at(server), 6 * kMs, 1);
+  EXPECT_NEAR(account.states[State::kWaiting], 6 * kMs, 1);
+  EXPECT_NEAR(account.states[State::kNetwork], 3 * kMs, 1);
+}
+
 TEST_F(CriticalPathTest, SleepsWhileTheGpuWorksAreWaitsForItAndOthersAreIdle) {
   AddRanks(1);
   AddSignal(0, "thread.running", 1 * kMs);
