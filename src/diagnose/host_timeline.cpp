@@ -24,6 +24,15 @@ double Overlap(int64_t start_ns, int64_t length_ns, const TimeRange& range) {
   return overlap_ns <= 0 ? 0 : static_cast<double>(overlap_ns) / static_cast<double>(length_ns);
 }
 
+// Calls visit(sum, its part that lies in the range) for each sum of a series that touches the range.
+template <class Series, class Visit>
+void ForEachSum(const Series& series, const TimeRange& range, Visit visit) {
+  auto at = series.upper_bound(range.from_ns);
+  if (at != series.begin()) --at;
+  for (; at != series.end() && at->first < range.to_ns; ++at)
+    visit(at->second, Overlap(at->first, at->second.length_ns, range));
+}
+
 }  // namespace
 
 void HostTimeline::Ingest(const model::Signal& signal) {
@@ -139,10 +148,7 @@ std::optional<double> HostTimeline::SumOf(Metric metric, std::optional<Id128> pr
   const auto series = sums_.find({metric, process});
   if (series == sums_.end()) return std::nullopt;
   double sum = 0;
-  auto at = series->second.upper_bound(range.from_ns);
-  if (at != series->second.begin()) --at;
-  for (; at != series->second.end() && at->first < range.to_ns; ++at)
-    sum += at->second.value * Overlap(at->first, at->second.length_ns, range);
+  ForEachSum(series->second, range, [&](const auto& each, double part) { sum += each.value * part; });
   return sum;
 }
 
@@ -151,13 +157,10 @@ std::optional<double> HostTimeline::RateWhileMeasured(Metric metric, const Id128
   const auto series = sums_.find({metric, process});
   if (series == sums_.end()) return std::nullopt;
   double sum = 0, measured_ns = 0;
-  auto at = series->second.upper_bound(range.from_ns);
-  if (at != series->second.begin()) --at;
-  for (; at != series->second.end() && at->first < range.to_ns; ++at) {
-    const double part = Overlap(at->first, at->second.length_ns, range);
-    sum += at->second.value * part;
-    measured_ns += static_cast<double>(at->second.length_ns) * part;
-  }
+  ForEachSum(series->second, range, [&](const auto& each, double part) {
+    sum += each.value * part;
+    measured_ns += static_cast<double>(each.length_ns) * part;
+  });
   return measured_ns > 0 ? std::optional(sum / measured_ns) : std::nullopt;
 }
 

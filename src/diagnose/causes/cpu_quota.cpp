@@ -19,20 +19,14 @@ constexpr std::array kCpuQuotaExpectations = {
                 "its cgroup was throttled more than before"},
 };
 
-// "0.4 CPUs", "1 CPU", "12 CPUs".
-std::string CpusText(double cpus) {
-  const std::string amount = fmt::format("{:.{}g}", cpus, cpus < 10 ? 2 : 3);
-  return fmt::format("{} {}", amount, amount == "1" ? "CPU" : "CPUs");
-}
-
 // " of 0.4 CPUs (2 CPUs before)"; empty if the quota is unknown. Without a quota for most of the time before
 // the incident, the mean is lower than what it fell to.
 std::string QuotaText(const Change& quota) {
   constexpr double kAlike = 0.1;
   if (!quota.during.has_value()) return "";
   const double change = quota.before.value_or(0) / *quota.during - 1;
-  return fmt::format(" of {}{}", CpusText(*quota.during),
-                     change > kAlike    ? fmt::format(" ({} before)", CpusText(*quota.before))
+  return fmt::format(" of {}{}", Cpus(*quota.during),
+                     change > kAlike    ? fmt::format(" ({} before)", Cpus(*quota.before))
                      : change < -kAlike ? " (none before)"
                                         : "");
 }

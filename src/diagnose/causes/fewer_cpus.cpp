@@ -5,7 +5,6 @@
 #include <cmath>
 #include <string>
 
-#include "base/counted.h"
 #include "diagnose/cause.h"
 #include "diagnose/causes/weights.h"
 #include "diagnose/causes/words.h"
@@ -32,16 +31,14 @@ constexpr std::array kFewerCpusSupersedes = {
                  return HasFewerCpus(situation) ? kWeights.fewer_cpus.over_own_contention : 0.0;
                }}};
 
-// "1 CPU": the nearest whole number, as the change lies within a second that is before and during.
-std::string Cpus(double mean) { return Counted(std::lround(mean), "CPU"); }
-
 std::optional<Finding> EvaluateFewerCpus(const Situation& situation) {
   if (!HasFewerCpus(situation)) return std::nullopt;
   const Change cpus = situation.Of(model::Metric::kProcessCpus);
+  // To the nearest whole number, as the change lies within a second that is before and during.
   return Finding{.explained_ns = ExcessOf(situation, kFewerCpusStates),
                  .sentence = fmt::format("the program may run on {} ({} before), on which its threads "
                                          "waited for each other {}",
-                                         Cpus(*cpus.during), Cpus(*cpus.before),
+                                         Cpus(std::round(*cpus.during)), Cpus(std::round(*cpus.before)),
                                          ShareOf(situation, State::kRunQueueOwn))};
 }
 

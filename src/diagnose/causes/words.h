@@ -24,6 +24,12 @@ inline std::string Time(double ns) {
   return fmt::format("{:.{}f} ms", ns / 1e6, ns < 1e7 ? 1 : 0);
 }
 
+// "0.4 CPUs", "1 CPU", "12 CPUs".
+inline std::string Cpus(double cpus) {
+  const std::string amount = cpus < 10 ? fmt::format("{:.2g}", cpus) : fmt::format("{:.0f}", cpus);
+  return fmt::format("{} {}", amount, amount == "1" ? "CPU" : "CPUs");
+}
+
 inline std::string Percent(double part, double whole) {
   return fmt::format("{:.0f} %", whole > 0 ? 100 * part / whole : 0);
 }
