@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "agent/polled_sum.h"
 #include "base/fd.h"
 #include "sources/proc/allowed_cpus.h"
 #include "sources/proc/host_state.h"
@@ -48,14 +49,8 @@ void HostFiles::Write(const Id128& source, int64_t epoch_offset_ns, int64_t now_
   const int64_t since_ns = std::exchange(read_ns_, now_ns);
   const auto add = [&](Metric metric, std::optional<Id128> process, std::optional<int64_t> sum) {
     if (!sum.has_value() || since_ns == 0 || now_ns <= since_ns) return;
-    rows.Append({.start_ns = since_ns + epoch_offset_ns,
-                 .bucket_ns = now_ns - since_ns,
-                 .source = source,
-                 .metric = std::string(model::InfoOf(metric).name),
-                 .process = process,
-                 .tid = std::nullopt,
-                 .other = std::nullopt,
-                 .values = {*sum}});
+    rows.Append(
+        PolledSum(source, {since_ns + epoch_offset_ns, now_ns + epoch_offset_ns}, metric, process, *sum));
   };
   const auto pressure = [&](size_t which, Metric metric, proc::Resource resource) {
     add(metric, std::nullopt, pressure_[which].Update(proc::ReadPressureNs(resource)));

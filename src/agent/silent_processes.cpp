@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/silent_processes.h"
 
-#include <string>
 #include <utility>
 
+#include "agent/polled_sum.h"
 #include "base/time.h"
 #include "model/metric_catalogue.h"
 #include "sources/proc/process.h"
@@ -49,14 +49,8 @@ void SilentProcesses::Write(const Id128& source, int64_t epoch_offset_ns, int64_
     const std::optional<Metric> state = StateOf(*info, stops_known(pid));
     const std::optional<Id128> process = state.has_value() ? identify(pid) : std::nullopt;
     if (process.has_value())
-      rows.Append({.start_ns = since_ns + epoch_offset_ns,
-                   .bucket_ns = now_ns - since_ns,
-                   .source = source,
-                   .metric = std::string(model::InfoOf(*state).name),
-                   .process = process,
-                   .tid = std::nullopt,
-                   .other = std::nullopt,
-                   .values = {now_ns - since_ns}});
+      rows.Append(PolledSum(source, {since_ns + epoch_offset_ns, now_ns + epoch_offset_ns}, *state, process,
+                            now_ns - since_ns));
     return false;
   });
 }
