@@ -312,6 +312,14 @@ TEST_F(ProfileQuery, TheStripOfAProcessIsExactWhereItsThreadsWereFollowed) {
   follow(100, "thread.running", 1'000'000);
   follow(100, "thread.waiting", 9'000'000);
   follow(101, "thread.running", 3'000'000);
+  // The length of a damaged row is beyond 64 bits.
+  Add(Rows(model::kSignals, {{.start_ns = kBegin,
+                              .bucket_ns = int64_t{1} << 62,
+                              .metric = "thread.running",
+                              .process = kSampled,
+                              .tid = 102,
+                              .other = std::nullopt,
+                              .values = {1, 1, 1, 1}}}));
   // In the second one nobody follows them, and one sample of 50 ms is met.
   Add(Rows(model::kSamples, {{.time_ns = kBegin + 1'700'000'000,
                               .process = kSampled,

@@ -141,15 +141,12 @@ Result<Strip> ReadSampledStrip(Store& store, const model::Selection& selection, 
 }
 
 // Rows of the scheduler's signals (metrics thread.*) of the selection's only process that touch the range.
-// Rows come from files that anyone may have written.
 SqlPart ThreadSignals(const model::Selection& selection, const TimeRange& range, std::string_view metric) {
-  constexpr int64_t kMaxRowNs = 60 * kNanosPerSecond;
   SqlPart rows{
-      fmt::format("(SELECT start_ns, bucket_ns, values FROM signals WHERE metric LIKE '{}' AND "
-                  "bucket_ns > 0 AND len(values) * bucket_ns <= ? AND "
-                  "start_ns > ? AND start_ns < ? AND process = ?",
+      fmt::format("(SELECT start_ns, bucket_ns, values FROM signals WHERE metric LIKE '{}' AND process = ?",
                   metric),
-      {kMaxRowNs, std::max(range.from_ns, kMaxRowNs) - kMaxRowNs, range.to_ns, selection.processes.front()}};
+      {selection.processes.front()}};
+  rows += AndOfSignals(range);
   if (selection.tid.has_value()) rows += {" AND tid = ?", {int64_t{*selection.tid}}};
   rows.text += ")";
   return rows;

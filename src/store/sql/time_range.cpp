@@ -14,6 +14,8 @@
 #include <string_view>
 #include <utility>
 
+#include "base/time.h"
+
 namespace gpusonde::store {
 namespace {
 
@@ -134,6 +136,12 @@ Result<TimeRange> ReadTimeRange(Store& store, const model::Selection& selection)
   if (range.from_ns == kOpenBegin) range.from_ns = observed.front().from_ns;
   if (range.to_ns == kOpenEnd) range.to_ns = std::ranges::max(observed, {}, &TimeRange::to_ns).to_ns;
   return range;
+}
+
+SqlPart AndOfSignals(const TimeRange& range) {
+  constexpr int64_t kMaxRowNs = 60 * kNanosPerSecond;
+  return {" AND bucket_ns > 0 AND len(\"values\") <= ? // bucket_ns AND start_ns > ? AND start_ns < ?",
+          {kMaxRowNs, std::max(range.from_ns, kMaxRowNs) - kMaxRowNs, range.to_ns}};
 }
 
 Result<std::vector<TimeRange>> ReadUnion(Rows& rows) {

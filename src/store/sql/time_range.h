@@ -8,6 +8,7 @@
 
 #include "base/result.h"
 #include "model/selection.h"
+#include "store/sql/sql_part.h"
 #include "store/store.h"
 
 namespace gpusonde::store {
@@ -31,6 +32,10 @@ Result<std::map<std::string, std::vector<TimeRange>>> ReadRunsByHost(Store& stor
 // Bounded; empty (0, 0) if there
 // is neither.
 Result<TimeRange> ReadTimeRange(Store& store, const model::Selection& selection);
+
+// " AND …": rows of `signals` that may touch the range. Those of agents last for a second or two; others come
+// from files that anyone may have written, and are left out if they last for more than a minute.
+SqlPart AndOfSignals(const TimeRange& range);
 
 // The union of rows of start and end, in ns, that are ordered by their starts. Errors: those of Rows::Next.
 Result<std::vector<TimeRange>> ReadUnion(Rows& rows);

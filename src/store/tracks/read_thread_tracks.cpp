@@ -118,15 +118,11 @@ Status ReadSteps(Store& store, const model::Selection& selection, TrackBuilder& 
 }
 
 Status ReadStates(Store& store, const model::Selection& selection, TrackBuilder& builder) {
-  // Rows come from files that anyone may have written; those of the agent last for a second or two.
-  constexpr int64_t kMaxRowNs = 60 * kNanosPerSecond;
-  const TimeRange& range = builder.grid().range;
-  SqlPart sql{
-      fmt::format("SELECT process, tid, metric, start_ns, bucket_ns, \"values\" FROM signals WHERE "
-                  "process IS NOT NULL AND tid IS NOT NULL AND metric IN ('thread.{}') AND "
-                  "bucket_ns > 0 AND len(\"values\") <= ? // bucket_ns AND start_ns > ? AND start_ns < ?",
-                  fmt::join(kThreadStates, "', 'thread.")),
-      {kMaxRowNs, std::max(range.from_ns, kMaxRowNs) - kMaxRowNs, range.to_ns}};
+  SqlPart sql{fmt::format("SELECT process, tid, metric, start_ns, bucket_ns, \"values\" FROM signals WHERE "
+                          "process IS NOT NULL AND tid IS NOT NULL AND metric IN ('thread.{}')",
+                          fmt::join(kThreadStates, "', 'thread.")),
+              {}};
+  sql += AndOfSignals(builder.grid().range);
   sql += AndOfThreads(selection);
   return ForEachRow(store, sql, [&](const Rows& row) {
     const std::string_view state = row.Text(2).substr(std::string_view("thread.").size());
