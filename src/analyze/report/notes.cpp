@@ -97,8 +97,7 @@ constexpr std::array<Wording, kNoteKinds> kWordings = {{
      "launched; latencies, threads and causes of idle time lack them"},
     {kSampledCalls, "sampled_calls", "call",
      "its {counted} {are} a sample of the program's launches: API calls, latencies and causes of idle time "
-     "are "
-     "those of the sample, queues were longer, and how threads launch isn't known"},
+     "are those of the sample, queues were longer, and how threads launch isn't known"},
 }};
 
 constexpr bool AreInOrder() {

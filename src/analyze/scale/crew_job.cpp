@@ -27,6 +27,8 @@ constexpr size_t kMaxOpenFiles = 256;
 using Heading = RunOffer::Place;
 constexpr uint64_t kEnd = ~uint64_t{0};
 
+auto Damaged() { return Fail(ErrorCode::kInternal, "a message between ranks is damaged"); }
+
 std::string MessageOf(Heading heading) {
   ArchiveWriter archive;
   archive(heading);
@@ -130,15 +132,33 @@ class SharedTraces {
     return {};
   }
 
-  // Calls use(trace and process, its records) for each process that a rank owns.
+  // Calls use(place, runs) for the records of each kind of each process that a rank owns.
   template <class Use>
   Status ForEachOwnedBy(int rank, Use use) const {
     for (size_t trace = 0; trace < parts_.size(); ++trace) {
       const TraceState& state = parts_[trace].state;
       for (size_t process = 0; process < state.processes().size(); ++process)
-        if (owners_[trace][process] == rank)
-          TRY(use(Heading{.trace = trace, .process = process}, state.processes()[process]));
+        if (owners_[trace][process] == rank) {
+          const ProcessRecords& records = state.processes()[process];
+          TRY(use(Heading{trace, process, RecordKind::kGpu}, records.gpu.runs()));
+          TRY(use(Heading{trace, process, RecordKind::kCall}, records.calls.runs()));
+          TRY(use(Heading{trace, process, RecordKind::kSync}, records.syncs.runs()));
+        }
     }
+    return {};
+  }
+
+  // Calls use(records) for those of a place that another rank has named.
+  template <class Use>
+  Status With(const Heading& place, Use use) {
+    if (place.trace >= parts_.size() || place.process >= owners_[place.trace].size()) return Damaged();
+    ProcessRecords& records = parts_[place.trace].state.RecordsOf(static_cast<uint16_t>(place.process));
+    if (place.kind == RecordKind::kCall)
+      use(records.calls);
+    else if (place.kind == RecordKind::kSync)
+      use(records.syncs);
+    else
+      use(records.gpu);
     return {};
   }
 
@@ -146,22 +166,17 @@ class SharedTraces {
   // `to` can.
   Result<bool> ShareFiles(int to, int from) {
     RunOffer own;
-    const auto offer_runs = [&own](Heading place, const ProcessRecords& records) -> Status {
-      own.Add(place, records.gpu.runs());
-      place.kind = RecordKind::kCall;
-      own.Add(place, records.calls.runs());
-      place.kind = RecordKind::kSync;
-      own.Add(place, records.syncs.runs());
+    TRY(ForEachOwnedBy(to, [&own](const Heading& place, auto runs) -> Status {
+      own.Add(place, runs);
       return {};
-    };
-    TRY(ForEachOwnedBy(to, offer_runs));
+    }));
     ArchiveWriter archive;
     archive(own);
     ASSIGN_OR_RETURN(const std::string received, crew_.Exchange(to, archive.Take(), from));
     ArchiveReader reader(received);
     RunOffer offer;
     reader(offer);
-    if (!reader.ok()) return Fail(ErrorCode::kInternal, "a message between ranks is damaged");
+    if (!reader.ok()) return Damaged();
     const std::optional<RunOffer::Files> files = offer.Open(kMaxOpenFiles - open_files_);
     constexpr std::string_view kCan = "can";
     ASSIGN_OR_RETURN(const std::string answer, crew_.Exchange(from, files.has_value() ? kCan : "can't", to));
@@ -173,21 +188,10 @@ class SharedTraces {
   }
 
   Status AddRuns(const RunOffer& offer, const RunOffer::Files& files) {
-    for (const RunOffer::Offered& run : offer.runs()) {
-      const auto [trace, process, kind] = run.place;
-      if (trace >= parts_.size() || process >= owners_[trace].size())
-        return Fail(ErrorCode::kInternal, "a message between ranks is damaged");
-      ProcessRecords& records = parts_[trace].state.RecordsOf(static_cast<uint16_t>(process));
-      const auto add = [&](auto& runs) {
-        runs.AddRun(files[run.file], run.offset, run.count, offer.ChangeOf(run));
-      };
-      if (kind == RecordKind::kCall)
-        add(records.calls);
-      else if (kind == RecordKind::kSync)
-        add(records.syncs);
-      else
-        add(records.gpu);
-    }
+    for (const RunOffer::Offered& run : offer.runs())
+      TRY(With(run.place, [&](auto& records) {
+        records.AddRun(files[run.file], run.offset, run.count, offer.ChangeOf(run));
+      }));
     return {};
   }
 
@@ -202,19 +206,14 @@ class SharedTraces {
       ArchiveReader reader(received);
       Heading heading;
       reader(heading);
-      if (!reader.ok()) return Fail(ErrorCode::kInternal, "a message between ranks is damaged");
+      if (!reader.ok()) return Damaged();
       receiving = heading.trace != kEnd;
-      if (receiving) Keep(heading, reader.rest());
-      return {};
+      if (!receiving) return {};
+      return With(heading,
+                  [&](auto& records) { records.AddSorted(std::as_bytes(std::span(reader.rest()))); });
     };
-    const auto send = [&](Heading heading, const ProcessRecords& records) -> Status {
-      TRY(SendRuns(records.gpu.runs(), heading, shared, pass));
-      heading.kind = RecordKind::kCall;
-      TRY(SendRuns(records.calls.runs(), heading, shared, pass));
-      heading.kind = RecordKind::kSync;
-      return SendRuns(records.syncs.runs(), heading, shared, pass);
-    };
-    TRY(ForEachOwnedBy(to, send));
+    TRY(ForEachOwnedBy(
+        to, [&](const Heading& heading, auto runs) { return SendRuns(runs, heading, shared, pass); }));
     TRY(pass(MessageOf({.trace = kEnd})));
     while (receiving) TRY(pass({}));
     return {};
@@ -237,18 +236,6 @@ class SharedTraces {
       }
     }
     return {};
-  }
-
-  void Keep(const Heading& heading, std::string_view records) {
-    TraceState& state = parts_[heading.trace].state;
-    ProcessRecords& process = state.RecordsOf(static_cast<uint16_t>(heading.process));
-    const auto sorted = std::as_bytes(std::span(records));
-    if (heading.kind == RecordKind::kCall)
-      process.calls.AddSorted(sorted);
-    else if (heading.kind == RecordKind::kSync)
-      process.syncs.AddSorted(sorted);
-    else
-      process.gpu.AddSorted(sorted);
   }
 
   const Crew& crew_;
