@@ -261,11 +261,12 @@ class Accountant {
     AddStopped(who, time, factor);
     states[State::kSleeping] += factor * time[kSleeping];
     account_.idle[State::kSleeping] += factor * time[kSleeping];
+    // A server on this machine is named. Processes of the program may wait for each other in a circle.
     double unknown = time[kNetwork];
     for (const auto& [sender, ns] : time.By(kNetwork)) {
       if (sender.IsZero() || program_.family.contains(sender) || program_.launch_threads.contains(sender))
         continue;
-      AddOutsideWait(sender, factor * ns);  // a server on this machine
+      AddOutsideWait(sender, factor * ns);
       unknown -= ns;
     }
     AddNetworkWait(who, factor * unknown, range);

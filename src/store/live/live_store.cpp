@@ -260,20 +260,19 @@ Status LiveStore::OpenDay(Day day) {
     const std::string why = opened.error().message;
     opened = AttachDay(day);
     if (opened.has_value())
-      return AddDamage(
-          fmt::format("The last rows of {} could not be read: their log was set aside as {}: {}.",
-                      NameOf(day), LogOf(aside), why));
-    if (opened.error().code != ErrorCode::kCorrupt) return opened;
+      AddDamage(fmt::format("The last rows of {} could not be read: their log was set aside as {}: {}.",
+                            NameOf(day), LogOf(aside), why));
+    if (opened.has_value() || opened.error().code != ErrorCode::kCorrupt) return opened;
   }
   TRY(SetAside(path, aside));
-  return AddDamage(fmt::format("The data of {} could not be read and was set aside as {}: {}.", NameOf(day),
-                               aside, opened.error().message));
+  AddDamage(fmt::format("The data of {} could not be read and was set aside as {}: {}.", NameOf(day), aside,
+                        opened.error().message));
+  return {};
 }
 
-Status LiveStore::AddDamage(std::string sentence) {
+void LiveStore::AddDamage(std::string sentence) {
   LogWarn("{}", sentence);
   damaged_.push_back(std::move(sentence));
-  return {};
 }
 
 // Attaches the day, creating its file if needed, and finishes the files of earlier days.
@@ -291,10 +290,9 @@ Status LiveStore::AddDay(Day day) {
   if (const std::string log = LogOf(PathOf(day)); std::filesystem::exists(log)) {
     const std::string aside = LogOf(FreeName(PathOf(day) + ".damaged"));
     TRY(SetAside(log, aside));
-    TRY(
-        AddDamage(fmt::format("The last rows of {} could not be read, as their file is gone: their log was "
-                              "set aside as {}.",
-                              NameOf(day), aside)));
+    AddDamage(fmt::format(
+        "The last rows of {} could not be read, as their file is gone: their log was set aside as {}.",
+        NameOf(day), aside));
   }
   TRY(AttachNew(writer(), PathOf(day), CatalogOf(day), one_of_many_ ? Layout::kSmall : Layout::kDefault));
   days_.insert(std::ranges::upper_bound(days_, day), day);

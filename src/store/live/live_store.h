@@ -139,7 +139,7 @@ class LiveStore : public Store {
   Status OpenDays();
   Status OpenDay(Day day);
   Status AttachDay(Day day);
-  Status AddDamage(std::string sentence);
+  void AddDamage(std::string sentence);
   Status BeginDay(Day day);
   Status AddDay(Day day);
   Status RefreshViews();
