@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "model/schema.h"
+#include "store/duckdb/testing/memory_connection.h"
 
 namespace gpusonde::store::duckdb {
 namespace {
@@ -17,20 +18,16 @@ std::string AnswerOf(Connection& connection, const std::string& sql) {
   return *more ? (*rows)->Display(0) : "";
 }
 
-class DuckDbSchema : public testing::Test {
+class DuckDbSchema : public MemoryConnectionTest {
  protected:
   void SetUp() override {
-    auto instance = Instance::Create({});
-    ASSERT_TRUE(instance.has_value()) << instance.error().message;
-    connection_.emplace(Connection::Open(*instance).value());
+    ASSERT_NO_FATAL_FAILURE(MemoryConnectionTest::SetUp());
     Run("ATTACH ':memory:' AS file");
   }
   void Run(const std::string& sql) {
     const Status done = connection_->Run(sql);
     ASSERT_TRUE(done.has_value()) << sql << ": " << done.error().message;
   }
-
-  std::optional<Connection> connection_;
 };
 
 TEST_F(DuckDbSchema, TablesCarryMeaningAndUnits) {

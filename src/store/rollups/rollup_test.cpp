@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/time.h"
+#include "store/duckdb/testing/memory_connection.h"
 
 namespace gpusonde::store {
 namespace {
@@ -63,16 +64,8 @@ class FakeTables : public RollupTables {
   State& state_;
 };
 
-class RollupTest : public testing::Test {
+class RollupTest : public duckdb::MemoryConnectionTest {
  protected:
-  void SetUp() override {
-    auto instance = duckdb::Instance::Create({});
-    ASSERT_TRUE(instance.has_value()) << instance.error().message;
-    auto connection = duckdb::Connection::Open(*instance);
-    ASSERT_TRUE(connection.has_value()) << connection.error().message;
-    connection_.emplace(std::move(*connection));
-  }
-
   std::vector<std::string> Load(const std::vector<std::string>& catalogs) {
     EXPECT_TRUE(rollup_.Load(*connection_, catalogs).has_value());
     return std::exchange(tables_.calls, {});
@@ -93,7 +86,6 @@ class RollupTest : public testing::Test {
   FakeTables::State tables_;
   int64_t clock_ns_ = EpochNow();
   Rollup rollup_{std::make_unique<FakeTables>(tables_), [this] { return clock_ns_; }};
-  std::optional<duckdb::Connection> connection_;
 };
 
 TEST_F(RollupTest, SumsWindowsThatEndedTheAllowedLatenessBeforeTheNewestRow) {

@@ -3,17 +3,15 @@
 
 #include <limits>
 #include <memory>
-#include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "base/time.h"
 #include "model/tables/kernel_windows.h"
 #include "model/tables/kernels.h"
 #include "store/duckdb/appender.h"
-#include "store/duckdb/connection.h"
 #include "store/duckdb/schema.h"
+#include "store/duckdb/testing/memory_connection.h"
 #include "store/rollups/gpu_windows.h"
 #include "store/rollups/rollup.h"
 
@@ -25,14 +23,10 @@ constexpr int64_t kMinuteNs = 60 * kNanosPerSecond;
 constexpr int64_t kHourStartNs = int64_t{20'000} * 24 * 60 * kMinuteNs;
 constexpr int64_t kHourEndNs = kHourStartNs + 60 * kMinuteNs;
 
-class WorkRollupTest : public testing::Test {
+class WorkRollupTest : public duckdb::MemoryConnectionTest {
  protected:
   void SetUp() override {
-    auto instance = duckdb::Instance::Create({});
-    ASSERT_TRUE(instance.has_value()) << instance.error().message;
-    auto connection = duckdb::Connection::Open(*instance);
-    ASSERT_TRUE(connection.has_value()) << connection.error().message;
-    connection_.emplace(std::move(*connection));
+    ASSERT_NO_FATAL_FAILURE(MemoryConnectionTest::SetUp());
     ASSERT_TRUE(connection_->Run("ATTACH ':memory:' AS day").has_value());
     ASSERT_TRUE(duckdb::CreateTables(*connection_, kFile).has_value());
   }
@@ -74,7 +68,6 @@ class WorkRollupTest : public testing::Test {
 
   const std::unique_ptr<const RollupTables> tables_ =
       WorkRollup([] { return std::numeric_limits<int64_t>::max(); });
-  std::optional<duckdb::Connection> connection_;
 };
 
 // What isn't there after a kill is summed again from the end of the last minute on.
