@@ -29,6 +29,9 @@ class Budget {
   // As many windows as fit into `epsilon` at `delta`, each costing `rho`.
   Budget(double epsilon, double delta, double rho);
 
+  // What is left of an earlier one.
+  explicit Budget(int64_t windows_left) : windows_left_(windows_left) {}
+
   // Spends one window. kExhausted… once spent: the release must be refused.
   Status Spend();
   int64_t windows_left() const { return windows_left_; }

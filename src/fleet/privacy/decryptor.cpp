@@ -55,6 +55,8 @@ std::vector<int64_t> NoiseOf(KeyBytes key, const ListHash& list, uint64_t sigma)
   return noise;
 }
 
+MaskAnswer AnswerFrom(const ListHash& list, Slots slots) { return {list, {slots.begin(), slots.end()}}; }
+
 Result<NoisySum> Unmask(MaskedSum sum, const ReportList& list, std::vector<MaskAnswer>&& answers) {
   const std::vector<MaskAnswer> spent = std::exchange(answers, {});  // each is used once
   if (sum.reports() != list.entries().size())
@@ -141,6 +143,52 @@ Result<MaskAnswer> MaskDecryptor::Answer(const ReportList& list) {
   const std::vector<int64_t> noise = NoiseOf(KeyBytes(noise_key.values()), list.hash(), rules_.sigma);
   for (size_t slot = 0; slot < kReportSlots; ++slot) slots[slot] -= static_cast<uint32_t>(noise[slot]);
   return MaskAnswer(list.hash(), std::move(answer));
+}
+
+void MaskDecryptor::Save(ByteWriter& out) const {
+  out.Add(noise_epoch_);
+  out.Add(noise_key_.values());
+  out.Add(uint64_t{devices_.size()});
+  for (const auto& [id, device] : devices_) {
+    out.Add(id);
+    device.key.Save(out);
+    out.Add(static_cast<uint64_t>(device.budget.windows_left()));
+    out.Add(uint64_t{device.spent.size()});
+    for (const auto& [epoch, list] : device.spent) {
+      out.Add(epoch);
+      out.Add(std::span<const uint8_t>(list));
+    }
+  }
+  out.Add(uint64_t{removed_.size()});
+  for (const uint64_t device : removed_) out.Add(device);
+}
+
+Result<MaskDecryptor> MaskDecryptor::Load(Rules rules, ByteReader& in) {
+  const auto noise_epoch = in.Read<uint32_t>();
+  Wiped<uint8_t> noise_key(kKeyBytes);
+  in.Read(noise_key.values());
+  MaskDecryptor loaded(rules, KeyBytes(noise_key.values()), noise_epoch);
+  constexpr size_t kSpentBytes = sizeof(uint32_t) + sizeof(ListHash);
+  constexpr size_t kDeviceBytes = 3 * sizeof(uint64_t) + sizeof(uint32_t) + kKeyBytes;
+  const size_t devices = in.ReadCount(kDeviceBytes);
+  loaded.devices_.reserve(devices);
+  for (size_t i = 0; i < devices; ++i) {
+    const auto id = in.Read<uint64_t>();
+    MaskKey key = MaskKey::Load(in);
+    Device device{std::move(key), Budget(static_cast<int64_t>(in.Read<uint64_t>())), {}};
+    const size_t spent = in.ReadCount(kSpentBytes);
+    for (size_t k = 0; k < spent; ++k) {
+      const auto epoch = in.Read<uint32_t>();
+      ListHash list;
+      in.Read(list);
+      device.spent.emplace(epoch, list);
+    }
+    loaded.devices_.emplace(id, std::move(device));
+  }
+  const size_t removed = in.ReadCount(sizeof(uint64_t));
+  for (size_t i = 0; i < removed; ++i) loaded.removed_.insert(in.Read<uint64_t>());
+  if (!in.is_whole()) return Fail(ErrorCode::kCorrupt, "decryptor: its saved state is cut off");
+  return loaded;
 }
 
 Status MaskDecryptor::Forget(uint32_t before_epoch) {

@@ -64,11 +64,15 @@ class MaskAnswer {
 
  private:
   friend class MaskDecryptor;
+  friend MaskAnswer AnswerFrom(const ListHash& list, Slots slots);
   MaskAnswer(const ListHash& list, std::vector<uint32_t> slots) : list_(list), slots_(std::move(slots)) {}
 
   ListHash list_;
   std::vector<uint32_t> slots_;
 };
+
+// The answer that a decryptor sent.
+MaskAnswer AnswerFrom(const ListHash& list, Slots slots);
 
 // The sum of the reports' messages and all decryptors' noise, which is public.
 struct NoisySum {
@@ -114,6 +118,11 @@ class MaskDecryptor {
 
   // Removes a device and erases its key. It can't be enrolled again under this id.
   void Remove(uint64_t device);
+
+  // All of its state, with its keys. Load takes the rules that the caller knows, which are not a part of it.
+  // Errors: kCorrupt.
+  void Save(ByteWriter& out) const;
+  static Result<MaskDecryptor> Load(Rules rules, ByteReader& in);
 
   // Advances all keys to this epoch; older epochs can't be answered any more.
   Status Forget(uint32_t before_epoch);

@@ -36,6 +36,18 @@ Result<MaskKey> MaskKey::FromExchange(KeyBytes own_secret, KeyBytes device_publi
   return MaskKey(Derive(KeyBytes(shared.values()), "gpusonde mask key", parties), epoch);
 }
 
+void MaskKey::Save(ByteWriter& out) const {
+  out.Add(epoch_);
+  out.Add(key_.values());
+}
+
+MaskKey MaskKey::Load(ByteReader& in) {
+  const auto epoch = in.Read<uint32_t>();
+  Wiped<uint8_t> key(kKeyBytes);
+  in.Read(key.values());
+  return {std::move(key), epoch};
+}
+
 Status MaskKey::CheckAdvance(uint32_t epoch) const {
   if (epoch < epoch_ || epoch - epoch_ > kMaxStep)
     return Fail(ErrorCode::kInvalidArgument,

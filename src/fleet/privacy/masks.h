@@ -10,6 +10,7 @@
 
 #include "base/result.h"
 #include "fleet/privacy/random.h"
+#include "fleet/privacy/byte_stream.h"
 #include "fleet/privacy/wiped.h"
 
 // Additively homomorphic encryption with masks: report = m + Σⱼ PRF(kⱼ, epoch ‖ page ‖ salt) modulo 2^32,
@@ -39,7 +40,8 @@ struct MaskUse {
   Salt salt{};
 };
 
-// The key that a device shares with a decryptor, for one epoch. Move-only; can't be read. Not thread-safe.
+// The key that a device shares with a decryptor, for one epoch. Move-only; only Save reads it. Not
+// thread-safe.
 class MaskKey {
  public:
   // At enrolment: both sides derive the same key from an X25519 exchange (RFC 7748), bound to both public
@@ -48,6 +50,10 @@ class MaskKey {
   // (decryptor_test.cpp). kInvalidArgument for a public key of small order.
   static Result<MaskKey> FromExchange(KeyBytes own_secret, KeyBytes device_public, KeyBytes decryptor_public,
                                       bool we_are_the_device, uint64_t device, uint32_t epoch);
+
+  // As a part of its role's state. Load takes what Save wrote; whether it was all there, the reader says.
+  void Save(ByteWriter& out) const;
+  static MaskKey Load(ByteReader& in);
 
   uint32_t epoch() const { return epoch_; }
   // Ratchets to an epoch and forgets earlier ones. kInvalidArgument for a forgotten epoch, or one more than a

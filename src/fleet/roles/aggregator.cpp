@@ -50,7 +50,7 @@ Verdict Intake::Accept(std::span<const uint8_t> report) {
 Verdict Intake::Judge(std::span<const uint8_t> report) {
   const auto header = ReadHeader(report);
   if (!header.has_value()) return Verdict::kMalformed;
-  const VerifyKey* const key = directory_->Find(header->device);
+  const VerifyKey* const key = directory_->Find(header->device, header->epoch);
   if (key == nullptr) return Verdict::kStranger;
   if (header->epoch != epoch_ || header->kind != kind_) return Verdict::kOtherEpoch;
   const Assignment assignment = AssignmentOf(header->device, epoch_, beacon_, layout_);

@@ -7,6 +7,28 @@
 
 namespace gpusonde::fleet {
 
+void Device::Save(privacy::ByteWriter& out) const {
+  out.Add(id_);
+  out.Add(next_epoch_);
+  out.Add(uint64_t{masks_.size()});
+  for (const privacy::MaskKey& key : masks_) key.Save(out);
+  out.AddWithLength(report_);
+}
+
+Result<Device> Device::Load(SigningKey signing, privacy::ByteReader& in) {
+  const auto id = in.Read<uint64_t>();
+  const auto next_epoch = in.Read<uint32_t>();
+  std::vector<privacy::MaskKey> masks;
+  const size_t keys = in.ReadCount(sizeof(uint32_t) + privacy::kKeyBytes);
+  for (size_t i = 0; i < keys; ++i) masks.push_back(privacy::MaskKey::Load(in));
+  Device loaded(id, std::move(signing), std::move(masks));
+  loaded.next_epoch_ = next_epoch;
+  const std::span<const uint8_t> report = in.ReadWithLength();
+  loaded.report_.assign(report.begin(), report.end());
+  if (!in.is_whole() || keys == 0) return Fail(ErrorCode::kCorrupt, "device: its saved state is cut off");
+  return loaded;
+}
+
 Result<bool> Device::IsRetry(uint32_t epoch) const {
   if (epoch >= next_epoch_) return false;
   if (!report_.empty() && epoch + 1 == next_epoch_) return true;

@@ -7,6 +7,7 @@
 
 #include "base/result.h"
 #include "fleet/privacy/bfv.h"
+#include "fleet/privacy/byte_stream.h"
 #include "fleet/privacy/masks.h"
 #include "fleet/privacy/random.h"
 #include "fleet/roles/report.h"
@@ -21,7 +22,15 @@ class Device {
   Device(uint64_t id, SigningKey signing, std::vector<privacy::MaskKey> masks)
       : id_(id), signing_(std::move(signing)), masks_(std::move(masks)) {}
 
+  // Its state but for the signing key, which a file of its own keeps. Errors: kCorrupt, also without
+  // keys.
+  void Save(privacy::ByteWriter& out) const;
+  static Result<Device> Load(SigningKey signing, privacy::ByteReader& in);
+
   uint64_t id() const { return id_; }
+  // The first epoch that it may still report for; that before it, if the report is still to be acknowledged.
+  uint32_t next_epoch() const { return next_epoch_; }
+  std::span<const uint8_t> pending() const { return report_; }  // empty: all reports are acknowledged
   const VerifyKey& verify_key() const { return signing_.open(); }
 
   // The masked report; the same bytes, whatever the message, until that of this epoch is acknowledged.

@@ -25,10 +25,22 @@ Result<privacy::MaskKey> ExchangeKey::AsDecryptor(const ExchangeOpen& device, ui
   return privacy::MaskKey::FromExchange(privacy::KeyBytes(secret_.values()), device, open_, false, id, epoch);
 }
 
-Status Directory::Add(uint64_t device, const VerifyKey& key) {
-  if (!keys_.try_emplace(device, key).second)
+Status Directory::Add(uint64_t device, const VerifyKey& key, uint32_t first_epoch) {
+  if (!members_.try_emplace(device, Member{.key = key, .first_epoch = first_epoch}).second)
     return Fail(ErrorCode::kInvalidArgument, fmt::format("enrolment: device {} is enrolled", device));
   return {};
+}
+
+void Directory::Expel(uint64_t device, uint32_t from_epoch) {
+  const auto found = members_.find(device);
+  if (found != members_.end()) found->second.end_epoch = std::min(found->second.end_epoch, from_epoch);
+}
+
+const VerifyKey* Directory::Find(uint64_t device, uint32_t epoch) const {
+  const auto found = members_.find(device);
+  if (found == members_.end()) return nullptr;
+  const Member& member = found->second;
+  return epoch < member.first_epoch || epoch >= member.end_epoch ? nullptr : &member.key;
 }
 
 }  // namespace gpusonde::fleet

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <unordered_map>
 
 #include "base/result.h"
@@ -36,19 +37,24 @@ class ExchangeKey {
 // The enrolled devices, from the enrolment authority for the aggregator. Concurrent reads are thread-safe.
 class Directory {
  public:
-  // kInvalidArgument if the device is enrolled already.
-  Status Add(uint64_t device, const VerifyKey& key);
-  void Remove(uint64_t device) { keys_.erase(device); }
+  // From its first epoch on. kInvalidArgument if the device is enrolled already.
+  Status Add(uint64_t device, const VerifyKey& key, uint32_t first_epoch = 0);
+  void Remove(uint64_t device) { members_.erase(device); }
+  // Removes it from this epoch on, but not from earlier ones, whose lists may have it.
+  void Expel(uint64_t device, uint32_t from_epoch);
 
-  // Null if not enrolled.
-  const VerifyKey* Find(uint64_t device) const {
-    const auto found = keys_.find(device);
-    return found == keys_.end() ? nullptr : &found->second;
-  }
-  size_t size() const { return keys_.size(); }
+  // Null if it isn't enrolled in this epoch.
+  const VerifyKey* Find(uint64_t device, uint32_t epoch) const;
+  size_t size() const { return members_.size(); }
 
  private:
-  std::unordered_map<uint64_t, VerifyKey> keys_;
+  struct Member {
+    VerifyKey key{};
+    uint32_t first_epoch = 0;
+    uint32_t end_epoch = std::numeric_limits<uint32_t>::max();
+  };
+
+  std::unordered_map<uint64_t, Member> members_;
 };
 
 }  // namespace gpusonde::fleet
