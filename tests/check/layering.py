@@ -27,6 +27,7 @@ ALLOWED = {
     "exporters": {"model"},
     "fleet": {"fleet/privacy"},
     "fleet/privacy": {"base"},  # pure functions: no I/O, no clock
+    "fleet/service": {"fleet", "net", "server", "spool"},
     "flight_recorder": {"base"},
     "importers": {"store/recordings", "store/sql"},
     "inject": {"wire"},
