@@ -5,11 +5,14 @@
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <unordered_set>
 #include <utility>
+#include <vector>
 
 #include "base/json_writer.h"
 #include "base/printable.h"
+#include "base/text.h"
 
 namespace gpusonde::fleet {
 namespace {
@@ -22,24 +25,18 @@ std::unexpected<Error> Invalid(std::string message) {
   return Fail(ErrorCode::kInvalidArgument, "catalog: " + std::move(message));
 }
 
-// Rounding adds at most √256/2 = 8 to the length of a fingerprint.
-constexpr int64_t kMaxSquare = int64_t{kFingerprintLength + 8} * (kFingerprintLength + 8);
-
 Result<Fingerprint> ParseFingerprint(const json& values, const std::string& name) {
-  if (!values.is_array() || values.size() != kFeatures)
-    return Invalid(fmt::format("the fingerprint of {} is not an array of {} numbers", name, kFeatures));
-  Fingerprint fingerprint{};
-  int64_t square = 0;
-  for (size_t i = 0; i < kFeatures; ++i) {
-    if (!values[i].is_number_integer() || values[i] < -kFingerprintLength - 8 ||
-        values[i] > kFingerprintLength + 8)
-      return Invalid(fmt::format("number {} of the fingerprint of {} is not a whole number of at most {}", i,
-                                 name, kFingerprintLength + 8));
-    fingerprint[i] = values[i].get<int16_t>();
-    square += int64_t{fingerprint[i]} * fingerprint[i];
-  }
-  if (square > kMaxSquare)
-    return Invalid(fmt::format("the fingerprint of {} is longer than {}", name, kFingerprintLength));
+  std::vector<int64_t> features;
+  if (values.is_array())
+    for (const json& value : values) {
+      const std::optional<int64_t> feature = ParseNumber<int64_t>(value.dump());
+      if (!feature.has_value())
+        return Invalid(fmt::format("number {} of the fingerprint of {} is not whole", features.size(), name));
+      features.push_back(*feature);
+    }
+  auto fingerprint = ReadFingerprint(features);
+  if (!fingerprint.has_value())
+    return Invalid(fmt::format("the fingerprint of {} {}", name, fingerprint.error().message));
   return fingerprint;
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fleet/fingerprint.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -28,7 +30,28 @@ uint64_t HashPair(uint64_t a, uint64_t b) {
   return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
 }
 
+// Rounding adds at most √256/2 = 8 to the length of a fingerprint.
+constexpr int64_t kMaxLength = kFingerprintLength + 8;
+
 }  // namespace
+
+Result<Fingerprint> ReadFingerprint(std::span<const int64_t> features) {
+  if (features.size() != kFeatures)
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("has {} numbers instead of {}", features.size(), kFeatures));
+  Fingerprint fingerprint{};
+  int64_t square = 0;
+  for (size_t i = 0; i < kFeatures; ++i) {
+    if (features[i] < -kMaxLength || features[i] > kMaxLength)
+      return Fail(ErrorCode::kInvalidArgument, fmt::format("has number {}, which is not between -{} and {}",
+                                                           features[i], kMaxLength, kMaxLength));
+    fingerprint[i] = static_cast<int16_t>(features[i]);
+    square += features[i] * features[i];
+  }
+  if (square > kMaxLength * kMaxLength)
+    return Fail(ErrorCode::kInvalidArgument, fmt::format("is longer than {}", kFingerprintLength));
+  return fingerprint;
+}
 
 FingerprintBuilder::Kernel& FingerprintBuilder::Find(std::string_view name) {
   const auto found = kernels_.find(name);

@@ -6,10 +6,13 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
+
+#include "base/result.h"
 
 namespace gpusonde::fleet {
 
@@ -29,6 +32,11 @@ inline int32_t Score(const Fingerprint& a, const Fingerprint& b) {
   for (size_t i = 0; i < kFeatures; ++i) score += int32_t{a[i]} * b[i];
   return score;
 }
+
+// A fingerprint that was written elsewhere. Errors: kInvalidArgument, as the rest of a sentence about it, for
+// any that no kernels have: of another size, or longer than kFingerprintLength and rounding allow, whose
+// scores could overflow.
+Result<Fingerprint> ReadFingerprint(std::span<const int64_t> features);
 
 // Makes a fingerprint of a stream of kernels. Features are the words of the kernels' names, whole names, and
 // names two and three in a row on one stream (n-grams), each weighted by the square root of its share of GPU

@@ -26,6 +26,7 @@ ALLOWED = {
     "doctor": {"server", "sources", "store/duckdb"},
     "exporters": {"model"},
     "fleet": {"fleet/privacy"},
+    "fleet/observe": {"fleet", "store/queries"},  # no clock
     "fleet/privacy": {"base"},  # pure functions: no I/O, no clock
     "fleet/service": {"fleet", "net", "server", "spool"},
     "flight_recorder": {"base"},
@@ -37,7 +38,7 @@ ALLOWED = {
     "otlp": {"exporters", "net", "store/queries"},
     "replay": {"diagnose", "store/sql"},  # no I/O but queries, no clock
     "serve": {"server", "spool", "store/live"},
-    "server": {"compare", "exporters", "store/tracks", "usage"},
+    "server": {"compare", "exporters", "fleet/observe", "store/tracks", "usage"},
     "sources": {"model", "unwind", "wire"},
     "spool": {"model"},
     "store": {"model"},
@@ -57,6 +58,7 @@ ALLOWED = {
 
 # What the tests of a layer (*_test.cpp and testing/) may include besides.
 TESTS = {
+    "fleet/observe": {"store/recordings"},
     "otlp": {"store/recordings"},
     "replay": {"store/recordings"},
     "server": {"store/recordings"},
