@@ -141,6 +141,13 @@ Result<model::Profile> ReadSelectedProfile(ApiData& data, QueryParameters& param
   return Answer(ReadProfile(data, question.type, question.selection));
 }
 
+Result<std::string> GetObservations(ApiData& data, const ApiFacts&, QueryParameters& parameters) {
+  ASSIGN_OR_RETURN(const model::Selection selection, parameters.TakeTimeRange());
+  TRY(parameters.Finish());
+  ASSIGN_OR_RETURN(const auto observations, Answer(data.ReadObservations(selection)));
+  return fleet::ToJson(observations);
+}
+
 Result<std::string> GetFlameGraph(ApiData& data, const ApiFacts&, QueryParameters& parameters) {
   ASSIGN_OR_RETURN(const auto min_total,
                    parameters.TakeInteger("min_total", 0, std::numeric_limits<int64_t>::max()));
@@ -212,6 +219,7 @@ constexpr Route kRoutes[] = {
     {"/api/v1/compare", GetComparison},
     {"/api/v1/devices", GetDevices},
     {"/api/v1/flamegraph", GetFlameGraph},
+    {"/api/v1/fleet/observations", GetObservations},
     {"/api/v1/incidents", GetIncidents},
     {kOverviewPath, GetOverview},
     {"/api/v1/processes", GetProcesses},

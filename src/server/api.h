@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "fleet/observe/observation.h"
 #include "model/profile.h"
 #include "model/selection.h"
 #include "server/http_message.h"
@@ -62,6 +63,8 @@ class ApiData {
   virtual Result<store::Tracks> ReadTracks(const model::Selection& selection,
                                            const store::TracksOptions& options) = 0;
   virtual Result<std::optional<store::LaunchedWork>> ReadWork(const store::WorkPlace& place) = 0;
+  // As fleet::Observe.
+  virtual Result<std::vector<fleet::Observation>> ReadObservations(const model::Selection& selection) = 0;
 };
 
 // The data of a store; the store must outlive the result.

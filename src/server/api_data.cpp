@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compare/run.h"
+#include "fleet/observe/observe.h"
 #include "importers/sonde/selected.h"
 #include "server/api.h"
 
@@ -75,6 +76,9 @@ class StoreData final : public ApiData {
   }
   Result<std::optional<store::LaunchedWork>> ReadWork(const store::WorkPlace& place) override {
     return store::ReadLaunchedWork(store_.Within({place.start_ns, place.start_ns + 1}), place);
+  }
+  Result<std::vector<fleet::Observation>> ReadObservations(const model::Selection& selection) override {
+    return fleet::Observe(Of(selection), selection);
   }
 
  private:

@@ -82,6 +82,9 @@ class PolledData final : public ApiData {
   Result<std::optional<store::LaunchedWork>> ReadWork(const store::WorkPlace& place) override {
     return data_.ReadWork(place);
   }
+  Result<std::vector<fleet::Observation>> ReadObservations(const model::Selection& selection) override {
+    return data_.ReadObservations(selection);
+  }
 
  private:
   ApiData& data_;
