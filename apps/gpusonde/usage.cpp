@@ -33,7 +33,9 @@ constexpr std::string_view kNamesAll = " ";
 
 // What options that take text take; an option means the same in all commands. Others: TEXT.
 constexpr std::pair<std::string_view, std::string_view> kTextValues[] = {
+    {"--add-to", "FILE"},
     {"--by", "KEY"},
+    {"--catalog", "FILE"},
     {"--communication", "REGEX"},
     {"--cri-socket", "SOCKET"},
     {"--host", "HOST"},

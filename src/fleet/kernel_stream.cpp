@@ -131,6 +131,14 @@ Result<std::vector<KernelStream>> ReadKernelStreams(const std::string& folder) {
   return streams;
 }
 
+Fingerprint FingerprintOf(const KernelStream& stream) {
+  FingerprintBuilder builder;
+  for (const KernelStream::Operation& operation : stream.operations)
+    if (operation.kind == KernelStream::Kind::kKernel)
+      builder.Add(operation.stream, stream.names[operation.name], operation.duration_ns);
+  return builder.Build();
+}
+
 std::string KernelStreamFolder() {
   if (const Result<std::string> installed = InstallFolder(); installed.has_value()) {
     const std::string folder = *installed + "/data/kernel-streams";

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "fleet/fingerprint.h"
 
 namespace gpusonde::fleet {
 
@@ -40,6 +41,9 @@ Result<KernelStream> ParseKernelStream(std::string_view text);
 // All `*.stream` files of a folder by file name, which becomes `source`. kNotFound if there are none; reading
 // and parsing errors include the file's name.
 Result<std::vector<KernelStream>> ReadKernelStreams(const std::string& folder);
+
+// The fingerprint of all its kernels.
+Fingerprint FingerprintOf(const KernelStream& stream);
 
 // The folder of this program's own streams: as installed, else in its source tree.
 std::string KernelStreamFolder();

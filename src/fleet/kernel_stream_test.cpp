@@ -55,5 +55,16 @@ TEST(KernelStream, AllStreamsOfTheTreeAreRead) {
   EXPECT_THAT(ReadKernelStreams("data").error().message, HasSubstr("data: no kernel streams"));
 }
 
+TEST(KernelStream, TheFingerprintIsOfItsKernels) {
+  const auto streams = ReadKernelStreams(KernelStreamFolder());
+  ASSERT_TRUE(streams.has_value()) << streams.error().message;
+  const Fingerprint first = FingerprintOf(streams->front());
+  EXPECT_NEAR(Score(first, first), kFingerprintLength * kFingerprintLength, 16 * kFingerprintLength);
+  EXPECT_LT(Score(first, FingerprintOf(streams->back())), Score(first, first) / 2);
+  KernelStream copies;
+  copies.operations = {{.kind = KernelStream::Kind::kToDevice, .bytes = 8, .duration_ns = 9}};
+  EXPECT_EQ(FingerprintOf(copies), Fingerprint{});
+}
+
 }  // namespace
 }  // namespace gpusonde::fleet

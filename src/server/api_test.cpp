@@ -137,8 +137,8 @@ TEST_F(ApiTest, ObservationsAreOfATimeRangeAndReadBack) {
   observed = {.gpu_uuid = "GPU-1", .gpu_name = "NVIDIA X", .is_busy = true, .kernels = 7, .rows = {}};
   for (uint32_t group = 0; group < fleet::OpenCharacteristics(); ++group)
     observed.rows.push_back(fleet::Measure(group, {}));
-  const auto read = fleet::ParseObservations(
-      Get("fleet/observations", {{"from_us", "1000"}, {"to_us", "2000"}}).dump());
+  const auto read =
+      fleet::ParseObservations(Get("fleet/observations", {{"from_us", "1000"}, {"to_us", "2000"}}).dump());
   ASSERT_TRUE(read.has_value()) << read.error().message;
   EXPECT_EQ(*read, data_.observations);
   EXPECT_EQ(data_.selection.from_ns, 1'000'000);

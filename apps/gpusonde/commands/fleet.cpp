@@ -26,6 +26,10 @@
 #include "values.h"
 
 namespace gpusonde::app {
+
+void AddFleetCatalog(CLI::App& fleet, int& exit_status);
+void AddFleetIdentify(CLI::App& fleet, int& exit_status);
+
 namespace {
 
 constexpr const char* kFleetFooter = R"(
@@ -203,6 +207,8 @@ void AddFleet(CLI::App& app, int& exit_status) {
                               1);  // with (1, 1), CLI11 would report a missing command before a parse error
   // Its own: CLI11 would show that of `gpusonde`.
   command->footer("Example: gpusonde fleet simulate --devices 100000 --hours 24 --html fleet.html");
+  AddFleetCatalog(*command, exit_status);
+  AddFleetIdentify(*command, exit_status);
   AddSimulate(*command, exit_status);
   command->callback([command, &exit_status] {
     if (!command->get_subcommands().empty()) return;

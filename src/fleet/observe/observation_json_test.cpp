@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "fleet/characteristics.h"
+#include "fleet/observe/observation.h"
+#include "fleet/observe/observation_builder.h"
+
+namespace gpusonde::fleet {
+namespace {
+
+using testing::HasSubstr;
+
+std::vector<Observation> TwoGpus() {
+  ObservationBuilder builder;
+  builder.AddKernel({.name = "gemm", .grid = {8, 8, 1}, .block = {128, 1, 1}, .duration_ns = 12'345});
+  return {builder.Build("GPU-1", "NVIDIA \"X\""), ObservationBuilder().Build("GPU-2", "")};
+}
+
+std::string Replaced(std::string text, const std::string& what, const std::string& by) {
+  const size_t at = text.find(what);
+  EXPECT_NE(at, std::string::npos) << what;
+  return at == std::string::npos ? text : text.replace(at, what.size(), by);
+}
+
+TEST(ObservationJson, ReadsWhatItWrote) {
+  const auto read = ParseObservations(ToJson(TwoGpus()));
+  ASSERT_TRUE(read.has_value()) << read.error().message;
+  EXPECT_EQ(*read, TwoGpus());
+  const auto none = ParseObservations(ToJson(std::span<const Observation>()));
+  ASSERT_TRUE(none.has_value()) << none.error().message;
+  EXPECT_TRUE(none->empty());
+}
+
+TEST(ObservationJson, RefusesWhatIsNone) {
+  const std::string good = ToJson(TwoGpus());
+  for (const std::string& text :
+       {std::string(), std::string("["), std::string("[]"), std::string("{}"),
+        std::string(R"({"version":1})"), std::string(R"({"version":"1","observations":[]})"),
+        std::string(R"({"version":1,"observations":{}})"), std::string(R"({"version":1,"observations":[7]})"),
+        std::string(R"({"version":1,"observations":[],"more":1})"),
+        Replaced(good, R"("busy":true)", R"("busy":1)"), Replaced(good, R"("busy")", R"("bosy")"),
+        Replaced(good, R"("kernels":1)", R"("kernels":-1)"),
+        Replaced(good, R"("kernels":1)", R"("kernels":1.5)"),
+        Replaced(good, R"("gpu_uuid":"GPU-1")", R"("gpu_uuid":"")"),
+        Replaced(good, R"("gpu_uuid":"GPU-1")", R"("gpu_uuid":1)"),
+        Replaced(good, R"("gpu_name":"")", R"("gpu_name":null)"), good.substr(0, good.size() / 2)})
+    EXPECT_EQ(ParseObservations(text).error().code, ErrorCode::kInvalidArgument) << text.substr(0, 90);
+  EXPECT_EQ(ParseObservations(R"({"version":2})").error().code, ErrorCode::kTooNew);
+  std::vector<Observation> twice = TwoGpus();
+  twice[1].gpu_uuid = "GPU-1";
+  EXPECT_THAT(ParseObservations(ToJson(twice)).error().message, HasSubstr("GPU-1 is there twice"));
+  std::vector<Observation> many;
+  for (size_t i = 0; i <= kMaxObservedGpus; ++i)
+    many.push_back(ObservationBuilder().Build(fmt::format("GPU-{}", i), ""));
+  EXPECT_THAT(ParseObservations(ToJson(many)).error().message, HasSubstr("1025 GPUs"));
+}
+
+TEST(ObservationJson, RefusesRowsThatCantBeMeasured) {
+  const auto refusal = [](auto&& spoil) {
+    std::vector<Observation> observations = TwoGpus();
+    spoil(observations[0]);
+    const auto read = ParseObservations(ToJson(observations));
+    return read.has_value() ? "read" : read.error().message;
+  };
+  const std::string no_row = "row 2 of GPU GPU-1 is not one of 63 bins that sum to 255";
+  EXPECT_THAT(refusal([](Observation& gpu) { gpu.rows[2][5] += 1; }), HasSubstr(no_row));
+  EXPECT_THAT(refusal([](Observation& gpu) { gpu.rows[2].back() = 254; }), HasSubstr(no_row));
+  EXPECT_THAT(refusal([](Observation& gpu) { gpu.rows[2] = {}; }), HasSubstr(no_row));
+  // Whose sum wraps around to 255.
+  EXPECT_THAT(refusal([](Observation& gpu) {
+                gpu.rows[2][5] += uint32_t{1} << 31, gpu.rows[2][6] += uint32_t{1} << 31;
+              }),
+              HasSubstr(no_row));
+  EXPECT_THAT(refusal([](Observation& gpu) { gpu.rows.pop_back(); }), HasSubstr("same version"));
+  EXPECT_THAT(refusal([](Observation& gpu) { gpu.fingerprint.fill(700); }),
+              HasSubstr("the fingerprint of GPU GPU-1 is longer than 716"));
+  EXPECT_THAT(refusal([](Observation& gpu) { gpu.fingerprint[3] = 725; }), HasSubstr("has number 725"));
+}
+
+TEST(ObservationJson, RefusesNumbersThatArentWhole) {
+  const std::string good = ToJson(TwoGpus());
+  const size_t numbers = good.find(R"("fingerprint":[)") + 15;
+  const size_t first = good.find_first_of(",", numbers);
+  for (const char* const number : {"1.0", "1e2", "\"1\"", "null", "true", "[1]", "18446744073709551615"})
+    EXPECT_THAT(ParseObservations(good.substr(0, numbers) + number + good.substr(first)).error().message,
+                HasSubstr("not an array of whole numbers"))
+        << number;
+}
+
+}  // namespace
+}  // namespace gpusonde::fleet
