@@ -42,9 +42,10 @@ Status Identify(const IdentifyOptions& options, const fleet::Catalog& catalog) {
   ASSIGN_OR_RETURN(const model::Selection selection, Select(*store, options.selection));
   ASSIGN_OR_RETURN(const auto observations, fleet::Observe(*store, selection));
   const std::string named = options.catalog.empty() ? ", those installed with gpusonde" : "";
-  WriteTo(stdout, options.format == "json"
-                      ? fleet::IdentifiedJson(catalog, observations) + "\n"
-                      : fleet::IdentifiedText(catalog, observations, named, Terminal::Of(STDOUT_FILENO)));
+  if (options.format == "json")
+    PrintTo(stdout, "{}\n", fleet::IdentifiedJson(catalog, observations));
+  else
+    PrintTo(stdout, "{}", fleet::IdentifiedText(catalog, observations, named, Terminal::Of(STDOUT_FILENO)));
   return {};
 }
 
