@@ -46,7 +46,7 @@ TEST(Identify, NamesTheNearestAboveTheFloor) {
   EXPECT_EQ(known.nearest[0].application, 1u);
   EXPECT_EQ(known.nearest[1].application, 0u);
   EXPECT_EQ(known.nearest[1].score, 100 * 716);
-  const Identified unknown = Identify(ThreeApplications(), WithFeature(2, 500, 1, 512));
+  const Identified unknown = Identify(ThreeApplications(), WithFeature(2, 480, 1, 500));
   EXPECT_FALSE(unknown.application.has_value());
   EXPECT_EQ(unknown.nearest[0].application, 0u);
 }
