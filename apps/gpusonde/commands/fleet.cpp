@@ -29,6 +29,8 @@ namespace gpusonde::app {
 
 void AddFleetCatalog(CLI::App& fleet, int& exit_status);
 void AddFleetIdentify(CLI::App& fleet, int& exit_status);
+void AddFleetServices(CLI::App& fleet, int& exit_status);
+void AddFleetSetup(CLI::App& fleet, int& exit_status);
 
 namespace {
 
@@ -78,7 +80,7 @@ class ProgressBar {
   std::chrono::steady_clock::time_point last_;
 };
 
-Status WriteTo(const std::string& path, const std::string& text) {
+Status WriteResult(const std::string& path, const std::string& text) {
   if (path.empty()) return WriteAll(STDOUT_FILENO, std::as_bytes(std::span(text)));
   return WriteFileAtomically(path, text);
 }
@@ -123,8 +125,8 @@ Status SimulateFleet(FleetOptions& options) {
                        return !StopRequested();
                      }));
   }
-  const Status written =
-      WriteTo(options.output, options.format == "json" ? fleet::ToJson(simulated) : fleet::ToText(simulated));
+  const Status written = WriteResult(
+      options.output, options.format == "json" ? fleet::ToJson(simulated) : fleet::ToText(simulated));
   // Even if that failed: one of the two is better than none.
   if (!options.html.empty()) TRY(WriteFileAtomically(options.html, fleet::ToHtml(simulated)));
   return written;
@@ -209,6 +211,8 @@ void AddFleet(CLI::App& app, int& exit_status) {
   command->footer("Example: gpusonde fleet simulate --devices 100000 --hours 24 --html fleet.html");
   AddFleetCatalog(*command, exit_status);
   AddFleetIdentify(*command, exit_status);
+  AddFleetServices(*command, exit_status);
+  AddFleetSetup(*command, exit_status);
   AddSimulate(*command, exit_status);
   command->callback([command, &exit_status] {
     if (!command->get_subcommands().empty()) return;

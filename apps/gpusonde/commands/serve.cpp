@@ -25,6 +25,7 @@
 #include "server/http_server.h"
 #include "server/sql_post.h"
 #include "server/ui_server.h"
+#include "serving.h"
 #include "stop_signal.h"
 #include "store/memory_limit.h"
 #include "values.h"
@@ -52,22 +53,6 @@ struct ServeFlags {
   double gigabytes = 10;
   double reserve_mb = 256;
   double memory_mb = static_cast<double>(DefaultMemoryBytes()) / 1e6;
-};
-
-// Runs an HTTP server on a thread of its own.
-class Serving {
- public:
-  explicit Serving(server::HttpServer& server) : server_(server), thread_([&server] { server.Run(); }) {}
-  ~Serving() {
-    server_.Stop();
-    thread_.join();
-  }
-  Serving(const Serving&) = delete;
-  Serving& operator=(const Serving&) = delete;
-
- private:
-  server::HttpServer& server_;
-  std::thread thread_;
 };
 
 Status RunServe(const ServeFlags& flags, const server::ListenAddress& listen,
