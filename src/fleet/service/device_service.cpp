@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "base/little_endian.h"
-#include "base/log.h"
 #include "fleet/privacy/random.h"
 #include "fleet/roles/enrolment.h"
 #include "fleet/service/notice.h"
@@ -111,10 +110,10 @@ Status DeviceService::Enrol(BoardClient& board, uint32_t first_epoch) {
   }
   if (posted.error().code != ErrorCode::kInvalidArgument) return posted;
   // The aggregator never had it, and won't take it any more: the next step begins anew.
-  LogWarn("the enrolment of device {} was refused: {}", DeviceName(ticket_.device), posted.error().message);
   device_.reset();
   enrolment_.clear();
-  return Save();
+  TRY(Save());
+  return posted;
 }
 
 Status DeviceService::MakeReport(BoardClient& board, const Observe& observe, uint32_t epoch) {

@@ -172,7 +172,7 @@ std::string ToText(const Results& results) {
         "after they have enrolled\n",
         results.period_s);
   } else {
-    fmt::format_to(out, "{} from {} to {}\n", Counted(static_cast<int64_t>(results.epochs), "epoch"),
+    fmt::format_to(out, "{} epoch{} from {} to {}\n", results.epochs, results.epochs == 1 ? "" : "s",
                    TimeOf(*results.first_epoch, results.period_s),
                    TimeOf(*results.last_epoch + 1, results.period_s));
     fmt::format_to(out, "{} accepted, {} rejected; {} expelled\n",
