@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "base/result.h"
-#include "fleet/privacy/random.h"
 #include "fleet/privacy/byte_stream.h"
+#include "fleet/privacy/random.h"
 #include "fleet/privacy/wiped.h"
 
 // Additively homomorphic encryption with masks: report = m + Σⱼ PRF(kⱼ, epoch ‖ page ‖ salt) modulo 2^32,
