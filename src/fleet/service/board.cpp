@@ -149,7 +149,10 @@ Result<Board::Epoch*> Board::FindOrMake(uint32_t number) {
   const auto found = epochs_.find(number);
   if (found != epochs_.end()) return &found->second;
   TRY(LoadEpoch(number));
-  return &epochs_.at(number);
+  const auto made = epochs_.find(number);
+  // The clock has jumped back.
+  if (made == epochs_.end()) return Never(fmt::format("epoch {} is released", number));
+  return &made->second;
 }
 
 size_t Board::Count(const Epoch& epoch, NoticeKind kind) const {

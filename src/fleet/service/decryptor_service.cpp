@@ -280,12 +280,15 @@ Status DecryptorService::Step(BoardClient& board, int64_t now_ms) {
   const uint32_t now = schedule_.EpochAt(now_ms);
   Forget(now - std::min(now, kKeptEpochs));
   // Each on its own: a device that can't be enrolled now must not keep an epoch from being answered.
-  Status done = UnlessNotYet(OfferExchange(board, now + 1));
-  for (Status next :
-       {UnlessNotYet(Enrol(board, now)), UnlessNotYet(Draw(board, now)),
-        now > 0 && now_ms < schedule_.ReportsEndMs(now - 1) ? UnlessNotYet(Draw(board, now - 1)) : Status(),
-        now > 0 ? UnlessNotYet(Answer(board, now - 1)) : Status()})
-    if (done.has_value()) done = std::move(next);
+  Status done;
+  const auto keep = [&](Status status) {
+    if (done.has_value()) done = UnlessNotYet(std::move(status));
+  };
+  keep(OfferExchange(board, now + 1));
+  keep(Enrol(board, now));
+  keep(Draw(board, now));
+  if (now > 0 && now_ms < schedule_.ReportsEndMs(now - 1)) keep(Draw(board, now - 1));
+  if (now > 0) keep(Answer(board, now - 1));
   return done;
 }
 
