@@ -106,11 +106,28 @@ Result<std::map<Id128, KnownProcess>> ReadKnownProcesses(Store& store, const Sig
   return known;
 }
 
+using RunsByHost = std::map<std::string, std::vector<TimeRange>>;
+
+// The runs of each host. The last one, if nobody saw its end, lasted until its last sign of life, which may be
+// older than the newest work or reading of memory.
+Result<RunsByHost> ReadRunsThatSaw(Store& store, const Sightings& seen,
+                                   const std::map<Id128, KnownProcess>& known) {
+  ASSIGN_OR_RETURN(RunsByHost runs, ReadRunsByHost(store));
+  for (const auto& [key, time] : seen) {
+    const auto process = known.find(key.second);
+    if (process == known.end()) continue;
+    const auto of_host = runs.find(process->second.facts.host);
+    if (of_host == runs.end()) continue;
+    int64_t& end_ns = of_host->second.back().to_ns;
+    end_ns = std::max(end_ns, BoundTime(time.to_ns));
+  }
+  return runs;
+}
+
 // Adds the processes that were seen on devices.
-Status AddProcesses(Store& store, const Sightings& seen, GpuUsage& usage, HeldDevices& holders) {
-  ASSIGN_OR_RETURN(const auto runs, ReadRunsByHost(store));
+Status AddProcesses(Store& store, const Sightings& seen, const std::map<Id128, KnownProcess>& known,
+                    const RunsByHost& runs, GpuUsage& usage, HeldDevices& holders) {
   ASSIGN_OR_RETURN(const auto sessions, ReadSessions(store, usage.range));
-  ASSIGN_OR_RETURN(const auto known, ReadKnownProcesses(store, seen));
   struct Held {
     HolderFacts holder;
     std::vector<TimeRange> times;
@@ -146,8 +163,7 @@ Status AddProcesses(Store& store, const Sightings& seen, GpuUsage& usage, HeldDe
 
 // Adds the containers of pods that had a device allocated while no process of the pod held it. They do
 // nothing, so all of their time is observed.
-Status AddPods(Store& store, GpuUsage& usage, HeldDevices& holders) {
-  ASSIGN_OR_RETURN(const auto runs, ReadRunsByHost(store));
+Status AddPods(Store& store, const RunsByHost& runs, GpuUsage& usage, HeldDevices& holders) {
   ASSIGN_OR_RETURN(const std::vector<PodHold> holds, ReadPodHolds(store, usage.range, runs));
   if (holds.empty()) return {};
   ASSIGN_OR_RETURN(const ContainerNames names, ContainerNames::Read(store));
@@ -186,9 +202,11 @@ Status ReadSightings(Store& store, int64_t from_ns, Sightings& seen) {
 }
 
 Result<HeldDevices> ReadHolders(Store& store, const Sightings& seen, GpuUsage& usage) {
+  ASSIGN_OR_RETURN(const auto known, ReadKnownProcesses(store, seen));
+  ASSIGN_OR_RETURN(const RunsByHost runs, ReadRunsThatSaw(store, seen, known));
   HeldDevices holders;
-  TRY(AddProcesses(store, seen, usage, holders));
-  TRY(AddPods(store, usage, holders));
+  TRY(AddProcesses(store, seen, known, runs, usage, holders));
+  TRY(AddPods(store, runs, usage, holders));
   return holders;
 }
 

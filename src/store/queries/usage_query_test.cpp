@@ -8,6 +8,7 @@
 
 #include "base/testing/units.h"
 #include "base/time.h"
+#include "model/tables/batches.h"
 #include "model/tables/containers.h"
 #include "model/tables/devices.h"
 #include "model/tables/gpu_sessions.h"
@@ -16,6 +17,7 @@
 #include "model/tables/metrics.h"
 #include "model/tables/pod_devices.h"
 #include "model/tables/processes.h"
+#include "model/tables/samples.h"
 #include "model/tables/sources.h"
 #include "store/recordings/testing/memory_store.h"
 
@@ -250,6 +252,29 @@ TEST_F(UsageQuery, AnAllocationWithoutAnEndLastsAsLongAsTheRunThatSawIt) {
   EXPECT_DOUBLE_EQ(
       Read({.from_ns = 50 * kSecond, .to_ns = 60 * kSecond, .filter = {}}).holders.at(0).use.idle_ns,
       10 * kSecond);
+}
+
+TEST_F(UsageQuery, NobodyHoldsADeviceAfterTheEndOfTheLastRun) {
+  Memory(kNotebook, 20 * kSecond, 1e9);
+  Allocate("idle", 40 * kSecond, std::nullopt, kGpu1);
+  const GpuUsage usage = Read({.from_ns = 0, .to_ns = 500 * kSecond, .filter = {}});
+  ASSERT_THAT(usage.holders, SizeIs(2));
+  EXPECT_EQ(usage.holders[0].use.held_ns, 80 * kSecond);
+  EXPECT_EQ(usage.holders[1].use.held_ns, 60 * kSecond);
+}
+
+TEST_F(UsageQuery, ASilentHostHoldsNothingWhileOthersSend) {
+  constexpr Id128 kSilent{5, 3};
+  Add(model::kSources, {{.source = {9, 7}, .host = "silent", .cpus = 2, .started_ns = 0}});
+  Add(model::kProcesses, {{.process = kSilent, .source = {9, 7}, .pid = 300, .started_ns = 1 * kSecond}});
+  Add(model::kBatches, {{.spool = {1, 1}, .sequence = 1, .rows = 1, .committed_ns = 90 * kSecond}});
+  Add(model::kSamples, {{.time_ns = 30 * kSecond, .process = kSilent, .tid = 300}});
+  Memory(kSilent, 20 * kSecond, 1e9);
+  for (const int64_t to_ns : {100 * kSecond, 500 * kSecond}) {
+    const GpuUsage usage = Read({.from_ns = 0, .to_ns = to_ns, .filter = {}});
+    ASSERT_THAT(usage.holders, SizeIs(1));
+    EXPECT_EQ(usage.holders[0].use.held_ns, 10 * kSecond) << "until its last sample";
+  }
 }
 
 TEST_F(UsageQuery, PodsInTimeSlicesShareTheDevice) {

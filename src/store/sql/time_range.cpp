@@ -52,6 +52,22 @@ Result<int64_t> LastSeen(Store& store, const TimeRange& range) {
   return sample_ns.value_or(from_ns);
 }
 
+// The same of one host where several are in the store: a commit doesn't say of which one it is, so that its
+// samples and metrics count. Without any of those, as LastSeen.
+Result<int64_t> LastSeenOf(Store& store, const std::string& host, const TimeRange& range) {
+  ASSIGN_OR_RETURN(
+      const std::unique_ptr<Rows> rows,
+      store.Query("WITH of_host AS (SELECT source FROM sources WHERE host = ?) "
+                  "SELECT max(time_ns) FROM (SELECT max(time_ns) AS time_ns FROM raw.samples "
+                  "WHERE time_ns >= ? AND time_ns < ? AND process IN "
+                  "(SELECT process FROM processes WHERE source IN (FROM of_host)) "
+                  "UNION ALL SELECT max(time_ns) FROM raw.metrics WHERE time_ns >= ? AND time_ns < ? "
+                  "AND source IN (FROM of_host))",
+                  std::vector<Parameter>{host, range.from_ns, range.to_ns, range.from_ns, range.to_ns}));
+  ASSIGN_OR_RETURN(const bool any, rows->Next());
+  return any && !rows->IsNull(0) ? Result<int64_t>(rows->Int64(0)) : LastSeen(store, range);
+}
+
 TimeRange Bound(const TimeRange& range) { return {BoundTime(range.from_ns), BoundTime(range.to_ns)}; }
 
 struct Run {
@@ -71,14 +87,20 @@ Result<std::vector<Run>> ReadSources(Store& store) {
   return runs;
 }
 
-Status FindEnds(Store& store, std::span<Run> runs) {
+Status FindEnds(Store& store, std::span<Run> runs, bool several_hosts) {
   for (Run& run : runs) {
     if (run.last_seen_before_ns.has_value()) {
-      ASSIGN_OR_RETURN(run.time.to_ns, LastSeen(store, {run.time.from_ns, *run.last_seen_before_ns}));
+      const TimeRange range{run.time.from_ns, *run.last_seen_before_ns};
+      ASSIGN_OR_RETURN(run.time.to_ns,
+                       several_hosts ? LastSeenOf(store, run.host, range) : LastSeen(store, range));
     }
     run.time = Bound(run.time);
   }
   return {};
+}
+
+bool AreOfSeveralHosts(std::span<const Run> runs) {
+  return std::ranges::any_of(runs, [&](const Run& run) { return run.host != runs.front().host; });
 }
 
 std::vector<TimeRange> TimesOf(std::span<const Run> runs) {
@@ -100,24 +122,24 @@ int64_t BoundTime(int64_t time_ns) { return std::clamp(time_ns, -(int64_t{1} << 
 
 Result<std::vector<TimeRange>> ReadObserved(Store& store) {
   ASSIGN_OR_RETURN(std::vector<Run> runs, ReadSources(store));
-  TRY(FindEnds(store, runs));
+  TRY(FindEnds(store, runs, AreOfSeveralHosts(runs)));
   return TimesOf(runs);
 }
 
 Result<std::vector<TimeRange>> ReadRuns(Store& store) {
   ASSIGN_OR_RETURN(std::vector<Run> runs, ReadSources(store));
   if (runs.empty()) return std::vector<TimeRange>();
-  TRY(FindEnds(store, std::span(runs).first(runs.size() - 1)));
+  TRY(FindEnds(store, std::span(runs).first(runs.size() - 1), AreOfSeveralHosts(runs)));
   runs.back().time = Bound(runs.back().time);
   return WithOpenEnd(TimesOf(runs));
 }
 
 Result<std::map<std::string, std::vector<TimeRange>>> ReadRunsByHost(Store& store) {
   ASSIGN_OR_RETURN(std::vector<Run> runs, ReadSources(store));
-  TRY(FindEnds(store, runs));
+  TRY(FindEnds(store, runs, AreOfSeveralHosts(runs)));
   std::map<std::string, std::vector<TimeRange>> by_host;
   for (const Run& run : runs) by_host[run.host].push_back(run.time);
-  for (auto& [host, times] : by_host) times = WithOpenEnd(std::move(times));
+  for (auto& [host, times] : by_host) times = UnionOf(std::move(times));
   return by_host;
 }
 

@@ -18,14 +18,15 @@ namespace gpusonde::store {
 int64_t BoundTime(int64_t time_ns);
 
 // The time range of each source, by start. A source without an end (it runs, or was killed) lasted until the
-// last sample or spool commit before the next source of its host began.
+// last sample or spool commit before the next source of its host began; where the store has several hosts,
+// until its last sample or metric.
 Result<std::vector<TimeRange>> ReadObserved(Store& store);
 
 // When gpusonde was running, sorted and disjoint; empty for data without sources, such as imported traces. A
 // session of the inject library may outlive the run that started it, and nobody watches the device in
 // between. The last run has no end here: its last sign of life may be older than the newest GPU work.
 Result<std::vector<TimeRange>> ReadRuns(Store& store);
-// The same for each host.
+// The same for each host, but the last run ends as in ReadObserved.
 Result<std::map<std::string, std::vector<TimeRange>>> ReadRunsByHost(Store& store);
 
 // The selection's time range; open ends are those of the sources, or of the samples if there are no sources.
