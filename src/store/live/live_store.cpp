@@ -29,7 +29,6 @@
 namespace gpusonde::store {
 namespace {
 
-constexpr std::string_view kSuffix = ".sonde";
 // How long frames are buffered without a query, and how many bytes of them: at 10,000 kernels a second
 // some 40 MB come in that time. A commit costs CPU time however little it adds (docs/decisions/0042).
 constexpr int64_t kHoldNs = 120 * kNanosPerSecond;
@@ -47,38 +46,13 @@ int64_t BytesOfBatch(const model::Batch& batch) {
   return static_cast<int64_t>(bytes);
 }
 
-std::string NameOf(Day day) { return spool::FormatDay(day.time_since_epoch().count()); }
-
-// The day of a file name "2026-11-21.sonde".
-std::optional<Day> DayOfName(const std::string& name) {
-  int year = 0;
-  unsigned month = 0;
-  unsigned day = 0;
-  if (std::sscanf(name.c_str(), "%4d-%2u-%2u", &year, &month, &day) != 3) return std::nullopt;
-  const std::chrono::year_month_day date{std::chrono::year(year), std::chrono::month(month),
-                                         std::chrono::day(day)};
-  if (!date.ok() || NameOf(Day(date)) + std::string(kSuffix) != name) return std::nullopt;
-  return Day(date);
-}
-
-// DuckDB's log of a file.
-std::string LogOf(const std::string& path) { return path + ".wal"; }
-
-// The path, or a longer one: earlier files stay.
-std::string FreeName(const std::string& path) {
-  const auto is_taken = [](const std::string& name) {
-    return std::filesystem::exists(name) || std::filesystem::exists(LogOf(name));
-  };
-  std::string name = path;
-  for (int number = 2; is_taken(name); ++number) name = fmt::format("{}-{}", path, number);
-  return name;
-}
-
 // Does nothing if there is no such file.
 Status SetAside(const std::string& from, const std::string& to) {
   if (std::rename(from.c_str(), to.c_str()) == 0 || errno == ENOENT) return {};
   return Fail(ErrnoError(errno, fmt::format("set {} aside, which is damaged", from)));
 }
+
+std::string NameOf(Day day) { return spool::FormatDay(day.time_since_epoch().count()); }
 
 std::string CatalogOf(Day day) { return "day " + NameOf(day); }
 
@@ -100,35 +74,6 @@ model::Batch CommitRows(Id128 spool, int64_t first_sequence, std::span<const mod
 }
 
 }  // namespace
-
-Day DayOf(int64_t epoch_ns) {
-  return std::chrono::floor<std::chrono::days>(
-      std::chrono::sys_time<std::chrono::nanoseconds>(std::chrono::nanoseconds(epoch_ns)));
-}
-
-Result<std::vector<Day>> RecordedDays(const std::string& folder) {
-  std::vector<Day> days;
-  std::error_code failed;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, failed))
-    if (const std::optional<Day> day = DayOfName(entry.path().filename())) days.push_back(*day);
-  if (failed && failed != std::errc::no_such_file_or_directory)
-    return Fail(ErrnoError(failed.value(), "list " + folder));
-  std::ranges::sort(days);
-  return days;
-}
-
-// A clock that is wrong for some hours, such as that of a machine that has yet to ask a time server, records
-// two days, and its days would make all others old. Once as many days as are kept follow the gap, the days
-// before it would be too old by a right clock as well.
-Day NewestBelieved(std::span<const Day> days, int max_days) {
-  const int enough = std::max(max_days, 3);
-  const std::chrono::days gap(std::max(max_days, 2));  // there is one day between any two
-  auto newest = days.end() - 1;
-  int follow = 1;
-  for (auto day = newest; day != days.begin() && follow < enough; --day, ++follow)
-    if (*day - *(day - 1) >= gap) newest = day - 1;
-  return *newest;
-}
 
 class LiveStore::RecentDays final : public Store {
  public:
@@ -222,14 +167,15 @@ Status LiveStore::TrackProblem(Status stored) {
 
 std::vector<std::string> LiveStore::notices() const {
   const std::scoped_lock lock(mutex_);
-  std::vector<std::string> notices = damaged_;
+  std::vector<std::string> notices;
+  for (const Damage& damage : damaged_) notices.push_back(damage.notice);
   if (problem_.has_value())
     notices.push_back(fmt::format("Nothing has been stored since {} UTC: {}.",
                                   FormatUtcClock(problem_->since_ns), problem_->message));
   return notices;
 }
 
-std::string LiveStore::PathOf(Day day) const { return fmt::format("{}/{}{}", folder_, NameOf(day), kSuffix); }
+std::string LiveStore::PathOf(Day day) const { return PathOfDay(folder_, day); }
 
 Status LiveStore::OpenDays() {
   ASSIGN_OR_RETURN(const std::vector<Day> found, RecordedDays(folder_));
@@ -253,26 +199,42 @@ Status LiveStore::OpenDay(Day day) {
   const std::string path = PathOf(day), log = LogOf(path);
   Status opened = AttachDay(day);
   if (opened.has_value() || opened.error().code != ErrorCode::kCorrupt) return opened;
-  const std::string aside = FreeName(path + ".damaged");
+  const std::string aside = DamagedNameOf(path);
   // First the log: alone, it would be taken for that of the next file of the day.
   TRY(SetAside(log, LogOf(aside)));
   if (std::filesystem::exists(LogOf(aside))) {
     const std::string why = opened.error().message;
     opened = AttachDay(day);
     if (opened.has_value())
-      AddDamage(fmt::format("The last rows of {} could not be read: their log was set aside as {}: {}.",
+      AddDamage(LogOf(aside),
+                fmt::format("The last rows of {} could not be read: their log was set aside as {}: {}.",
                             NameOf(day), LogOf(aside), why));
     if (opened.has_value() || opened.error().code != ErrorCode::kCorrupt) return opened;
   }
   TRY(SetAside(path, aside));
-  AddDamage(fmt::format("The data of {} could not be read and was set aside as {}: {}.", NameOf(day), aside,
-                        opened.error().message));
+  AddDamage(aside, fmt::format("The data of {} could not be read and was set aside as {}: {}.", NameOf(day),
+                               aside, opened.error().message));
   return {};
 }
 
-void LiveStore::AddDamage(std::string sentence) {
+void LiveStore::AddDamage(std::string path, std::string sentence) {
   LogWarn("{}", sentence);
-  damaged_.push_back(std::move(sentence));
+  damaged_.push_back({std::move(path), std::move(sentence)});
+}
+
+// Returns the bytes that are free now.
+int64_t LiveStore::DeleteDamaged(std::span<const DamagedFile> files) {
+  int64_t bytes = 0;
+  for (const auto& [path, size] : files) {
+    if (::unlink(path.c_str()) != 0 && errno != ENOENT) {
+      LogError("retention: {}", ErrnoError(errno, "delete " + path).message);
+      continue;
+    }
+    LogInfo("retention: deleted {}, which had been set aside as damaged", path);
+    std::erase_if(damaged_, [&path](const Damage& damage) { return damage.path == path; });
+    bytes += size;
+  }
+  return bytes;
 }
 
 // Attaches the day, creating its file if needed, and finishes the files of earlier days.
@@ -288,11 +250,13 @@ Status LiveStore::AddDay(Day day) {
   for (const Day earlier : days_) TRY(writer().Run("CHECKPOINT " + duckdb::QuoteName(CatalogOf(earlier))));
   // Of a file that was deleted by hand: what it adds, and deletes by position, is that file's.
   if (const std::string log = LogOf(PathOf(day)); std::filesystem::exists(log)) {
-    const std::string aside = LogOf(FreeName(PathOf(day) + ".damaged"));
+    const std::string aside = LogOf(DamagedNameOf(PathOf(day)));
     TRY(SetAside(log, aside));
-    AddDamage(fmt::format(
-        "The last rows of {} could not be read, as their file is gone: their log was set aside as {}.",
-        NameOf(day), aside));
+    AddDamage(
+        aside,
+        fmt::format(
+            "The last rows of {} could not be read, as their file is gone: their log was set aside as {}.",
+            NameOf(day), aside));
   }
   TRY(AttachNew(writer(), PathOf(day), CatalogOf(day), one_of_many_ ? Layout::kSmall : Layout::kDefault));
   days_.insert(std::ranges::upper_bound(days_, day), day);
@@ -506,15 +470,23 @@ Result<int> LiveStore::Retain(int max_days, int64_t max_bytes) {
   if (max_days < 1)
     return Fail(ErrorCode::kInvalidArgument, fmt::format("keep {} days: at least one day is kept", max_days));
   if (days_.empty()) return 0;
+  std::map<Day, std::vector<DamagedFile>> files = DamagedFilesIn(folder_);
   int64_t bytes = 0;
-  for (const Day day : days_) bytes += BytesOf(day);
+  for (const auto& [day, damaged] : files)
+    for (const DamagedFile& file : damaged) bytes += file.bytes;
+  for (const Day day : days_) {
+    bytes += BytesOf(day);
+    files.try_emplace(day);
+  }
   const Day newest = NewestBelieved(days_, max_days);
   int deleted = 0;
-  for (const Day day : std::vector(days_)) {
+  for (const auto& [day, damaged] : files) {
     const bool too_old =
         written_.has_value() && std::min(newest, *written_) - day >= std::chrono::days(max_days);
     if (!too_old && bytes <= max_bytes) break;
-    if (day == newest || day == written_) continue;
+    bytes -= DeleteDamaged(damaged);
+    if (!too_old && bytes <= max_bytes) break;
+    if (day == newest || day == written_ || !std::ranges::binary_search(days_, day)) continue;
     bytes -= BytesOf(day);
     if (Status gone = DeleteDay(day); !gone.has_value()) {
       // The day may be attached still, without being one of days_.

@@ -17,6 +17,7 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "model/batch.h"
+#include "store/live/day_files.h"
 #include "store/store.h"
 
 namespace gpusonde::store {
@@ -28,21 +29,6 @@ namespace duckdb {
 class Connection;
 class Transaction;
 }  // namespace duckdb
-
-// A day of UTC.
-using Day = std::chrono::sys_days;
-
-// The day of a time, ns since the epoch.
-Day DayOf(int64_t epoch_ns);
-
-// The days of which a live store's folder has a file; rising. None if there is no such folder. Errors: kIo,
-// kPermissionDenied.
-Result<std::vector<Day>> RecordedDays(const std::string& folder);
-
-// The newest of recorded days (rising, not empty) that makes others old: a clock may have been wrong. After a
-// gap of `max_days` or more it is the one before the gap until as many days as are kept, and at least three,
-// follow the gap.
-Day NewestBelieved(std::span<const Day> days, int max_days);
 
 // The store of `gpusonde up`: a folder with one recording per day, YYYY-MM-DD.sonde, read as one store.
 //
@@ -90,7 +76,8 @@ class LiveStore : public Store {
 
   // Deletes days that are `max_days` or more older than the newest one (NewestBelieved) and the one last
   // written to, then the oldest ones until the rest fits into `max_bytes`. Those two days always stay. Before
-  // anything is written, what day it is isn't known, and no day is too old.
+  // anything is written, what day it is isn't known, and no day is too old. Damaged files that were set aside
+  // count and go with their day; those of the days that stay only for want of bytes.
   // Running queries still see deleted days. Returns the number of deleted days.
   Result<int> Retain(int max_days, int64_t max_bytes);
 
@@ -139,7 +126,8 @@ class LiveStore : public Store {
   Status OpenDays();
   Status OpenDay(Day day);
   Status AttachDay(Day day);
-  void AddDamage(std::string sentence);
+  void AddDamage(std::string path, std::string sentence);
+  int64_t DeleteDamaged(std::span<const DamagedFile> files);
   Status BeginDay(Day day);
   Status AddDay(Day day);
   Status RefreshViews();
@@ -160,7 +148,11 @@ class LiveStore : public Store {
 
   mutable std::mutex mutex_;  // guards what follows
   std::unique_ptr<LiveDatabase> database_;
-  std::vector<std::string> damaged_;  // notices about files that were set aside
+  struct Damage {
+    std::string path;  // where a file was set aside
+    std::string notice;
+  };
+  std::vector<Damage> damaged_;
   struct Problem {
     int64_t since_ns = 0;  // epoch
     std::string message;

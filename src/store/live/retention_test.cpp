@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <initializer_list>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "base/testing/temp_folder.h"
@@ -72,6 +73,39 @@ TEST_F(Retention, OldDaysGoBySizeButNeverTheNewest) {
   EXPECT_EQ(Retain(100), 0);
   EXPECT_EQ(Retain(100, 0), 2);
   EXPECT_THAT(Left(), ElementsAre(2));
+}
+
+TEST_F(Retention, DamagedFilesCountAndGoWithTheirDay) {
+  Commit({0, 1, 2, 3});
+  store_.reset();
+  const std::string folder = folder_ / "live/2026-11-";
+  for (const char* damaged : {"23", "24", "26"})
+    std::filesystem::resize_file(folder + damaged + ".sonde",
+                                 std::filesystem::file_size(folder + damaged + ".sonde") / 2);
+  Reopen();
+  Commit({1, 2, 3});
+  const auto damaged = [&] {
+    std::vector<std::string> days;
+    for (const char* day : {"23", "24", "26"})
+      if (std::filesystem::exists(folder + day + ".sonde.damaged")) days.emplace_back(day);
+    return days;
+  };
+  EXPECT_EQ(store_->notices().size(), 3u);
+  EXPECT_EQ(Retain(4), 0);
+  EXPECT_THAT(damaged(), ElementsAre("23", "24", "26"));
+  EXPECT_EQ(Retain(3), 0) << "day 0 has a damaged file only";
+  EXPECT_THAT(damaged(), ElementsAre("24", "26"));
+  EXPECT_EQ(store_->notices().size(), 2u);
+  int64_t bytes = 0;
+  for (const auto& file : std::filesystem::directory_iterator(folder_ / "live"))
+    if (file.is_regular_file()) bytes += static_cast<int64_t>(file.file_size());
+  EXPECT_EQ(Retain(4, bytes - 1), 0);
+  EXPECT_THAT(damaged(), ElementsAre("26")) << "the oldest";
+  EXPECT_THAT(Left(), ElementsAre(1, 2, 3));
+  EXPECT_EQ(Retain(4, 0), 2);
+  EXPECT_THAT(damaged(), ElementsAre()) << "nothing of it can be read";
+  EXPECT_THAT(Left(), ElementsAre(3));
+  EXPECT_EQ(store_->notices().size(), 0u);
 }
 
 TEST_F(Retention, AClockThatIsWrongForADayMakesNoOthersOld) {
