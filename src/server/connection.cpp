@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/connection.h"
 
+#include <poll.h>
+
 #include <algorithm>
 #include <array>
 #include <boost/asio/bind_executor.hpp>
@@ -134,6 +136,12 @@ asio::awaitable<void> Connection::CloseGently() {
     if (error) co_return;
     total += bytes;
   }
+}
+
+bool Connection::IsHungUp() {
+  // Not a read: bytes of TLS, or of a next request, may wait in front of the end.
+  pollfd client{.fd = stream_.bare().socket().native_handle(), .events = POLLRDHUP, .revents = 0};
+  return ::poll(&client, 1, 0) > 0;
 }
 
 std::string Connection::client() {

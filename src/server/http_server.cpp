@@ -20,10 +20,12 @@
 #include <list>
 #include <new>
 #include <optional>
+#include <stop_token>
 #include <thread>
 #include <tuple>
 #include <utility>
 
+#include "base/cancellation.h"
 #include "base/log.h"
 #include "base/memory_reserve.h"
 #include "base/problem_log.h"
@@ -48,6 +50,9 @@ constexpr size_t kMaxHeldBytes = size_t{256} << 20;
 // Between attempts to accept a connection while there are no file descriptors or no memory.
 constexpr std::chrono::milliseconds kAcceptPause(50);
 
+// Between looks whether a client has hung up: most answers are there before the first.
+constexpr std::chrono::milliseconds kHangUpPeriod(250);
+
 // Counts something for as long as it lives.
 template <class Counter>
 class ScopedCount {
@@ -60,6 +65,44 @@ class ScopedCount {
  private:
   Counter& counter_;
   size_t amount_;
+};
+
+// Looks from time to time whether a client that waits for an answer has hung up. Used by the network's thread
+// only.
+class HangUpWatch {
+ public:
+  HangUpWatch(asio::io_context& network, Connection& connection)
+      : state_(std::make_shared<State>(asio::steady_timer(network), &connection, std::stop_source())) {
+    Look(state_);
+  }
+  ~HangUpWatch() {
+    state_->connection = nullptr;
+    state_->timer.cancel();
+  }
+  HangUpWatch(const HangUpWatch&) = delete;
+  HangUpWatch& operator=(const HangUpWatch&) = delete;
+
+  // Stopped once it has.
+  std::stop_token token() const { return state_->gone.get_token(); }
+
+ private:
+  struct State {
+    asio::steady_timer timer;
+    Connection* connection;  // null: nobody looks any more
+    std::stop_source gone;
+  };
+  static void Look(const std::shared_ptr<State>& state) {
+    state->timer.expires_after(kHangUpPeriod);
+    state->timer.async_wait([state](error_code) {
+      if (state->connection == nullptr) return;
+      if (state->connection->IsHungUp())
+        state->gone.request_stop();
+      else
+        Look(state);
+    });
+  }
+
+  std::shared_ptr<State> state_;
 };
 
 HttpResponse Busy(std::string_view why) {
@@ -108,10 +151,11 @@ struct HttpServer::State {
   asio::awaitable<void> Converse(tcp::socket socket);
   asio::awaitable<bool> Handshake(Connection& connection);
   asio::awaitable<bool> ServeOne(Connection& connection);
-  asio::awaitable<HttpResponse> Respond(const RequestHeader& header);
+  asio::awaitable<HttpResponse> Respond(Connection& connection, const RequestHeader& header);
   asio::awaitable<std::optional<HttpResponse>> RespondToPost(Connection& connection,
                                                              http::request_parser<http::empty_body>& header);
-  asio::awaitable<HttpResponse> RespondFromWorker(const HttpHandler& handler, HttpRequest request);
+  asio::awaitable<HttpResponse> RespondFromWorker(const HttpHandler& handler, HttpRequest request,
+                                                  std::stop_token gone);
   HttpResponse Call(const HttpHandler& handler, const HttpRequest& request);
 
   const HttpServerOptions options;
@@ -290,7 +334,7 @@ asio::awaitable<bool> HttpServer::State::ServeOne(Connection& connection) {
     framing = {.version = parser.get().version(),
                .keep_alive = parser.keep_alive(),
                .head = parser.get().method() == http::verb::head};
-    response = co_await Respond(HeaderOf(parser.get()));
+    response = co_await Respond(connection, HeaderOf(parser.get()));
   }
 
   if (response->status == 401 || response->status == 403) ++counts.denied;
@@ -301,11 +345,13 @@ asio::awaitable<bool> HttpServer::State::ServeOne(Connection& connection) {
   co_return (sent && framing.keep_alive);
 }
 
-asio::awaitable<HttpResponse> HttpServer::State::Respond(const RequestHeader& header) {
+asio::awaitable<HttpResponse> HttpServer::State::Respond(Connection& connection,
+                                                         const RequestHeader& header) {
   std::expected<HttpRequest, HttpResponse> request = Admit(header, gate);
   if (!request.has_value()) co_return std::move(request.error());
   if (!IsApiPath(request->path)) co_return Call(routes.files, *request);
-  co_return co_await RespondFromWorker(routes.api, *std::move(request));
+  const HangUpWatch watch(network, connection);
+  co_return co_await RespondFromWorker(routes.api, *std::move(request), watch.token());
 }
 
 // Reads the body of a POST only after its header has been admitted. Empty if the client is gone.
@@ -334,14 +380,18 @@ asio::awaitable<std::optional<HttpResponse>> HttpServer::State::RespondToPost(
               fmt::format("the request's body has more than {} bytes", options.max_body_bytes)});
   if (error) co_return RefusalOf(error);
   request->body = std::move(parser.get().body());
-  co_return co_await RespondFromWorker(routes.uploads, *std::move(request));
+  // What was sent is stored, whether the client is still there or not.
+  co_return co_await RespondFromWorker(routes.uploads, *std::move(request), {});
 }
 
 asio::awaitable<HttpResponse> HttpServer::State::RespondFromWorker(const HttpHandler& handler,
-                                                                   HttpRequest request) {
+                                                                   HttpRequest request,
+                                                                   std::stop_token gone) {
   if (queued >= kMaxQueued) co_return Busy("too many requests are queued");
   const ScopedCount queuing(queued, 1);
-  const auto work = [this, &handler, &request]() -> asio::awaitable<HttpResponse> {
+  const auto work = [this, &handler, &request, &gone]() -> asio::awaitable<HttpResponse> {
+    if (gone.stop_requested()) co_return Busy("the client has hung up");
+    const Cancellation cancellation(gone);
     if (held_bytes > kMaxHeldBytes) co_return Busy("too many responses are waiting to be fetched");
     co_return Call(handler, request);
   };

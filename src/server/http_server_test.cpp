@@ -8,7 +8,9 @@
 #include <sys/resource.h>
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
+#include <future>
 #include <latch>
 #include <mutex>
 #include <new>
@@ -16,6 +18,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/cancellation.h"
 #include "server/testing/http_client.h"
 
 // Asio's allocations fail while it is set: they go through aligned_alloc alone.
@@ -80,13 +83,22 @@ class HttpServerTest : public testing::Test {
     if (request.path == "/api/throw") throw std::runtime_error("out of luck");
     if (request.path == "/api/no-memory") throw std::bad_alloc();
     if (request.path == "/api/wait") gate_.wait();
+    if (request.path == "/api/cancel") {
+      const auto give_up = std::chrono::steady_clock::now() + kPatient;
+      while (!Cancellation::IsRequested() && std::chrono::steady_clock::now() < give_up)
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      cancelled_.set_value(Cancellation::IsRequested());
+    }
     if (request.path == "/api/large") return Text(std::string(8 << 20, 'x'));
     std::string answer = request.path;
     for (const auto& [name, value] : request.query) answer += fmt::format(" {}={}", name, value);
     return Text(answer);
   }
 
+  static constexpr std::chrono::seconds kPatient{100};  // however slow the machine is
+
   std::latch gate_{1};
+  std::promise<bool> cancelled_;
   std::mutex mutex_;
   std::condition_variable arrived_;
   std::vector<std::string> asked_;
@@ -119,6 +131,20 @@ TEST_F(HttpServerTest, PipelinedRequestsAreAnsweredInOrder) {
     ASSERT_TRUE(answer.has_value());
     EXPECT_EQ(answer->body, "/api/" + std::to_string(i));
   }
+}
+
+TEST_F(HttpServerTest, ARequestIsCancelledWhenItsClientHangsUp) {
+  Start();
+  {
+    HttpClient client = Connect();
+    // The end comes behind a request that isn't read yet.
+    client.Send(
+        "GET /api/cancel HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        "GET /api/next HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    EXPECT_EQ(Asked(), "/api/cancel");
+  }
+  EXPECT_TRUE(cancelled_.get_future().get());
+  EXPECT_EQ(Connect().Get("/api/other").body, "/api/other");
 }
 
 TEST_F(HttpServerTest, HeadHasTheHeadersOfGetAndNoBody) {

@@ -8,16 +8,18 @@
 #include <functional>
 #include <future>
 #include <mutex>
+#include <optional>
 #include <vector>
 
+#include "base/cancellation.h"
 #include "base/result.h"
 #include "model/selection.h"
 
 namespace gpusonde::server {
 
 // Caches the results of one kind of read by selection, as long as the revision stays the same. A caller that
-// asks for what another one is reading waits for that result. Holds a few selections, and no large results.
-// Thread-safe.
+// asks for what another one is reading waits for that result, or reads if the other one is cancelled. Holds a
+// few selections, and no large results. Thread-safe.
 template <class T>
 class SharedRead {
  public:
@@ -27,14 +29,15 @@ class SharedRead {
   // are not cached, but callers that wait get them too.
   Result<T> Read(uint64_t revision, const model::Selection& selection,
                  const std::function<Result<T>()>& read) {
-    std::promise<Result<T>> promise;
+    std::promise<std::optional<Result<T>>> promise;
     std::unique_lock lock(mutex_);
     if (revision != revision_) kept_.clear();
     revision_ = revision;
-    if (const auto found = std::ranges::find(kept_, selection, &Kept::selection); found != kept_.end()) {
-      const std::shared_future<Result<T>> result = found->result;
+    for (auto found = Find(selection); found != kept_.end(); found = Find(selection)) {
+      const auto result = found->result;
       lock.unlock();
-      return result.get();
+      if (const std::optional<Result<T>>& others = result.get(); others.has_value()) return *others;
+      lock.lock();
     }
     if (kept_.size() == kMaxKept) kept_.erase(kept_.begin());
     const uint64_t number = ++reads_;
@@ -42,8 +45,9 @@ class SharedRead {
     lock.unlock();
     try {
       Result<T> result = read();
+      const bool cancelled = !result.has_value() && Cancellation::IsRequested();
       if (!result.has_value() || !is_small_(*result)) Forget(number);
-      promise.set_value(result);
+      promise.set_value(cancelled ? std::nullopt : std::optional(result));
       return result;
     } catch (...) {
       Forget(number);
@@ -62,8 +66,11 @@ class SharedRead {
   struct Kept {
     uint64_t number = 0;
     model::Selection selection;
-    std::shared_future<Result<T>> result;
+    std::shared_future<std::optional<Result<T>>> result;  // nullopt: cancelled
   };
+  auto Find(const model::Selection& selection) {
+    return std::ranges::find(kept_, selection, &Kept::selection);
+  }
 
   bool (*is_small_)(const T& read);
   std::mutex mutex_;  // guards the members below

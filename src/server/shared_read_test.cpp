@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <new>
+#include <stop_token>
 #include <thread>
 
 namespace gpusonde::server {
@@ -61,6 +62,27 @@ TEST_F(SharedReadTest, AnExceptionIsNotKept) {
   const auto fail = []() -> Result<int> { throw std::bad_alloc(); };
   EXPECT_THROW((void)shared_.Read(7, From(0), fail), std::bad_alloc);
   EXPECT_EQ(Read(7, 0), 1);
+}
+
+TEST_F(SharedReadTest, WhoAsksMeanwhileReadsIfTheFirstIsCancelled) {
+  std::atomic<bool> asked = false;
+  std::jthread second;
+  int got = 0;
+  std::stop_source gone;
+  const Cancellation cancellation(gone.get_token());
+  const Result<int> first = shared_.Read(7, From(0), [&]() -> Result<int> {
+    second = std::jthread([&] {
+      asked = true;
+      got = Read(7, 0);
+    });
+    while (!asked) std::this_thread::yield();
+    gone.request_stop();
+    return Fail(ErrorCode::kUnavailable, "interrupted");
+  });
+  second.join();
+  EXPECT_FALSE(first.has_value());
+  EXPECT_EQ(got, 1);
+  EXPECT_EQ(reads_, 1);
 }
 
 TEST_F(SharedReadTest, WhoAsksMeanwhileGetsWhatIsBeingRead) {

@@ -14,6 +14,7 @@
 #include <variant>
 
 #include "base/ascii.h"
+#include "base/cancellation.h"
 #include "base/log.h"
 #include "store/duckdb/rows.h"
 #include "store/duckdb/statement.h"
@@ -143,14 +144,19 @@ std::string InOurWords(ErrorCode code, std::string_view message) {
   return std::string(message);
 }
 
+enum class Cancellable { kNo, kYes };
+
 // As execute_prepared, which asks all the time whether DuckDB's other threads have finished (Executor::
-// WaitForTask in 1.4), and so uses a CPU while they work: this sleeps in between.
-Status ExecutePrepared(const Library& library, duckdb_prepared_statement statement,
+// WaitForTask in 1.4), and so uses a CPU while they work: this sleeps in between. A statement that can be
+// cancelled is interrupted when its thread's Cancellation is requested.
+Status ExecutePrepared(const Library& library, duckdb_connection connection,
+                       duckdb_prepared_statement statement, Cancellable cancellable,
                        Handle<duckdb_result>& result) {
   Handle<duckdb_pending_result> pending(library.destroy_pending);
   duckdb_pending_state state = DUCKDB_PENDING_ERROR;
   if (library.pending_prepared(statement, pending.out()) == DuckDBSuccess) {
     do {
+      if (cancellable == Cancellable::kYes && Cancellation::IsRequested()) library.interrupt(connection);
       state = library.pending_execute_task(pending.get());
       if (state == DUCKDB_PENDING_NO_TASKS_AVAILABLE) std::this_thread::sleep_for(kOthersWork);
     } while (state != DUCKDB_PENDING_ERROR && !library.pending_execution_is_finished(state));
@@ -332,7 +338,7 @@ Status Connection::Run(const std::string& sql) {
       return Fail(ErrorOf(failed == nullptr ? "unknown error" : failed));
     }
     Handle<duckdb_result> result(library.destroy_result);
-    TRY(ExecutePrepared(library, statement.get(), result));
+    TRY(ExecutePrepared(library, get(), statement.get(), Cancellable::kNo, result));
   }
   return {};
 }
@@ -361,7 +367,8 @@ Status Connection::Execute(const std::string& sql, std::span<const Parameter> pa
   if (instance_->interrupted()) return Fail(ErrorOf(kInterrupt));
 
   // Not streamed: DuckDB never returns from a streamed UNION ALL of some length (duckdb/duckdb#22215).
-  return ExecutePrepared(library, statement.get(), result);
+  return ExecutePrepared(library, get(), statement.get(),
+                         allow == Allow::kReading ? Cancellable::kYes : Cancellable::kNo, result);
 }
 
 Status Connection::Run(const std::string& sql, std::span<const Parameter> parameters) {

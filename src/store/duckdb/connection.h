@@ -72,7 +72,7 @@ class Connection {
   Status Run(const std::string& sql, std::span<const Parameter> parameters);
 
   // Runs one statement; the rows keep the connection, which is why it is given away. Errors: kUnavailable for
-  // one that takes longer than `limit`.
+  // one that takes longer than `limit`, or if it only reads and the thread's Cancellation is requested.
   enum class Allow { kEverything, kReading };
   static Result<std::unique_ptr<Rows>> Query(Connection connection, const std::string& sql,
                                              std::span<const Parameter> parameters, Allow allow,

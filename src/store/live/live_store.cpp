@@ -9,9 +9,11 @@
 #include <cstdio>
 #include <filesystem>
 #include <optional>
+#include <stop_token>
 #include <string_view>
 #include <utility>
 
+#include "base/cancellation.h"
 #include "base/log.h"
 #include "base/time.h"
 #include "model/tables/batches.h"
@@ -119,6 +121,7 @@ Result<std::unique_ptr<LiveStore>> LiveStore::Open(const std::string& folder, co
 
 Status LiveStore::EnsureOpen() {
   if (database_->is_open()) return {};
+  const Cancellation none{std::stop_token()};  // others wait for this as well
   TRY(database_->Open());
   days_.clear();
   samples_->Reset();
@@ -318,6 +321,7 @@ Status LiveStore::CommitHeld() {
 
 Status LiveStore::CommitHeldNow() {
   if (held_.frames.empty()) return {};
+  const Cancellation none{std::stop_token()};
   TRY(TrackProblem(CommitNow(held_.day, held_.spool, held_.first_sequence, held_.frames)));
   held_ = {};
   return {};

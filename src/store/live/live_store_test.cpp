@@ -14,8 +14,10 @@
 #include <cstring>
 #include <filesystem>
 #include <random>
+#include <stop_token>
 #include <thread>
 
+#include "base/cancellation.h"
 #include "base/fd.h"
 #include "base/testing/temp_folder.h"
 #include "base/time.h"
@@ -166,6 +168,23 @@ TEST_F(Live, HeldFramesAreInEveryAnswerAndDurableOnceReportedCommitted) {
   EXPECT_EQ(Ask(*store, kTimes), "1,2,3,4,5");
   ASSERT_TRUE(store->Hold(kMonday + days(1), kLiveSpool, 5, {Sample(5), Sample(6)}).has_value());
   EXPECT_EQ(Ask(*store, kTimes), "1,2,3,4,5,6");
+}
+
+TEST_F(Live, ACancelledQueryEndsAndWhatWasHeldIsCommittedBeforeIt) {
+  const auto store = Open();
+  ASSERT_TRUE(store->Hold(kMonday, kLiveSpool, 1, {Sample(10)}).has_value());
+  std::stop_source gone;
+  {
+    const Cancellation cancellation(gone.get_token());
+    std::jthread client([&] { gone.request_stop(); });
+    EXPECT_EQ(Ask(*store, "SELECT sum(range) FROM range(1000000000000)"), "the query was interrupted");
+    EXPECT_EQ(store->CommittedThrough(kLiveSpool), 1);
+    client.join();
+    ASSERT_TRUE(store->Hold(kMonday, kLiveSpool, 2, {Sample(20)}).has_value());
+    Ask(*store, kTimes);
+    EXPECT_EQ(store->CommittedThrough(kLiveSpool), 2);
+  }
+  EXPECT_EQ(Ask(*store, kTimes), "10,20");
 }
 
 TEST_F(Live, TheRevisionChangesWithWhatQueriesAnswer) {
