@@ -77,23 +77,18 @@ std::vector<HostList::Line> HostList::Read() {
   ++waiting_;
   changed_.notify_all();
   changed_.wait_for(lock, kTimeout, [&] {
-    return std::ranges::all_of(all, [&](const std::shared_ptr<Host>& host) {
-      return IsYounger(*host, known_[host->name()], good_ns);
-    });
+    return std::ranges::all_of(
+        all, [&](const std::shared_ptr<Host>& host) { return IsYounger(*host, known_[host], good_ns); });
   });
   --waiting_;
-  std::erase_if(known_, [](const auto& known) { return known.second.host.expired(); });
+  known_.ForgetDeleted();
   std::vector<Line> lines;
-  for (const std::shared_ptr<Host>& host : all) {
-    const auto known = known_.find(host->name());
-    const bool is_known = known != known_.end() && known->second.host.lock() == host;
-    lines.push_back({host, is_known ? known->second.summary : nullptr});
-  }
+  for (const std::shared_ptr<Host>& host : all) lines.push_back({host, known_[host].summary});
   return lines;
 }
 
 bool HostList::IsYounger(const Host& host, const Known& known, int64_t age_ns) {
-  if (known.summary == nullptr || known.host.lock().get() != &host) return false;
+  if (known.summary == nullptr) return false;
   const int64_t now_ns = MonotonicNow();
   return now_ns - known.read_ns < (host.IsSilent(now_ns) ? kSilentFreshNs : age_ns);
 }
@@ -103,7 +98,7 @@ std::shared_ptr<Host> HostList::Next() {
   std::shared_ptr<Host> next;
   int64_t oldest_ns = std::numeric_limits<int64_t>::max();
   for (const std::shared_ptr<Host>& host : hosts_.All()) {
-    const Known& known = known_[host->name()];
+    const Known& known = known_[host];
     if (IsYounger(*host, known, kFreshNs) || known.read_ns >= oldest_ns) continue;
     next = host;
     oldest_ns = known.read_ns;
@@ -127,7 +122,7 @@ void HostList::Run(const std::stop_token& stop) {
     auto summary = std::make_shared<const Result<HostSummary>>(SummariseHost(*host));
     const int64_t end_ns = MonotonicNow();
     lock.lock();
-    known_[host->name()] = {.host = host, .summary = std::move(summary), .read_ns = end_ns};
+    known_[host] = {.summary = std::move(summary), .read_ns = end_ns};
     host.reset();
     changed_.notify_all();
     if (waiting_ == 0)

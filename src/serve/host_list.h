@@ -3,7 +3,6 @@
 
 #include <condition_variable>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -13,6 +12,7 @@
 
 #include "base/result.h"
 #include "serve/hosts.h"
+#include "serve/of_hosts.h"
 #include "store/queries/newest_incidents.h"
 
 namespace gpusonde::serve {
@@ -46,7 +46,6 @@ class HostList {
 
  private:
   struct Known {
-    std::weak_ptr<Host> host;  // one that was deleted and made anew has another summary
     std::shared_ptr<const Result<HostSummary>> summary;
     int64_t read_ns = 0;  // monotonic
   };
@@ -58,7 +57,7 @@ class HostList {
   Hosts& hosts_;
   std::mutex mutex_;  // guards what follows
   std::condition_variable_any changed_;
-  std::map<std::string, Known> known_;
+  OfHosts<Known> known_;
   int64_t wanted_ns_;    // monotonic; when it was last read
   int waiting_ = 0;      // readers
   std::jthread thread_;  // the last member: it uses the others

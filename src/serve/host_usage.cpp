@@ -104,22 +104,19 @@ std::vector<HostUsage::Known> HostUsage::Ask(const std::vector<std::shared_ptr<H
   changed_.notify_all();
   changed_.wait_for(lock, timeout, [&] {
     return std::ranges::all_of(all, [&](const std::shared_ptr<Host>& host) {
-      return IsRead(*host, known_[host->name()], kGoodAges * options_.age_ns);
+      return IsRead(*host, known_[host], kGoodAges * options_.age_ns);
     });
   });
   --waiting_;
-  std::erase_if(known_, [](const auto& known) { return known.second.host.expired(); });
+  known_.ForgetDeleted();
   std::vector<Known> found;
-  for (const std::shared_ptr<Host>& host : all) {
-    const auto known = known_.find(host->name());
-    found.push_back(known != known_.end() && known->second.host.lock() == host ? known->second : Known());
-  }
+  for (const std::shared_ptr<Host>& host : all) found.push_back(known_[host]);
   return found;
 }
 
 // Whether all that the host has sent is summed, or it was read lately.
 bool HostUsage::IsRead(const Host& host, const Known& known, int64_t age_ns) const {
-  if (known.read_ns == 0 || known.host.lock().get() != &host) return false;
+  if (known.read_ns == 0) return false;
   return (known.error.empty() && known.last_seen_ns == host.last_seen_ns()) ||
          MonotonicNow() - known.read_ns < age_ns;
 }
@@ -129,17 +126,15 @@ size_t HostUsage::MaxBytes() const { return kMaxSumBytes / std::max(hosts_.All()
 // The host that was read the longest ago, of those that have sent something since.
 std::shared_ptr<Host> HostUsage::Next() {
   if (!IsWanted() && MonotonicNow() - started_ns_ < kWarmUpNs) return nullptr;
-  std::erase_if(known_, [](const auto& known) { return known.second.host.expired(); });
+  known_.ForgetDeleted();
   const int64_t age_ns = IsWanted() ? options_.age_ns : kUnwantedAgeNs;
   std::shared_ptr<Host> next;
   int64_t oldest_ns = std::numeric_limits<int64_t>::max();
   for (const std::shared_ptr<Host>& host : hosts_.All()) {
-    const Known& known = known_[host->name()];
-    if (IsRead(*host, known, age_ns)) continue;
-    const int64_t read_ns = known.host.lock() == host ? known.read_ns : 0;
-    if (read_ns >= oldest_ns) continue;
+    const Known& known = known_[host];
+    if (IsRead(*host, known, age_ns) || known.read_ns >= oldest_ns) continue;
     next = host;
-    oldest_ns = read_ns;
+    oldest_ns = known.read_ns;
   }
   return next;
 }
@@ -180,14 +175,13 @@ void HostUsage::Run(const std::stop_token& stop) {
       changed_.wait_for(lock, stop, kPause, [&] { return !in_vain && waiting_ > 0; });
       continue;
     }
-    Known known = known_[host->name()];
-    if (known.host.lock() != host) known = {.host = host};
+    Known known = known_[host];
     lock.unlock();
     const int64_t begin_ns = MonotonicNow();
     known = Read(*host, std::move(known));
     const int64_t took_ns = MonotonicNow() - begin_ns;
     lock.lock();
-    known_[host->name()] = std::move(known);
+    known_[host] = std::move(known);
     host.reset();
     changed_.notify_all();
     if (waiting_ > 0) continue;

@@ -15,6 +15,7 @@
 #include "base/time.h"
 #include "base/time_range.h"
 #include "serve/hosts.h"
+#include "serve/of_hosts.h"
 #include "store/live/live_store.h"
 #include "usage/hours.h"
 #include "usage/usage.h"
@@ -51,7 +52,6 @@ class HostUsage {
 
  private:
   struct Known {
-    std::weak_ptr<Host> host;  // one that was deleted and made anew has other data
     std::shared_ptr<const usage::UsageHours> hours;
     std::string error;  // of the last time; empty: none
     std::optional<store::Day> first_day;
@@ -75,7 +75,7 @@ class HostUsage {
   const int64_t started_ns_;
   std::mutex mutex_;  // guards what follows
   std::condition_variable_any changed_;
-  std::map<std::string, Known> known_;
+  OfHosts<Known> known_;
   int64_t wanted_ns_;    // monotonic; when it was last asked for
   int waiting_ = 0;      // callers of Sum
   std::jthread thread_;  // the last member: it uses the others

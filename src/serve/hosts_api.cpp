@@ -8,6 +8,7 @@
 #include <functional>
 #include <iterator>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -189,8 +190,11 @@ class AllPages {
   Result<std::shared_ptr<HostPages>> PagesOf(const std::shared_ptr<Host>& host) {
     // Opens it, which may take a while, before other hosts' pages are kept waiting.
     ASSIGN_OR_RETURN(store::LiveStore* const store, host->Store());
-    return pages_.Get(host,
-                      [&] { return std::make_shared<HostPages>(host, *store, hosts_, counts_.refusals); });
+    const std::scoped_lock lock(mutex_);
+    pages_.ForgetDeleted();
+    std::shared_ptr<HostPages>& pages = pages_[host];
+    if (pages == nullptr) pages = std::make_shared<HostPages>(host, *store, hosts_, counts_.refusals);
+    return pages;
   }
 
   server::HttpResponse Ready() const {
@@ -257,7 +261,8 @@ class AllPages {
   HostsQuery query_;
   const IngestCounts& counts_;
   const server::HttpHandler metrics_;
-  OfHosts<HostPages> pages_;
+  std::mutex mutex_;  // guards what follows
+  OfHosts<std::shared_ptr<HostPages>> pages_;
 };
 
 }  // namespace

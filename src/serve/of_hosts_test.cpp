@@ -12,21 +12,22 @@
 namespace gpusonde::serve {
 namespace {
 
-TEST(OfHosts, ForgetsHostsThatWereDeletedAndMakesWhatIsNewUnderTheirNames) {
+TEST(OfHosts, AHostThatIsMadeAnewHasAnotherValueThanTheDeletedOne) {
   TempFolder folder;
   const auto hosts = Hosts::Open({.folder = folder / "hosts"}).value();
   OfHosts<int> numbers;
-  int made = 0;
-  const auto number_of = [&](const std::string& name) {
-    return *numbers.Get(hosts->FindOrMake(name).value(), [&] { return std::make_shared<int>(++made); });
+  const auto number_of = [&](const std::string& name) -> int& {
+    return numbers[hosts->FindOrMake(name).value()];
   };
+  number_of("a") = 1;
+  number_of("b") = 2;
   EXPECT_EQ(number_of("a"), 1);
-  EXPECT_EQ(number_of("b"), 2);
-  EXPECT_EQ(number_of("a"), 1);
+  numbers.ForgetDeleted();
   EXPECT_EQ(numbers.size(), 2u);
   hosts->Retain(EpochNow());  // neither has ever sent anything
   ASSERT_TRUE(hosts->All().empty());
-  EXPECT_EQ(number_of("b"), 3);
+  EXPECT_EQ(number_of("b"), 0);
+  numbers.ForgetDeleted();
   EXPECT_EQ(numbers.size(), 1u);
 }
 
