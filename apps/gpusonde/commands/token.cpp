@@ -72,9 +72,15 @@ Status New(const TokenFlags& flags) {
       .name = flags.name, .scope = *server::ParseScope(flags.scope), .hash = server::HashOf(token)};
   const bool cut = !file.text.empty() && !file.text.ends_with('\n');
   const std::string line = fmt::format("{}{}\n", cut ? "\n" : "", made.ToLine());
-  if (::lseek(file.fd.get(), 0, SEEK_END) < 0) return Fail(ErrnoError(errno, "write " + flags.file));
-  TRY(WriteAll(file.fd.get(), std::as_bytes(std::span(line))));
-  if (::fsync(file.fd.get()) != 0) return Fail(ErrnoError(errno, "write " + flags.file));
+  const off_t end = ::lseek(file.fd.get(), 0, SEEK_END);
+  if (end < 0) return Fail(ErrnoError(errno, "write " + flags.file));
+  Status written = WriteAll(file.fd.get(), std::as_bytes(std::span(line)));
+  if (written.has_value() && ::fsync(file.fd.get()) != 0) written = Fail(ErrnoError(errno, "write"));
+  if (!written.has_value()) {
+    // With a part of a line, as on a full disk, servers would let nobody in.
+    static_cast<void>(::ftruncate(file.fd.get(), end));
+    return Fail(std::move(written).error().With(flags.file));
+  }
   if (::isatty(STDOUT_FILENO) != 0)
     PrintTo(stderr, "The token of '{}', of scope {}; it is not shown again:\n", flags.name, flags.scope);
   PrintTo(stdout, "{}\n", token);
