@@ -58,6 +58,7 @@ struct LiveAgent::State {
   std::deque<DayBegin> days = {{0, Today()}};  // rising; frames before the first belong to its day too
   int64_t run_begin = 0;                       // the last frame of earlier runs
   int64_t skip_to = 0;                         // Sink::Loss::skip_to, until that is done
+  bool spool_is_damaged = false;               // until it is begun anew
   int64_t ingested = 0;                        // the last frame that the sink has ingested
   int64_t committed = 0;                       // the last of those that it has made durable
   // The frames spooled in this round, consecutive from `fresh_first` on.
@@ -80,6 +81,7 @@ struct LiveAgent::State {
   Status FollowClock();
   void CountLoss(const Sink::Loss& loss);
   Status Skip();
+  Status BeginSpoolAnew();
 };
 
 LiveAgent::LiveAgent(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -138,6 +140,7 @@ Status LiveAgent::Round() {
   TRY(state.FollowClock());
   state.CountLoss(state.sink.TakeLoss());
   if (const Status skipped = state.Skip(); !skipped.has_value()) state.LogProblem(skipped.error());
+  if (const Status anew = state.BeginSpoolAnew(); !anew.has_value()) state.LogProblem(anew.error());
   ASSIGN_OR_RETURN(std::vector<model::Batch> batches, state.engine.Gather());
   state.Spool(std::move(batches));
   if (const Status sent = state.SendAll(); !sent.has_value()) state.LogProblem(sent.error());
@@ -171,6 +174,7 @@ Status LiveAgent::State::FollowClock() {
 
 void LiveAgent::State::CountLoss(const Sink::Loss& loss) {
   skip_to = std::max(skip_to, loss.skip_to);
+  spool_is_damaged = spool_is_damaged || loss.spool;
   if (loss.rows == 0 && !loss.names) return;
   engine.collector().CountLostRows(model::DropReason::kServerRefused, loss.rows);
   engine.Rewrite();
@@ -192,6 +196,17 @@ Status LiveAgent::State::Skip() {
   CountLoss({.rows = rows, .names = rows > 0});
   ingested = skip_to;
   fresh.clear();
+  return ReadCommitted();
+}
+
+// Frames behind a damaged one can't be read, nor could those that come next.
+Status LiveAgent::State::BeginSpoolAnew() {
+  if (!spool_is_damaged) return {};
+  TRY(engine.spool().SkipTo(engine.spool().last_sequence()));
+  spool_is_damaged = false;
+  ingested = engine.spool().last_sequence();
+  fresh.clear();
+  engine.Rewrite();
   return ReadCommitted();
 }
 
@@ -246,16 +261,23 @@ Status LiveAgent::State::SendAll() {
 
 Status LiveAgent::State::CatchUp() {
   std::vector<model::Batch> frames;
+  Status sent;
   const auto send = [&]() -> Status {
-    return frames.empty() ? Status() : SendToSink(std::exchange(frames, {}));
+    if (!frames.empty()) sent = SendToSink(std::exchange(frames, {}));
+    return sent;
   };
   const auto read =
       spool::Read(options.spool_folder, ingested, [&](int64_t, const model::Batch& batch) -> Status {
         frames.push_back(batch);
         return frames.size() < kFramesAtOnce ? Status() : send();
       });
-  if (!read.has_value()) return Fail(read.error());
-  return send();
+  if (!sent.has_value()) return sent;
+  TRY(send());
+  if (read.has_value()) return {};
+  if (read.error().code != ErrorCode::kCorrupt) return Fail(read.error());
+  LogError("{}; it and what follows it in the spool are lost", read.error().message);
+  spool_is_damaged = true;
+  return BeginSpoolAnew();
 }
 
 // Sends the frames that follow the last ingested one to the sink, a day's frames at a time.

@@ -52,6 +52,7 @@ class Sink {
     bool names = false;  // rows refer to names that the sink doesn't have: they must be repeated
     // The sink has frames up to this one, more than there are: it would take new ones for those. 0: none.
     int64_t skip_to = 0;
+    bool spool = false;  // the spool is damaged: the sink has given up the frames that it couldn't read
   };
   virtual Loss TakeLoss() { return {}; }
 };

@@ -83,6 +83,7 @@ struct Uplink::State {
   Result<Request> NextRequest();
   Outcome Send(const Request& request);
   Outcome LogOutcome(Outcome outcome, const std::string& failure);
+  void GiveUpSpool(const Error& damage);
   void Drop(const Request& request);
   void Pause();
   bool HasWork() const { return !asked_server || acknowledged < through; }
@@ -111,6 +112,10 @@ struct Uplink::State {
 void Uplink::State::Run() {
   while (AwaitWork()) {
     Result<Request> request = NextRequest();
+    if (!request.has_value() && request.error().code == ErrorCode::kCorrupt) {
+      GiveUpSpool(request.error());
+      continue;
+    }
     const Outcome outcome =
         request.has_value() ? Send(*request) : LogOutcome(Outcome::kFailed, request.error().message);
     const std::lock_guard lock(mutex);
@@ -135,6 +140,15 @@ void Uplink::State::Run() {
   }
   const std::lock_guard lock(mutex);
   ended = true;
+  changed.notify_all();
+}
+
+// The agent begins it anew.
+void Uplink::State::GiveUpSpool(const Error& damage) {
+  LogError("{}; it and what follows it in the spool are lost", damage.message);
+  const std::lock_guard lock(mutex);
+  acknowledged = through;
+  loss.spool = loss.names = true;
   changed.notify_all();
 }
 
@@ -172,7 +186,7 @@ Result<Uplink::State::Request> Uplink::State::NextRequest() {
     is_last_day = last == through;
     if (!asked_server) return request;
   }
-  TRY(spool::ReadEncoded(
+  const Result<spool::ReadSummary> read = spool::ReadEncoded(
       options.spool_folder, request.first - 1, [&](const spool::EncodedFrame& frame) -> Result<bool> {
         if (frame.sequence > last) return false;
         const bool full =
@@ -183,7 +197,9 @@ Result<Uplink::State::Request> Uplink::State::NextRequest() {
         spool::AppendToUpload(frame.payload, request.body);
         ++request.frames;
         return frame.sequence < last;
-      }));
+      });
+  // What precedes a damaged frame is sent first.
+  if (!read.has_value() && request.frames == 0) return Fail(read.error());
   if (request.frames == 0 && !is_last_day) {
     // The numbers up to those of the next day were skipped.
     std::unique_lock lock(mutex);
@@ -192,7 +208,7 @@ Result<Uplink::State::Request> Uplink::State::NextRequest() {
     return NextRequest();
   }
   if (request.frames == 0)
-    return Fail(ErrorCode::kCorrupt,
+    return Fail(ErrorCode::kNotFound,
                 fmt::format("frame {} is missing in {}", request.first, options.spool_folder));
   return request;
 }

@@ -23,7 +23,7 @@ namespace gpusonde::agent {
 // Frames that the server refuses as malformed or too large are dropped and counted. So are those of a day
 // that the server's clock excludes, once this machine's own clock excludes it too: it was set since, and
 // their times are wrong. Everything else (no response, full, token refused, clocks apart, a proxy's answer)
-// is tried again. Not thread-safe.
+// is tried again. Where the spool is damaged, it and what follows is given up. Not thread-safe.
 class Uplink : public Sink {
  public:
   struct Options {

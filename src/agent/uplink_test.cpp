@@ -7,6 +7,8 @@
 
 #include <atomic>
 #include <chrono>
+#include <filesystem>
+#include <fstream>
 #include <map>
 #include <random>
 #include <string>
@@ -17,6 +19,7 @@
 #include "base/time.h"
 #include "model/tables/samples.h"
 #include "net/testing/http_receiver.h"
+#include "spool/segment.h"
 #include "spool/spool.h"
 #include "spool/upload.h"
 
@@ -126,6 +129,31 @@ TEST_F(UplinkTest, FramesOfAnEarlierRunAreReadFromTheSpool) {
   Uplink uplink(Options(server.port()));
   Begin(uplink);
   AwaitCommitted(uplink, 4);
+}
+
+TEST_F(UplinkTest, WhatFollowsADamagedFrameIsGivenUpAndWhatIsWrittenAnewIsSent) {
+  Fill(4);
+  const std::string segment = folder_ / "spool/0000000000000000001.segment";
+  // Of four frames of the same size the third: the last shows that it was whole once.
+  const auto bytes = static_cast<std::streamoff>(std::filesystem::file_size(segment));
+  constexpr std::streamoff kHeader = spool::kSegmentHeaderBytes;
+  std::fstream(segment, std::ios::in | std::ios::out | std::ios::binary)
+          .seekp(kHeader + (bytes - kHeader) * 5 / 8)
+      << "damage";
+  Fill(1);
+  net::HttpReceiver server(Stored);
+  Uplink uplink(Options(server.port()));
+  Begin(uplink);
+  AwaitCommitted(uplink, 5);
+  EXPECT_EQ(server.Next().body(), "");
+  EXPECT_EQ(FramesIn(server.Next()), 2) << "those before it";
+  const Sink::Loss loss = uplink.TakeLoss();
+  EXPECT_TRUE(loss.spool);
+  EXPECT_TRUE(loss.names);
+  ASSERT_TRUE(spool_.SkipTo(5).has_value());
+  Write(uplink, 2);
+  AwaitCommitted(uplink, 7);
+  EXPECT_EQ(FramesIn(server.Next()), 2);
 }
 
 TEST_F(UplinkTest, ARequestHasFramesOfOneDay) {
