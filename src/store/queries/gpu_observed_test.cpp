@@ -9,6 +9,7 @@
 
 #include "base/testing/units.h"
 #include "base/time.h"
+#include "model/tables/batches.h"
 #include "model/tables/gpu_sessions.h"
 #include "model/tables/kernels.h"
 #include "model/tables/sources.h"
@@ -61,6 +62,23 @@ TEST_F(GpuObserved, ASessionWithoutAStartIsObservedWhereItWorked) {
   EXPECT_THAT((*strips)[0].strip.values, ElementsAre(std::nullopt, Optional(testing::DoubleNear(0.06, 1e-9)),
                                                      std::nullopt, std::nullopt, Optional(0.5)));
   EXPECT_THAT((*strips)[0].observed, ElementsAre(0, 0.5, 0, 0, 0.5));
+}
+
+TEST_F(GpuObserved, TimeAfterTheLastRunIsNotIdle) {
+  Run(0, 2 * kSecond);
+  Add(model::kGpuSessions, {{.process = kProcess, .session = 1, .start_ns = 1, .end_ns = std::nullopt}});
+  Add(model::kKernels, {Kernel(1, 0, kSecond)});
+  const auto observed_s = [&] {
+    const auto use = ReadDeviceUse(*store_, {.from_ns = 0, .to_ns = 100 * kSecond, .filter = {}});
+    return use.has_value() && !use->empty() ? (use->front().observed_ns + kSecond / 2) / kSecond : -1;
+  };
+  EXPECT_EQ(observed_s(), 2);
+  // One without an end, of an agent that was killed.
+  Add(model::kSources, {{.source = {9, ++runs_}, .host = "here", .cpus = 2, .started_ns = 8 * kSecond}});
+  Add(model::kBatches, {{.spool = {1, 1}, .sequence = 1, .rows = 1, .committed_ns = 10 * kSecond}});
+  EXPECT_EQ(observed_s(), 2 + 2);
+  Add(model::kKernels, {Kernel(1, 10 * kSecond, 11 * kSecond)});
+  EXPECT_EQ(observed_s(), 2 + 3) << "by a clock that was ahead of the store's";
 }
 
 TEST_F(GpuObserved, TimeBetweenTwoRunsIsNotIdle) {

@@ -24,6 +24,12 @@ constexpr const char* kRunsSql = R"(
          lead(started_ns, 1, 9223372036854775807) OVER (PARTITION BY host ORDER BY started_ns) AS next_ns, host
   FROM sources ORDER BY started_ns)";
 
+TimeRange Bound(const TimeRange& range) { return {BoundTime(range.from_ns), BoundTime(range.to_ns)}; }
+
+// How far back a host is first looked for: an agent's rows come within a minute.
+constexpr int64_t kFirstReachNs = 600 * kNanosPerSecond;
+constexpr int64_t kLongestReachNs = int64_t{1} << 59;
+
 // The latest value of a time column in the range, if there is any. Reads raw tables: making the rows of a
 // keyed table distinct took 90 ms of the 95 for a day's commits, and the maximum is the same.
 Result<std::optional<int64_t>> Latest(Store& store, std::string_view table, std::string_view column,
@@ -52,23 +58,38 @@ Result<int64_t> LastSeen(Store& store, const TimeRange& range) {
   return sample_ns.value_or(from_ns);
 }
 
-// The same of one host where several are in the store: a commit doesn't say of which one it is, so that its
-// samples and metrics count. Without any of those, as LastSeen.
-Result<int64_t> LastSeenOf(Store& store, const std::string& host, const TimeRange& range) {
-  ASSIGN_OR_RETURN(
-      const std::unique_ptr<Rows> rows,
-      store.Query("WITH of_host AS (SELECT source FROM sources WHERE host = ?) "
-                  "SELECT max(time_ns) FROM (SELECT max(time_ns) AS time_ns FROM raw.samples "
-                  "WHERE time_ns >= ? AND time_ns < ? AND process IN "
-                  "(SELECT process FROM processes WHERE source IN (FROM of_host)) "
-                  "UNION ALL SELECT max(time_ns) FROM raw.metrics WHERE time_ns >= ? AND time_ns < ? "
-                  "AND source IN (FROM of_host))",
-                  std::vector<Parameter>{host, range.from_ns, range.to_ns, range.from_ns, range.to_ns}));
+// The latest time of a sample or metric of the host in the range, if there is any.
+Result<std::optional<int64_t>> LatestOf(Store& store, const std::string& host, const TimeRange& range) {
+  const std::vector<Parameter> parameters = {host, range.from_ns, range.to_ns, range.from_ns, range.to_ns};
+  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows,
+                   store.Query("WITH of_host AS (SELECT source FROM raw.sources WHERE host = ?) "
+                               "SELECT max(time_ns) FROM (SELECT max(time_ns) AS time_ns FROM raw.samples "
+                               "WHERE time_ns >= ? AND time_ns < ? AND process IN "
+                               "(SELECT process FROM raw.processes WHERE source IN (FROM of_host)) "
+                               "UNION ALL SELECT max(time_ns) FROM raw.metrics "
+                               "WHERE time_ns >= ? AND time_ns < ? AND source IN (FROM of_host))",
+                               parameters));
   ASSIGN_OR_RETURN(const bool any, rows->Next());
-  return any && !rows->IsNull(0) ? Result<int64_t>(rows->Int64(0)) : LastSeen(store, range);
+  return any && !rows->IsNull(0) ? std::optional(rows->Int64(0)) : std::nullopt;
 }
 
-TimeRange Bound(const TimeRange& range) { return {BoundTime(range.from_ns), BoundTime(range.to_ns)}; }
+// The last sign of life of one host of several: a commit doesn't say which one it is of, but nobody was there
+// after the last one. A host that still sends has samples shortly before it, so that those of days are rarely
+// read. Without any sample or metric, as LastSeen.
+Result<int64_t> LastSeenOf(Store& store, const std::string& host, const TimeRange& range) {
+  ASSIGN_OR_RETURN(const int64_t anybody_ns, LastSeen(store, range));
+  const int64_t begin_ns = BoundTime(range.from_ns), end_ns = BoundTime(anybody_ns);
+  TimeRange part{end_ns, end_ns + 1};
+  int64_t length_ns = kFirstReachNs;
+  while (part.from_ns > begin_ns) {
+    part.from_ns = std::max(begin_ns, part.to_ns - length_ns);
+    ASSIGN_OR_RETURN(const auto latest_ns, LatestOf(store, host, part));
+    if (latest_ns.has_value()) return *latest_ns;
+    part.to_ns = part.from_ns;
+    length_ns = std::min(length_ns * 8, kLongestReachNs);
+  }
+  return anybody_ns;
+}
 
 struct Run {
   std::string host;
@@ -109,11 +130,18 @@ std::vector<TimeRange> TimesOf(std::span<const Run> runs) {
   return times;
 }
 
-// The last run has no end here: its last sign of life may be older than the newest GPU work.
-std::vector<TimeRange> WithOpenEnd(std::vector<TimeRange> runs) {
-  if (runs.empty()) return runs;
-  runs.back().to_ns = std::numeric_limits<int64_t>::max();
-  return UnionOf(std::move(runs));
+// When the last GPU work that began at `from_ns` or later ended; `from_ns` without any.
+Result<int64_t> LastWork(Store& store, int64_t from_ns) {
+  SqlPart work;
+  for (const char* const table : {"kernels", "kernel_packs", "memcpys", "memsets"})
+    work += {fmt::format("{}SELECT max(end_ns) AS end_ns FROM raw.{} WHERE start_ns >= ?",
+                         work.text.empty() ? "" : " UNION ALL ", table),
+             {from_ns}};
+  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows,
+                   store.Within({from_ns, from_ns})
+                       .Query(fmt::format("SELECT max(end_ns) FROM ({})", work.text), work.parameters));
+  ASSIGN_OR_RETURN(const bool any, rows->Next());
+  return any && !rows->IsNull(0) ? std::max(rows->Int64(0), from_ns) : from_ns;
 }
 
 }  // namespace
@@ -129,9 +157,13 @@ Result<std::vector<TimeRange>> ReadObserved(Store& store) {
 Result<std::vector<TimeRange>> ReadRuns(Store& store) {
   ASSIGN_OR_RETURN(std::vector<Run> runs, ReadSources(store));
   if (runs.empty()) return std::vector<TimeRange>();
-  TRY(FindEnds(store, std::span(runs).first(runs.size() - 1), AreOfSeveralHosts(runs)));
-  runs.back().time = Bound(runs.back().time);
-  return WithOpenEnd(TimesOf(runs));
+  TRY(FindEnds(store, runs, AreOfSeveralHosts(runs)));
+  Run& last = runs.back();
+  if (last.last_seen_before_ns.has_value()) {
+    ASSIGN_OR_RETURN(last.time.to_ns, LastWork(store, last.time.to_ns));
+    last.time = Bound(last.time);
+  }
+  return UnionOf(TimesOf(runs));
 }
 
 Result<std::map<std::string, std::vector<TimeRange>>> ReadRunsByHost(Store& store) {

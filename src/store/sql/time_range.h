@@ -24,7 +24,8 @@ Result<std::vector<TimeRange>> ReadObserved(Store& store);
 
 // When gpusonde was running, sorted and disjoint; empty for data without sources, such as imported traces. A
 // session of the inject library may outlive the run that started it, and nobody watches the device in
-// between. The last run has no end here: its last sign of life may be older than the newest GPU work.
+// between. The last run, if it has no end, lasted until the newest GPU work where that is later than its last
+// sign of life.
 Result<std::vector<TimeRange>> ReadRuns(Store& store);
 // The same for each host, but the last run ends as in ReadObserved.
 Result<std::map<std::string, std::vector<TimeRange>>> ReadRunsByHost(Store& store);
