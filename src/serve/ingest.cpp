@@ -157,10 +157,12 @@ std::string ToJson(const Answer& answer) {
 }
 
 // What an agent is answered with 400 it drops, the rest it sends again.
-server::HttpResponse Refuse(int status, const Error& error, const std::string& host, IngestCounts& counts) {
+server::HttpResponse Refuse(int status, const Error& error, const std::string& host, const Id128& spool,
+                            IngestCounts& counts) {
   ++(status == 400 ? counts.refused : counts.turned_away);
   LogWarn("refused frames of {}: {}", host.empty() ? "an agent" : host, Printable(error.message));
-  if (!host.empty()) counts.refusals.Add(host, Printable(error.message), MonotonicNow());
+  if (!host.empty())
+    counts.refusals.Add(host, Printable(error.message), MonotonicNow(), status == 400 ? Id128() : spool);
   return server::ErrorResponse(status, error);
 }
 
@@ -169,8 +171,9 @@ server::HttpResponse Ingest(Hosts& hosts, IngestCounts& counts, const server::Ht
   if (request.path != kPath)
     return server::ErrorResponse(404, {ErrorCode::kNotFound, fmt::format("agents send to {}", kPath)});
   Result<Frames> frames = ParseParameters(request);
-  if (!frames.has_value()) return Refuse(400, frames.error(), {}, counts);
+  if (!frames.has_value()) return Refuse(400, frames.error(), {}, {}, counts);
   const std::string host = frames->host;
+  const Id128 spool = frames->spool;
   // Either clock may be wrong. Without frames there are no rows of a wrong day.
   const int64_t today = store::DayOf(epoch_now_ns).time_since_epoch().count();
   if (!request.body.empty() && !spool::IsPlausibleDay(frames->day, today))
@@ -179,13 +182,14 @@ server::HttpResponse Ingest(Hosts& hosts, IngestCounts& counts, const server::Ht
                    fmt::format("the rows are of {} by the agent's clock, and the server's says {}; correct "
                                "the wrong one",
                                spool::FormatDay(frames->day), spool::FormatDay(today))},
-                  host, counts);
+                  host, spool, counts);
   Result<std::vector<model::Batch>> batches = ParseBody(request.body);
-  if (!batches.has_value()) return Refuse(400, batches.error(), host, counts);
+  if (!batches.has_value()) return Refuse(400, batches.error(), host, spool, counts);
   frames->batches = *std::move(batches);
   const auto count = std::ssize(frames->batches);
   const Result<Answer> answer = Store(hosts, *std::move(frames), epoch_now_ns);
-  if (!answer.has_value()) return Refuse(503, answer.error(), host, counts);
+  if (!answer.has_value()) return Refuse(503, answer.error(), host, spool, counts);
+  if (count > 0) counts.refusals.ForgetStored(host, spool);
   ++counts.requests;
   counts.frames += count;
   counts.bytes += std::ssize(request.body);

@@ -28,12 +28,18 @@ std::string NamesText(std::span<const std::string> names) {
 
 }  // namespace
 
-void Refusals::Add(const std::string& host, std::string why, int64_t now_ns) {
+void Refusals::Add(const std::string& host, std::string why, int64_t now_ns, const Id128& again_from) {
   const std::scoped_lock lock(mutex_);
-  by_host_[host] = {.why = std::move(why), .time_ns = now_ns};
+  by_host_[host] = {.why = std::move(why), .time_ns = now_ns, .again_from = again_from};
   if (by_host_.size() > kMaxRefusedHosts)
     by_host_.erase(
         std::ranges::min_element(by_host_, {}, [](const auto& entry) { return entry.second.time_ns; }));
+}
+
+void Refusals::ForgetStored(const std::string& host, const Id128& spool) {
+  const std::scoped_lock lock(mutex_);
+  const auto refusal = by_host_.find(host);
+  if (refusal != by_host_.end() && refusal->second.again_from == spool) by_host_.erase(refusal);
 }
 
 std::vector<std::string> Refusals::Sentences(int64_t now_ns, const std::string& host) const {

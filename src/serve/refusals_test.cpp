@@ -33,6 +33,20 @@ TEST(Refusals, WhatWasRefusedLongAgoOrForAnotherReasonIsForgotten) {
   EXPECT_THAT(refusals.Sentences(Refusals::kLatelyNs + 20), IsEmpty());
 }
 
+TEST(Refusals, WhatIsSentAgainIsForgottenOnceItIsStored) {
+  constexpr Id128 kSpool{1, 2}, kOther{1, 3};
+  Refusals refusals;
+  refusals.Add("a", "the disk is full", 1, kSpool);
+  refusals.ForgetStored("a", kOther);
+  refusals.ForgetStored("b", kSpool);
+  EXPECT_THAT(refusals.Sentences(2), SizeIs(1)) << "another agent's with the same name";
+  refusals.ForgetStored("a", kSpool);
+  EXPECT_THAT(refusals.Sentences(2), IsEmpty());
+  refusals.Add("a", "malformed", 1);
+  refusals.ForgetStored("a", kSpool);
+  EXPECT_THAT(refusals.Sentences(2), SizeIs(1)) << "the agent has dropped it";
+}
+
 TEST(Refusals, ReasonsAndHostsAreBounded) {
   Refusals refusals;
   for (int i = 0; i < 10; ++i) refusals.Add(fmt::format("n{}", i), fmt::format("reason {}", i), 1);
