@@ -85,10 +85,10 @@ TEST_F(Retention, DamagedFilesCountAndGoWithTheirDay) {
   Reopen();
   Commit({1, 2, 3});
   const auto damaged = [&] {
-    std::vector<std::string> days;
+    std::vector<std::string> left;
     for (const char* day : {"23", "24", "26"})
-      if (std::filesystem::exists(folder + day + ".sonde.damaged")) days.emplace_back(day);
-    return days;
+      if (std::filesystem::exists(folder + day + ".sonde.damaged")) left.emplace_back(day);
+    return left;
   };
   EXPECT_EQ(store_->notices().size(), 3u);
   EXPECT_EQ(Retain(4), 0);

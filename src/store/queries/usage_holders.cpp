@@ -108,8 +108,8 @@ Result<std::map<Id128, KnownProcess>> ReadKnownProcesses(Store& store, const Sig
 
 using RunsByHost = std::map<std::string, std::vector<TimeRange>>;
 
-// The runs of each host. The last one, if nobody saw its end, lasted until its last sign of life, which may be
-// older than the newest work or reading of memory.
+// The runs of each host. The last one, if nobody saw its end, lasted until its last sign of life, which may
+// be older than the newest work or reading of memory.
 Result<RunsByHost> ReadRunsThatSaw(Store& store, const Sightings& seen,
                                    const std::map<Id128, KnownProcess>& known) {
   ASSIGN_OR_RETURN(RunsByHost runs, ReadRunsByHost(store));
