@@ -46,10 +46,15 @@ class Instance {
   void Resume() { interrupted_ = false; }
   bool interrupted() const { return interrupted_; }
 
+  // Expires once the database is closed. A weak_ptr to the instance expires when that begins: its logs still
+  // go into their files then.
+  std::weak_ptr<const void> until_closed() const { return until_closed_; }
+
  private:
   Instance(const Library& library, TemporaryFolder folder, Handle<duckdb_database> database)
       : library_(&library), folder_(std::move(folder)), database_(std::move(database)) {}
 
+  const std::shared_ptr<const void> until_closed_ = std::make_shared<char>();  // the first member: goes last
   const Library* library_;
   TemporaryFolder folder_;  // outlives the database, which writes to it
   Handle<duckdb_database> database_;

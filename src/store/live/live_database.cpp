@@ -40,7 +40,7 @@ Status LiveDatabase::Open() {
 }
 
 void LiveDatabase::Retire() {
-  retired_ = instance_;
+  retired_ = instance_->until_closed();
   writer_.reset();
   instance_.reset();
 }

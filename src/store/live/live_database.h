@@ -33,7 +33,7 @@ class LiveDatabase {
 
   bool is_open() const { return instance_ != nullptr; }
   // Opens an instance without attached files. Errors: kUnavailable while queries over the retired instance
-  // run.
+  // run, and until it is closed.
   Status Open();
   // Drops the instance after a failed write or set-up.
   void Retire();
@@ -56,7 +56,7 @@ class LiveDatabase {
   bool one_of_many_;
   std::shared_ptr<duckdb::Instance> instance_;
   std::optional<duckdb::Connection> writer_;
-  std::weak_ptr<duckdb::Instance> retired_;
+  std::weak_ptr<const void> retired_;  // duckdb::Instance::until_closed
 };
 
 }  // namespace gpusonde::store
