@@ -4,7 +4,10 @@
 #include <pthread.h>
 
 #include <iterator>
+#include <system_error>
 #include <utility>
+
+#include "base/log.h"
 
 namespace gpusonde::cupti {
 
@@ -15,6 +18,7 @@ Detacher::~Detacher() {
     changed_.notify_all();
   }
   if (thread_.joinable()) thread_.join();
+  for (const Detach& detach : waiting_) detach();  // there was no thread
 }
 
 void Detacher::Add(std::vector<Detach> probes) {
@@ -22,7 +26,12 @@ void Detacher::Add(std::vector<Detach> probes) {
   const std::lock_guard lock(mutex_);
   waiting_.insert(waiting_.end(), std::move_iterator(probes.begin()), std::move_iterator(probes.end()));
   changed_.notify_all();
-  if (!thread_.joinable()) thread_ = std::thread([this] { Run(); });
+  if (thread_.joinable()) return;
+  try {
+    thread_ = std::thread([this] { Run(); });
+  } catch (const std::system_error& error) {
+    LogWarn("{} probes stay attached for now: can't start a thread: {}", waiting_.size(), error.what());
+  }
 }
 
 void Detacher::Run() {

@@ -21,6 +21,7 @@ class Detacher {
   Detacher(const Detacher&) = delete;
   Detacher& operator=(const Detacher&) = delete;
 
+  // Where no thread can be started, the probes wait for the next call.
   void Add(std::vector<Detach> probes);
 
   // Nothing is detached while it exists: libbpf keeps a list that attaching and detaching change without a

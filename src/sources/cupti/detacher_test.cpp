@@ -2,12 +2,18 @@
 #include "sources/cupti/detacher.h"
 
 #include <gtest/gtest.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <semaphore>
 #include <thread>
 #include <vector>
+
+#include "base/testing/refuse_call.h"
 
 namespace gpusonde::cupti {
 namespace {
@@ -58,6 +64,29 @@ TEST(Detacher, WhoAddsDoesNotWaitAndWhoPausesWaitsForOneAtMost) {
     while (ended < 2) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   EXPECT_TRUE(waited_for_one);
+}
+
+// As in a container that has as many threads as it may have. An exception would end the whole agent.
+TEST(Detacher, WithoutAThreadDetachesAtItsEnd) {
+  enum { kDone, kNoFilter, kAtOnce, kNotDetached };
+  const pid_t child = ::fork();
+  if (child == 0) {
+    for (const uint32_t number : {SYS_clone, SYS_clone3})
+      if (!RefuseCall({.number = number, .error = EAGAIN})) ::_exit(kNoFilter);
+    int detached = 0;
+    {
+      Detacher detacher;
+      for (int i = 0; i < 2; ++i) detacher.Add({[&detached] { ++detached; }});
+      const Detacher::Pause pause(detacher);
+      if (detached != 0) ::_exit(kAtOnce);
+    }
+    ::_exit(detached == 2 ? kDone : kNotDetached);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status));
+  if (WEXITSTATUS(status) == kNoFilter) GTEST_SKIP() << "this kernel has no seccomp filters";
+  EXPECT_EQ(WEXITSTATUS(status), kDone);
 }
 
 TEST(Detacher, WithNothingToDetachEndsAtOnce) {

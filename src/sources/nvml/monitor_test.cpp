@@ -4,12 +4,20 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <functional>
 #include <thread>
 
+#include "base/testing/refuse_call.h"
+#include "sources/nvml/hub.h"
 #include "sources/nvml/testing/fake_nvml.h"
+#include "sources/nvml/xid_watcher.h"
 
 namespace gpusonde::nvml {
 namespace {
@@ -196,6 +204,31 @@ TEST_F(MonitorTest, DropsAndCountsReadingsThatAreNotDrained) {
   Drain(monitor);
   EXPECT_EQ(readings_.size(), 150'000U);
   EXPECT_GT(drops_.Of(model::DropReason::kGpuReadingsLost), 0);
+}
+
+// As in a container that has as many threads as it may have. An exception would end the whole agent.
+TEST_F(MonitorTest, XidsAreMissingWhereNoThreadCanBeStarted) {
+  enum { kDone, kNoFilter, kNoDevices, kNotReported };
+  const pid_t child = ::fork();
+  if (child == 0) {
+    for (const uint32_t number : {SYS_clone, SYS_clone3})
+      if (!RefuseCall({.number = number, .error = EAGAIN})) ::_exit(kNoFilter);
+    const Library library(FakeNvml::functions());
+    std::vector<std::string> problems;
+    const auto devices = ListDevices(library, problems);
+    if (!devices.has_value()) ::_exit(kNoDevices);
+    Hub hub;
+    const XidWatcher watcher(library, *devices, hub.PlacesOf(*devices), hub);
+    const std::vector<Notice> notices = hub.Drain().notices;
+    const bool reported = notices.size() == 1 && notices[0].is_problem &&
+                          notices[0].text.starts_with("XIDs are not reported: can't start a thread: ");
+    ::_exit(reported ? kDone : kNotReported);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status));
+  if (WEXITSTATUS(status) == kNoFilter) GTEST_SKIP() << "this kernel has no seccomp filters";
+  EXPECT_EQ(WEXITSTATUS(status), kDone);
 }
 
 TEST(Library, IsNotFoundWithoutADriver) {

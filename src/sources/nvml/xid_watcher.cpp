@@ -5,6 +5,8 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <system_error>
+#include <thread>
 #include <utility>
 
 #include "base/time.h"
@@ -48,7 +50,15 @@ XidWatcher::XidWatcher(const Library& library, const std::vector<Device>& device
     else
       can_not(fmt::format("{}: XIDs are not reported", Describe(devices[i])), result);
   }
-  if (!watched_.empty()) thread_ = std::thread([this] { Run(); });
+  if (watched_.empty()) return;
+  try {
+    thread_ = std::thread([this] { Run(); });
+  } catch (const std::system_error& error) {
+    PollResult polled;
+    polled.notices.push_back(
+        {true, fmt::format("XIDs are not reported: can't start a thread: {}", error.what())});
+    hub.Publish(std::move(polled));
+  }
 }
 
 XidWatcher::~XidWatcher() {

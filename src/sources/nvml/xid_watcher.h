@@ -17,8 +17,9 @@ namespace gpusonde::nvml {
 // happened even while other NVML calls are slow.
 class XidWatcher {
  public:
-  // Begins to wait; publishes a notice for each device whose XIDs can't be received. `library` must be
-  // initialised; library and hub must outlive the watcher. `places` are the devices' indices in the hub.
+  // Begins to wait; publishes a notice for each device whose XIDs can't be received, or if there is no thread
+  // to be had. `library` must be initialised; library and hub must outlive the watcher. `places` are the
+  // devices' indices in the hub.
   XidWatcher(const Library& library, const std::vector<Device>& devices, std::vector<size_t> places,
              Hub& hub);
 
