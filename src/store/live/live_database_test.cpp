@@ -26,7 +26,7 @@ TEST(LiveDatabase, OpensOnceTheRetiredInstanceIsClosed) {
   ASSERT_TRUE(writer.Run(fmt::format("ATTACH {} AS day", duckdb::QuoteText(file))).has_value());
   ASSERT_TRUE(writer.Run("CREATE TABLE day.numbers (number BIGINT)").has_value());
   // Fewer rows at a time than DuckDB would write to the file at once, and less in all than kLogBytes.
-  for (int i = 0; i < 50; ++i)
+  for (int i = 0; i < 25; ++i)
     ASSERT_TRUE(writer.Run("INSERT INTO day.numbers SELECT hash(range) >> 1 FROM range(100000)").has_value());
   ASSERT_TRUE(std::filesystem::exists(file + ".wal"));
 

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -406,6 +407,33 @@ TEST_F(Live, QueriesRunBesideCommitsAndNewDays) {
   });
   for (int i = 0; i < 40; ++i)
     ASSERT_TRUE(store->Commit(kMonday + days(i / 10), kLiveSpool, i + 1, {{Sample(i)}}).has_value());
+}
+
+TEST_F(Live, FilesAreClosedBesideQueriesAndCommits) {
+  int commits = 0;
+  auto store = Open();
+  std::atomic<int> closed = 0;
+  {
+    std::jthread closer([&](const std::stop_token& stop) {
+      while (!stop.stop_requested()) {
+        if (store->IsOpen() && store->CloseFiles()) ++closed;
+        std::this_thread::yield();  // the others need the store's lock
+      }
+    });
+    std::jthread reader([&](const std::stop_token& stop) {
+      int64_t seen = 0;
+      while (!stop.stop_requested()) {
+        const int64_t count = std::stoll(Ask(*store, "SELECT count(*) FROM samples"));
+        EXPECT_GE(count, seen);
+        seen = count;
+      }
+    });
+    for (; commits < 40 || closed < 3; ++commits) {
+      const Day day = kMonday + days(commits / 10 % 4);
+      ASSERT_TRUE(store->Commit(day, kLiveSpool, commits + 1, {{Sample(commits)}}).has_value());
+    }
+  }
+  EXPECT_EQ(Ask(*store, "SELECT count(*) FROM samples"), std::to_string(commits));
 }
 
 // The child appends to a spool, syncs, commits, and tells what it has committed, until it is killed. It
