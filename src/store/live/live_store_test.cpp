@@ -344,7 +344,9 @@ class LockingProcess {
   explicit LockingProcess(const std::string& path) {
     int ready[2];
     if (::pipe(ready) != 0) return;
-    pid_ = ::fork();
+    // Without the handlers of fork(): DuckDB's allocator takes more locks in them than ThreadSanitizer
+    // follows.
+    pid_ = ::_Fork();
     if (pid_ == 0) {
       struct flock lock{};
       lock.l_type = F_WRLCK;
@@ -428,8 +430,8 @@ TEST_F(Live, FilesAreClosedBesideQueriesAndCommits) {
         seen = count;
       }
     });
-    for (; commits < 40 || closed < 3; ++commits) {
-      const Day day = kMonday + days(commits / 10 % 4);
+    for (; commits < 10 || closed < 3; ++commits) {
+      const Day day = kMonday + days(commits % 2);
       ASSERT_TRUE(store->Commit(day, kLiveSpool, commits + 1, {{Sample(commits)}}).has_value());
     }
   }
