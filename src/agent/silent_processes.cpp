@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/silent_processes.h"
 
+#include <iterator>
+#include <set>
 #include <utility>
+#include <vector>
 
 #include "agent/polled_sum.h"
 #include "base/time.h"
@@ -15,21 +18,40 @@ using model::Metric;
 
 constexpr int64_t kSilentNs = 2 * kNanosPerSecond;
 constexpr int64_t kReadEveryNs = kNanosPerSecond;
-constexpr size_t kMaxFollowed = 4096;  // further processes are not followed
-constexpr int kMaxRead = 64;           // a reading costs some 10 µs
+constexpr size_t kMaxFollowed = 4096;  // further threads are not followed
+constexpr size_t kMaxRead = 64;        // a reading costs some 10 µs
 
-std::optional<Metric> StateOf(const proc::ProcessInfo& info, bool stops_known) {
-  if (proc::IsStopped(info)) return stops_known ? std::nullopt : std::optional(Metric::kProcessStopped);
-  return info.state == 'D' ? std::optional(Metric::kProcessBlocked) : std::nullopt;
+std::optional<Metric> MetricOf(char state) {
+  if (proc::IsStopped(state)) return Metric::kProcessStopped;
+  return state == 'D' ? std::optional(Metric::kProcessBlocked) : std::nullopt;
 }
 
 }  // namespace
 
-void SilentProcesses::Heard(int32_t pid, int64_t now_ns) {
-  if (const auto known = heard_ns_.find(pid); known != heard_ns_.end())
-    known->second = now_ns;
-  else if (heard_ns_.size() < kMaxFollowed)
-    heard_ns_.emplace(pid, now_ns);
+void SilentProcesses::Heard(int32_t pid, int32_t tid, int64_t now_ns) {
+  Threads& threads = (tid == pid ? first_ : others_).threads;
+  const Thread thread{pid, tid};
+  if (const auto known = threads.find(thread); known != threads.end())
+    known->second = {.heard_ns = now_ns};
+  else if (threads.size() < kMaxFollowed)
+    threads.emplace(thread, State{.heard_ns = now_ns});
+}
+
+// Chooses the silent threads to read, and where the next turn begins.
+std::vector<SilentProcesses::Thread> SilentProcesses::NextOf(Turn& turn, int64_t now_ns) {
+  std::vector<Thread> chosen;
+  const auto choose = [&](const auto& first, const auto& last, bool halted) {
+    for (auto each = first; each != last && chosen.size() < kMaxRead; ++each)
+      if (each->second.is_halted == halted && now_ns - each->second.heard_ns >= kSilentNs)
+        chosen.push_back(each->first);
+  };
+  const auto next = turn.threads.lower_bound(turn.next);
+  choose(turn.threads.begin(), turn.threads.end(), true);
+  const size_t halted = chosen.size();
+  choose(next, turn.threads.end(), false);
+  choose(turn.threads.begin(), next, false);
+  if (chosen.size() > halted) turn.next = {.pid = chosen.back().pid, .tid = chosen.back().tid + 1};
+  return chosen;
 }
 
 void SilentProcesses::Write(const Id128& source, int64_t epoch_offset_ns, int64_t now_ns,
@@ -39,20 +61,24 @@ void SilentProcesses::Write(const Id128& source, int64_t epoch_offset_ns, int64_
   if (now_ns - read_ns_ < kReadEveryNs) return;
   const int64_t since_ns = std::exchange(read_ns_, now_ns);
   if (since_ns == 0) return;
-  int left = kMaxRead;
-  std::erase_if(heard_ns_, [&](const auto& each) {
-    const auto& [pid, heard_ns] = each;
-    if (now_ns - heard_ns < kSilentNs || left == 0) return false;
-    --left;
-    const Result<proc::ProcessInfo> info = proc::ReadProcessStat(pid);
-    if (!info.has_value()) return true;  // it has ended
-    const std::optional<Metric> state = StateOf(*info, stops_known(pid));
-    const std::optional<Id128> process = state.has_value() ? identify(pid) : std::nullopt;
-    if (process.has_value())
-      rows.Append(PolledSum(source, {since_ns + epoch_offset_ns, now_ns + epoch_offset_ns}, *state, process,
+  std::set<std::pair<int32_t, Metric>> found;  // of each process once, however many threads
+  for (Turn* turn : {&first_, &others_})
+    for (const Thread& thread : NextOf(*turn, now_ns)) {
+      const std::optional<char> state = proc::ReadThreadState(thread.pid, thread.tid);
+      if (!state.has_value()) {
+        turn->threads.erase(thread);  // it has ended
+        continue;
+      }
+      const std::optional<Metric> metric = MetricOf(*state);
+      turn->threads[thread].is_halted = metric.has_value();
+      if (metric.has_value()) found.emplace(thread.pid, *metric);
+    }
+  for (const auto& [pid, metric] : found) {
+    if (metric == Metric::kProcessStopped && stops_known(pid)) continue;
+    if (const std::optional<Id128> process = identify(pid); process.has_value())
+      rows.Append(PolledSum(source, {since_ns + epoch_offset_ns, now_ns + epoch_offset_ns}, metric, process,
                             now_ns - since_ns));
-    return false;
-  });
+  }
 }
 
 }  // namespace gpusonde::agent

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <vector>
 
 #include "base/id128.h"
 #include "model/batch.h"
@@ -12,24 +13,43 @@
 
 namespace gpusonde::agent {
 
-// Profiled processes whose first thread has done nothing for two seconds: the kernel reports what a thread
+// Profiled processes with a thread that has done nothing for two seconds: the kernel reports what a thread
 // waited for when it goes on, so whether it is stopped, or blocked in the kernel, is read from /proc until
-// then. Needs no privileges. Not thread-safe.
+// then. Any thread counts: backward passes and readers of data have threads of their own, for which the first
+// one waits. Needs no privileges. Not thread-safe.
 class SilentProcesses {
  public:
-  // The first thread of a process did something. `now_ns`: CLOCK_MONOTONIC, as below.
-  void Heard(int32_t pid, int64_t now_ns);
+  // A thread of a process did something. `now_ns`: CLOCK_MONOTONIC, as below.
+  void Heard(int32_t pid, int32_t tid, int64_t now_ns);
 
   // Once a second, appends `process.stopped` or `process.blocked` for the time since the last reading of each
-  // silent process that is in that state: of at most 64. `identify` maps a pid to a process; `stops_known`
-  // says of which ones another part writes `process.stopped`.
+  // process with a silent thread in that state. Reads at most 64 first threads and 64 others: those that were
+  // in such a state at the last reading, and the rest in turn. `identify` maps a pid to a process;
+  // `stops_known` says of which ones another part writes `process.stopped`.
   void Write(const Id128& source, int64_t epoch_offset_ns, int64_t now_ns,
              const std::function<std::optional<Id128>(int32_t pid)>& identify,
              const std::function<bool(int32_t pid)>& stops_known,
              model::BatchBuilder<decltype(model::kSignals)>& rows);
 
  private:
-  std::map<int32_t, int64_t> heard_ns_;
+  struct Thread {
+    int32_t pid = 0, tid = 0;
+    auto operator<=>(const Thread&) const = default;
+  };
+  struct State {
+    int64_t heard_ns = 0;
+    bool is_halted = false;  // at the last reading
+  };
+
+  using Threads = std::map<Thread, State>;
+  struct Turn {
+    Threads threads;
+    Thread next;  // to read first, of those that weren't halted
+  };
+
+  static std::vector<Thread> NextOf(Turn& turn, int64_t now_ns);
+
+  Turn first_, others_;  // a process has one first thread, and perhaps thousands of others
   int64_t read_ns_ = 0;  // 0: never
 };
 

@@ -9,6 +9,7 @@
 
 #include <csignal>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -25,14 +26,20 @@ using testing::Pair;
 
 constexpr Id128 kSilent{2, 0};
 
-// A child of this process that does nothing, or stays in vfork(2), which blocks it as a disk does.
+// A child of this process whose threads do nothing, or of which the last one stays in vfork(2), which blocks
+// it as a disk does.
 class SilentProcessesTest : public testing::Test {
  protected:
-  void Start(bool in_vfork) {
+  void Start(bool in_vfork, int more_threads = 0) {
     child_ = ::fork();
     if (child_ != 0) return;
     ::setpgid(0, 0);
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    for (int i = 0; i < more_threads; ++i)
+      std::thread([&, is_last = i + 1 == more_threads] { DoNothing(in_vfork && is_last); }).detach();
+    DoNothing(in_vfork && more_threads == 0);
+  }
+  [[noreturn]] static void DoNothing(bool in_vfork) {
     // NOLINTNEXTLINE(bugprone-unsafe-functions): blocking is what it is wanted for.
     if (!in_vfork || ::vfork() == 0)
       for (;;) ::pause();
@@ -45,6 +52,15 @@ class SilentProcessesTest : public testing::Test {
   }
   void AwaitState(char state) const {
     while (proc::ReadProcessStat(child_).value().state != state) ::usleep(1000);
+  }
+  std::vector<int32_t> AwaitThreads(size_t threads, char state_of_last) const {
+    std::vector<int32_t> tids;
+    while (tids.size() < threads || proc::ReadThreadState(child_, tids.back()) != state_of_last) {
+      ::usleep(1000);
+      tids.clear();
+      for (const proc::ThreadInfo& thread : proc::ReadThreads(child_)) tids.push_back(thread.tid);
+    }
+    return tids;
   }
 
   // (metric, ns) of what is written at a second of the clock.
@@ -70,13 +86,13 @@ TEST_F(SilentProcessesTest, AProcessThatIsStoppedIsReportedOnceItIsSilent) {
   Start(false);
   ::kill(child_, SIGSTOP);
   AwaitState('T');
-  silent_.Heard(child_, 10 * kNanosPerSecond);
+  silent_.Heard(child_, child_, 10 * kNanosPerSecond);
   EXPECT_THAT(Write(10), IsEmpty());
   EXPECT_THAT(Write(11), IsEmpty()) << "it was heard of one second ago";
   EXPECT_THAT(Write(12), ElementsAre(Pair("process.stopped", kNanosPerSecond)));
   EXPECT_THAT(Write(12), IsEmpty()) << "it was read just now";
   EXPECT_THAT(Write(14), ElementsAre(Pair("process.stopped", 2 * kNanosPerSecond)));
-  silent_.Heard(child_, 14 * kNanosPerSecond);
+  silent_.Heard(child_, child_, 14 * kNanosPerSecond);
   EXPECT_THAT(Write(15), IsEmpty());
 }
 
@@ -84,7 +100,7 @@ TEST_F(SilentProcessesTest, AStopThatAnotherPartReportsIsNotReportedTwice) {
   Start(false);
   ::kill(child_, SIGSTOP);
   AwaitState('T');
-  silent_.Heard(child_, kNanosPerSecond);
+  silent_.Heard(child_, child_, kNanosPerSecond);
   EXPECT_THAT(Write(2), IsEmpty());
   EXPECT_THAT(Write(5, true), IsEmpty());
 }
@@ -92,16 +108,35 @@ TEST_F(SilentProcessesTest, AStopThatAnotherPartReportsIsNotReportedTwice) {
 TEST_F(SilentProcessesTest, AProcessThatIsBlockedInTheKernelIsReported) {
   Start(true);
   AwaitState('D');
-  silent_.Heard(child_, kNanosPerSecond);
+  silent_.Heard(child_, child_, kNanosPerSecond);
   EXPECT_THAT(Write(4), IsEmpty()) << "there was no reading before";
   EXPECT_THAT(Write(5, true), ElementsAre(Pair("process.blocked", kNanosPerSecond)));
+}
+
+TEST_F(SilentProcessesTest, AProcessWithAnyThreadThatIsBlockedIsReportedOnce) {
+  Start(true, 1);
+  for (const int32_t tid : AwaitThreads(2, 'D')) silent_.Heard(child_, tid, kNanosPerSecond);
+  Write(4);
+  EXPECT_THAT(Write(5), ElementsAre(Pair("process.blocked", kNanosPerSecond)));
+  silent_.Heard(child_, child_, 5 * kNanosPerSecond);
+  EXPECT_THAT(Write(6), ElementsAre(Pair("process.blocked", kNanosPerSecond))) << "the other one is silent";
+}
+
+TEST_F(SilentProcessesTest, OfManyThreadsThoseThatSleepAreReadInTurnAndABlockedOneEachTime) {
+  constexpr int kMore = 100;
+  Start(true, kMore);
+  for (const int32_t tid : AwaitThreads(kMore + 1, 'D')) silent_.Heard(child_, tid, kNanosPerSecond);
+  Write(4);
+  Write(5);
+  EXPECT_THAT(Write(6), ElementsAre(Pair("process.blocked", kNanosPerSecond)));
+  EXPECT_THAT(Write(7), ElementsAre(Pair("process.blocked", kNanosPerSecond)));
 }
 
 TEST_F(SilentProcessesTest, AProcessThatSleepsOrHasEndedIsNot) {
   Start(false);
   AwaitState('S');
-  silent_.Heard(child_, kNanosPerSecond);
-  silent_.Heard(INT32_MAX, kNanosPerSecond);
+  silent_.Heard(child_, child_, kNanosPerSecond);
+  silent_.Heard(INT32_MAX, INT32_MAX, kNanosPerSecond);
   EXPECT_THAT(Write(4), IsEmpty());
   EXPECT_THAT(Write(5), IsEmpty());
 }

@@ -274,7 +274,7 @@ inline constexpr std::array kMetricCatalogue = {
                "network"},
     MetricInfo{Metric::kProcessBlocked, "process.blocked", "Blocked", "ns", MetricKind::kSum,
                "/proc/PID/stat",
-               "time in which the first thread of a process that does nothing is blocked in the kernel, "
+               "time in which a thread of a process, that does nothing else, is blocked in the kernel, "
                "uninterruptibly; sampled once a second, after two seconds"},
     MetricInfo{Metric::kProcessCpus, "process.cpus", "CPUs allowed", "ns", MetricKind::kSum, "affinity",
                "CPU time open to a process: the CPUs on which any of its threads may run, times the time"},

@@ -163,6 +163,14 @@ bool HasThreadEnded(int32_t pid, int32_t tid) {
   return (ParseNumber<uint64_t>(NextField(rest)).value_or(kExiting) & kExiting) != 0;
 }
 
+std::optional<char> ReadThreadState(int32_t pid, int32_t tid) {
+  const Result<std::string> stat = ReadFile(fmt::format("/proc/{}/task/{}/stat", pid, tid));
+  if (!stat.has_value()) return std::nullopt;
+  const size_t close = stat->rfind(')');  // as in ReadProcessStat
+  if (close == std::string::npos || close + 2 >= stat->size()) return std::nullopt;
+  return (*stat)[close + 2];
+}
+
 std::vector<int32_t> ListProcesses() { return NumberedEntries("/proc"); }
 
 std::vector<int32_t> ListDescendants(int32_t pid) {

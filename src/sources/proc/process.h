@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -29,7 +30,8 @@ struct ProcessInfo {
 };
 
 // Whether it is stopped by a signal or by a tracer.
-inline bool IsStopped(const ProcessInfo& info) { return info.state == 'T' || info.state == 't'; }
+inline bool IsStopped(char state) { return state == 'T' || state == 't'; }
+inline bool IsStopped(const ProcessInfo& info) { return IsStopped(info.state); }
 
 // Errors: kNotFound when there is no such process, or it has ended; kPermissionDenied.
 Result<ProcessInfo> ReadProcess(int32_t pid);
@@ -61,6 +63,9 @@ struct ThreadInfo {
 std::vector<ThreadInfo> ReadThreads(int32_t pid);
 // Whether a thread has ended, or has begun to.
 bool HasThreadEnded(int32_t pid, int32_t tid);
+
+// Of a thread, as in ProcessInfo; nullopt when it has ended, or can't be read.
+std::optional<char> ReadThreadState(int32_t pid, int32_t tid);
 
 // All current processes; all descendants of a process (without itself).
 std::vector<int32_t> ListProcesses();
