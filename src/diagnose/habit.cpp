@@ -42,10 +42,18 @@ bool Habit::LearnSuspect(const StepTime& suspect) {
 
 bool Habit::Update(bool shown) {
   const bool rare = static_cast<double>(waiting_) < kStepTable.habit.max_rare * static_cast<double>(steps_);
-  const bool given_up = rare && steps_ >= kStepTable.habit.steps_until_rare && !HasRequests(0.5);
-  const bool changes = waits_ ? given_up : (shown && !rare) || WaitsWhenEmpty();
-  waits_ ^= changes;
-  return changes;
+  if (waits_) {
+    const bool given_up = rare && steps_ >= kStepTable.habit.steps_until_rare && !HasRequests(0.5) &&
+                          !(by_idle_time_ && IsOftenIdle(0.5));
+    if (!given_up) return false;
+    waits_ = false;
+    requests_.clear();
+    idle_.clear();
+    return true;
+  }
+  by_idle_time_ = IdlesWhenEmpty();
+  waits_ = (shown && !rare) || WaitsWhenEmpty() || by_idle_time_;
+  return waits_;
 }
 
 // Whether half of the recent steps wait, and mostly by choice or for irregular times.
@@ -64,10 +72,15 @@ bool Habit::IsShown() const {
 void Habit::AddRequest(const StepTime& step) {
   const double request_ns = step.outside_ns + step.packets_ns;
   total_ns_ += step.total_ns;
+  idle_ns_ += step.idle_ns;
   outside_ns_ += step.outside_ns;
   packets_ns_ += step.packets_ns;
-  if (IsLong(request_ns, step)) requests_.push_back(request_ns);
-  if (requests_.size() > kStepTable.habit.requests) requests_.pop_front();
+  const auto keep = [&step](double ns, std::deque<double>& newest) {
+    if (IsLong(ns, step)) newest.push_back(ns);
+    if (newest.size() > kStepTable.habit.requests) newest.pop_front();
+  };
+  keep(request_ns, requests_);
+  keep(step.idle_ns, idle_);
 }
 
 // Whether waits for requests take this part of the time that shows them.
@@ -76,9 +89,18 @@ bool Habit::HasRequests(double part) const {
          outside_ns_ + packets_ns_ >= part * kStepTable.habit.packets_share * total_ns_;
 }
 
+bool Habit::IsOftenIdle(double part) const {
+  return idle_ns_ >= part * kStepTable.habit.idle_share * total_ns_;
+}
+
 bool Habit::WaitsWhenEmpty() const {
   return requests_.size() == kStepTable.habit.requests && HasRequests(1) &&
          AreIrregular({requests_.begin(), requests_.end()});
+}
+
+bool Habit::IdlesWhenEmpty() const {
+  return steps_ >= kStepTable.habit.steps_until_rare && idle_.size() == kStepTable.habit.requests &&
+         IsOftenIdle(1) && AreIrregular({idle_.begin(), idle_.end()});
 }
 
 }  // namespace gpusonde::diagnose

@@ -20,7 +20,8 @@ struct StepTime {
 // waits for requests. The length of such waits says nothing about the program's speed, so they are excluded
 // from its steps. Decided by how many steps wait, so that no single step decides; given up if waits turn out
 // to be rare. A server that works on many requests at a time waits only when it has none: few steps wait, but
-// irregularly, and for processes outside the program or for packets. Not thread-safe.
+// irregularly, and for processes outside the program or for packets; or it sleeps, as one that looks for
+// requests again and again. Not thread-safe.
 class Habit {
  public:
   // These return true if this step changes waits(): steps before it aren't comparable with later ones.
@@ -36,14 +37,19 @@ class Habit {
   bool IsShown() const;
   void AddRequest(const StepTime& step);
   bool HasRequests(double part) const;
+  bool IsOftenIdle(double part) const;
   bool WaitsWhenEmpty() const;
+  bool IdlesWhenEmpty() const;
 
   std::deque<StepTime> recent_;
   int64_t steps_ = 0;            // all
   int64_t waiting_ = 0;          // those that waited
   std::deque<double> requests_;  // the newest long waits that may have been for requests, ns
-  double total_ns_ = 0, outside_ns_ = 0, packets_ns_ = 0;
+  std::deque<double> idle_;      // the newest long waits for external events, ns
+  double total_ns_ = 0, idle_ns_ = 0, outside_ns_ = 0, packets_ns_ = 0;
   bool waits_ = false;
+  bool by_idle_time_ =
+      false;  // of waits_: rare waits showed it, and not those that may have been for requests
 };
 
 }  // namespace gpusonde::diagnose

@@ -95,6 +95,24 @@ TEST_F(HabitTest, RareWaitsForPacketsShowItIfTheyTakeATenthOfTheTime) {
   EXPECT_EQ(learn(8), 1);
 }
 
+// An engine whose scheduler looks for requests again and again.
+TEST_F(HabitTest, RareIrregularSleepsShowItIfTheyTakeATenthOfTheTime) {
+  const auto learn = [&](int every, auto wait_ns) {
+    habit = {};
+    int changes = 0;
+    for (int i = 0; i < 4000; ++i) {
+      const double asleep_ns = i % every == 0 ? wait_ns() : 0;
+      changes += habit.Learn({3 * kMs + asleep_ns, asleep_ns, asleep_ns}) ? 1 : 0;
+    }
+    return changes;
+  };
+  EXPECT_EQ(learn(300, [&] { return RandomWait(); }), 0) << "a fiftieth: it waits for a file now and then";
+  EXPECT_EQ(learn(30, [] { return 20.0 * kMs; }), 0) << "a logger that sleeps, a pause every 30 steps";
+  EXPECT_EQ(learn(30, [&] { return RandomWait(); }), 1);
+  EXPECT_TRUE(habit.waits());
+  for (int i = 0; i < 4000; ++i) EXPECT_FALSE(habit.Learn({3 * kMs, 0, 0})) << "a busy while";
+}
+
 // Its longest steps are those that wait, which are suspected to be slow.
 TEST_F(HabitTest, SuspectedStepsShowItToo) {
   int changes = 0;

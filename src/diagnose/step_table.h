@@ -80,6 +80,7 @@ struct StepTable {
     Tuned<size_t> requests{10, "waits", "long ones, of a server that waits only when it has no request"};
     Tuned<double> outside_share{0.02, "of the time",
                                 "in waits for other processes; half of it keeps the habit"};
+    Tuned<double> idle_share{0.1, "of the time", "in waits of any kind for external events, sleeps included"};
     Tuned<double> packets_share{0.1, "of the time",
                                 "in those and waits for packets, which may also bring a trainer its data"};
   } habit;
