@@ -85,6 +85,8 @@ struct IncidentTable {
     Tuned<double> large_lost_ns{
         250e6, "ns",
         "and withdrawn if it ended after less lost time: four of four in the kept trials had no reason"};
+    Tuned<int64_t> last_phase_ns{60 * kNanosPerSecond, "ns",
+                                 "what a program does between its last step and its end takes less"};
     Tuned<double> notable_slowdown{1.1, "ratio", "with less and no likely cause it is mostly chance"};
     Tuned<int64_t> small_ns{
         3 * kNanosPerSecond, "ns",

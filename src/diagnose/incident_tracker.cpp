@@ -2,6 +2,7 @@
 #include "diagnose/incident_tracker.h"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdlib>
 #include <utility>
@@ -16,8 +17,19 @@ namespace gpusonde::diagnose {
 
 namespace {
 
+// Whether the incident is a single step that the program's end cut short, and that was hardly a step:
+// programs write results, compute statistics and free memory before they exit. What stopped a program, or
+// made it end, remains.
+bool IsLastPhase(const model::Incident& incident, const Situation& situation) {
+  constexpr std::array kRemain = {CauseId::kGpuFault, CauseId::kHang, CauseId::kStopped, CauseId::kStraggler};
+  return incident.end_ns.has_value() && situation.unfinished && situation.steps == 1 &&
+         *incident.end_ns - incident.start_ns < kIncidentTable.report.last_phase_ns &&
+         std::ranges::find(kRemain, incident.cause, NameOf) == kRemain.end();
+}
+
 bool IsNotable(const model::Incident& incident, const Situation& situation, int64_t now_ns) {
   const auto& table = kIncidentTable.report;
+  if (IsLastPhase(incident, situation)) return false;
   const int64_t lasted_ns = incident.end_ns.value_or(now_ns) - incident.start_ns;
   const double lost_ns = static_cast<double>(lasted_ns) * (1 - 1 / situation.slowdown);
   const auto cost = [&](double least_ns) { return !incident.end_ns.has_value() || lost_ns >= least_ns; };

@@ -102,6 +102,27 @@ TEST_F(IncidentTrackerTest, ALittleSlowerForNoReasonIsNoNewsUntilItLasts) {
   EXPECT_TRUE(explain(hanging, kNanosPerSecond));
 }
 
+TEST_F(IncidentTrackerTest, AStepThatIsCutShortByTheProgramsEndWasNone) {
+  const auto end_after = [this](State state, int64_t ns) {
+    Situation last = Slow(state);
+    last.unfinished = true;
+    last.unfinished_ns = static_cast<double>(ns);
+    last.steps = 1;
+    last.silent_ns = ns;
+    last.signals[model::Metric::kGpuUtilization] = {50, 0};
+    tracker.Begin(kFirstSlow, kFirstSlow, "");
+    EXPECT_TRUE(tracker.Explain(last, &process, std::nullopt, kFirstSlow + ns)) << "until then it may be one";
+    EXPECT_FALSE(incident().withdrawn);
+    tracker.Explain(last, &process, kFirstSlow + ns, kFirstSlow + ns);
+    return incident().withdrawn;
+  };
+  EXPECT_TRUE(end_after(State::kCpu, 4 * kNanosPerSecond));
+  EXPECT_EQ(incident().cause, "more_cpu_work");
+  EXPECT_FALSE(end_after(State::kCpu, 61 * kNanosPerSecond)) << "a loop for ever, say";
+  EXPECT_FALSE(end_after(State::kUnexplained, 6 * kNanosPerSecond));
+  EXPECT_EQ(incident().cause, "hang");
+}
+
 // The detector finds a small slow-down when a second was slow, after which it may turn out to be chance.
 TEST_F(IncidentTrackerTest, ASmallSlowdownWithoutALikelyCauseIsNewsOnceItHasLasted) {
   const auto explain = [this](double slowdown, int64_t after_ns) {
