@@ -38,6 +38,9 @@ struct IncidentTable {
     Tuned<double> min_steps{20, "steps", "fewer don't say what is usual"};
     Tuned<double> share{0.1, "of a step", "slow steps of that size would be reported"};
     Tuned<double> neighbour{10, "%", "of the GPU's time, used by one other program"};
+    Tuned<double> straggler{0.25, "of a step",
+                            "waiting for ranks; balanced ones wait for each other by turns"};
+    Tuned<double> same_rank{0.75, "of that time", "for one and the same rank"};
     Tuned<double> clocks{0.5, "of the readings", "heat comes and goes"};
   } lasting;
 

@@ -68,6 +68,21 @@ void AddHostDisturbances(const PathAccount& sum, double per_step, const Situatio
                     [&](const LastingDisturbance& each) { return usual.states[each.state]; });
 }
 
+// Adds the rank that comes last in most steps, if these wait for it a quarter of the time or more: the load
+// of a job may have been uneven, or one of its machine's ranks disturbed, from the first step on.
+void AddStraggler(const PathAccount& sum, const SituationContext& context, UsualStep& usual) {
+  const double waited_ns = sum.states[State::kPeer];
+  if (waited_ns < kIncidentTable.lasting.straggler * sum.states.total()) return;
+  for (const auto& [who, rank] : sum.ranks)
+    if (rank.states.total() + rank.idle >= kIncidentTable.lasting.same_rank * waited_ns)
+      usual.disturbances.push_back(
+          {State::kPeer,
+           Sentence(CauseOf(CauseId::kStraggler),
+                    fmt::format("{} of each step is a wait for {}, which comes last",
+                                Percent(waited_ns, sum.states.total()),
+                                NameActor(context.actors.ActorOf(who, context.program.family))))});
+}
+
 // The times in which clean steps follow each other, without the incidents between them, each with its share
 // of the total. `steps` are ranges of steps in any order; steps of one time are no further apart than the
 // calm after which an incident is over.
@@ -132,6 +147,7 @@ UsualStep UsualStepOf(const SituationContext& context) {
   usual.states = sum.states;
   usual.states *= per_step;
   AddHostDisturbances(sum, per_step, context, usual);
+  AddStraggler(sum, context, usual);
   if (usual.states[State::kGpuRun] + usual.states[State::kGpuQueue] >=
       kIncidentTable.lasting.share * usual.states.total()) {
     const auto times = TimesOf(std::move(steps));

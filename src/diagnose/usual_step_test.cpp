@@ -69,6 +69,24 @@ TEST(LastingDisturbances, EachDisturbedStateHasACauseOfItsOwn) {
         << model::InfoOf(MetricOf(state)).name;
 }
 
+TEST_F(UsualStepTest, ARankThatComesLastFromTheFirstStepOnIsNamed) {
+  const auto disturbances_with = [](int64_t rank_runs_ns) {
+    Diagnosis of_its_own{{}};
+    World here(of_its_own);
+    here.AddRank();
+    here.Run({.rank_runs_ns = rank_runs_ns}, 150);
+    here.Finish();
+    return of_its_own.FoundSteps().at(here.workload).usual.disturbances;
+  };
+  EXPECT_TRUE(disturbances_with(5 * kMs).empty());
+  const auto found = disturbances_with(30 * kMs);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(
+      found[0].sentence,
+      "Straggling rank all the time: 50 % of each step is a wait for train (process 13) in /train.slice, "
+      "which comes last. Look into the rank that comes last.");
+}
+
 TEST_F(UsualStepTest, RanksOfOneJobDoNotDisturbEachOther) {
   for (const int64_t behind_stranger_ns : {0 * kMs, 15 * kMs}) {
     Diagnosis of_its_own{{}};
