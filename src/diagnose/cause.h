@@ -40,6 +40,8 @@ struct Finding {
   double explained_ns = 0;      // part of the excess time per step
   double nats = 0;              // log odds against *unknown*, in addition to those of the explained share
   std::string sentence;         // a clause: "the launch thread waited for a CPU 41 % of the time; …"
+  std::string_view title;       // instead of the cause's, where that says less; else empty
+  std::string_view advice;      // the same
   std::optional<CauseId> root;  // the cause behind this one if that lies in another rank's process
   std::vector<SignalEvidence> signal_evidence;
 };
@@ -76,6 +78,9 @@ struct Candidate {
   Finding finding;
   double share = 0;       // of the lost time
   double confidence = 0;  // in [0, 1]
+
+  std::string_view title() const { return finding.title.empty() ? cause->title : finding.title; }
+  std::string_view advice() const { return finding.advice.empty() ? cause->advice : finding.advice; }
 };
 
 // Returns the summed excess of the states, at least 0.
@@ -96,8 +101,19 @@ bool IsBlockedByDisks(const Situation& situation);
 // waits for a kernel which never ends may run, too.
 bool WorksWithoutGpu(const Situation& situation);
 
-// Returns whether the launch thread and the loaders, if there are any, all use more CPU time by a similar
-// factor.
+// Returns whether most of the time that the launch thread waits for processes of the program more than before
+// is for other threads of its own process.
+bool WaitsForOwnThreads(const Situation& situation);
+
+// Returns the CPU time per step of what the launch thread waits for more than before: the other threads of
+// its process, or the loaders. 0 before if there is neither.
+struct HelperCpu {
+  double before_ns = 0, during_ns = 0;
+};
+HelperCpu HelperCpuOf(const Situation& situation);
+
+// Returns whether the launch thread and what it waits for, if there is any, all use more CPU time by a
+// similar factor.
 bool IsUniformlySlower(const Situation& situation);
 
 // Returns the CPU time per step that the hypervisor took from the machine more than before, ns. It is

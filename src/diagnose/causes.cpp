@@ -50,13 +50,26 @@ bool WorksWithoutGpu(const Situation& situation) {
   return ExcessOf(situation, kWork) > kWeights.hang.worked * situation.excess_ns();
 }
 
+bool WaitsForOwnThreads(const Situation& situation) {
+  const double rise_ns = situation.own_threads_during - situation.own_threads_before;
+  return rise_ns > 0 && rise_ns > situation.excess(State::kLoader) / 2;
+}
+
+HelperCpu HelperCpuOf(const Situation& situation) {
+  return WaitsForOwnThreads(situation)
+             ? HelperCpu{situation.own_threads_cpu_before, situation.own_threads_cpu_during}
+             : HelperCpu{situation.loader_cpu_before, situation.loader_cpu_during};
+}
+
 bool IsUniformlySlower(const Situation& situation) {
   // The growth of next to nothing says nothing.
   if (situation.excess(State::kCpu) < kWeights.slow_cpu.min_share * situation.lost_ns()) return false;
   const auto growth = [](double before, double during) { return before > 0 ? during / before - 1 : 0; };
   const double launch_thread = growth(situation.before[State::kCpu], situation.during[State::kCpu]);
-  if (situation.loader_cpu_before <= 0) return launch_thread > kWeights.slow_cpu.min_growth;
-  const double loader = growth(situation.loader_cpu_before, situation.loader_cpu_during);
+  if (!WaitsForOwnThreads(situation) && situation.loader_cpu_before <= 0)
+    return launch_thread > kWeights.slow_cpu.min_growth;
+  const HelperCpu cpu = HelperCpuOf(situation);
+  const double loader = growth(cpu.before_ns, cpu.during_ns);
   return std::min(launch_thread, loader) > kWeights.slow_cpu.min_growth &&
          std::max(launch_thread, loader) < kWeights.slow_cpu.alike * std::min(launch_thread, loader);
 }

@@ -96,6 +96,7 @@ TEST_F(CausesTest, AQuotaIsGivenWithWhatItWasBefore) {
   EXPECT_THAT(sentence_of(2, 0.25), HasSubstr("CPU quota of 0.25 CPUs (2 CPUs before) throttled the step"));
   EXPECT_THAT(sentence_of(1, 1), HasSubstr("its cgroup's CPU quota of 1 CPU throttled the step"));
   EXPECT_THAT(sentence_of(0, 0), HasSubstr("its cgroup's CPU quota throttled the step"));
+  EXPECT_THAT(sentence_of(0, 0), HasSubstr("; the cgroup is /train.slice, or one above it."));
 }
 
 // As after its files have left the page cache: gpusonde reads programs anew, too.
@@ -384,8 +385,10 @@ TEST_F(HungLoaderTest, ALoaderThatIsBlockedIsSaidToBe) {
 }
 
 TEST_F(HungLoaderTest, AProgramThatIsBlockedIsSaidToBe) {
-  EXPECT_THAT(HangIn("process.blocked", world.workload),
-              HasSubstr("; it is blocked in the kernel, as by a disk or a file server that doesn't answer"));
+  EXPECT_THAT(
+      HangIn("process.blocked", world.workload),
+      HasSubstr(
+          "; a thread of it is blocked in the kernel, as by a disk or a file server that doesn't answer"));
 }
 
 TEST_F(HungLoaderTest, ALoaderThatEndedLongAgoIsNot) {
@@ -504,6 +507,34 @@ TEST_F(CausesTest, ALoaderThatAloneRunsLongerIsNotASlowerCpu) {
   const Report report = Slow({.loader_runs_ns = 5 * kMs}, {.cpu_ns = 12 * kMs, .loader_runs_ns = 40 * kMs});
   EXPECT_EQ(report.incident.cause, "slow_data_loading") << FormatText(diagnosis);
   EXPECT_LT(Confidence(report, "slow_cpu"), 0.5) << FormatText(diagnosis);
+}
+
+// Python's lock: the launch thread waits for a thread that computes, and its own CPU time grows a little.
+TEST_F(CausesTest, AnotherThreadThatRunsMuchLongerIsNotASlowerCpu) {
+  const Report report =
+      Slow({}, {.cpu_ns = 14 * kMs, .behind_stranger_ns = 9 * kMs, .own_thread_runs_ns = 12 * kMs});
+  EXPECT_EQ(report.incident.cause, "slow_data_loading") << FormatText(diagnosis);
+  EXPECT_THAT(report.incident.sentence, HasSubstr(" Waiting for other threads of the program ("));
+  EXPECT_THAT(report.incident.sentence, HasSubstr("only one runs at a time"));
+  EXPECT_THAT(report.incident.sentence, Not(HasSubstr("loader workers")));
+}
+
+TEST_F(CausesTest, OtherThreadsThatRanBeforeAndRunAsMuchLongerAreASlowerCpu) {
+  slow_steps = 90;
+  const Report report =
+      Slow({.own_thread_runs_ns = 10 * kMs}, {.cpu_ns = 14 * kMs, .own_thread_runs_ns = 14 * kMs});
+  EXPECT_LT(Confidence(report, "slow_data_loading"), 0.5) << FormatText(diagnosis);
+}
+
+TEST_F(CausesTest, AStepThatWaitsSecondsForItsOwnIdleThreadsSaysSo) {
+  world.Run({}, 150);
+  world.Run({.own_thread_idle_ns = 8 * kNanosPerSecond});
+  world.Run({}, 150);
+  const std::vector<Report> reports = world.Finish();
+  ASSERT_EQ(reports.size(), 1u) << FormatText(diagnosis);
+  EXPECT_EQ(reports[0].incident.cause, "hang") << FormatText(diagnosis);
+  EXPECT_THAT(reports[0].incident.sentence,
+              HasSubstr("a step waited 8 s for other threads of its process, which did nothing"));
 }
 
 // Interrupts on the CPU of a loader that the step waits for: entering and leaving them is its CPU time.

@@ -311,7 +311,10 @@ class Accountant {
       running += time[kRunning];
       others.emplace_back(time, time.total() - time[kWaiting]);
     });
-    if (running <= 0) account_.states[State::kWaiting] += ns;
+    if (running <= 0) {
+      account_.states[State::kWaiting] += ns;
+      account_.own_threads_idle += ns;
+    }
     for (const auto& [time, besides] : others)
       AddOther(program_.process, time, ns * (time[kRunning] / running) / besides, range);
   }

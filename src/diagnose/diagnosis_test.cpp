@@ -335,6 +335,15 @@ TEST_F(DiagnosisTest, ASleepOfAProcessThatIsWaitedForIsNoCauseButNamesIt) {
               HasSubstr("Waiting for loader (process 12) in /train.slice, which slept, took "));
 }
 
+TEST_F(DiagnosisTest, ASleepOfAnotherThreadThatIsWaitedForIsNotSaidToBeAnotherProcess) {
+  const auto reports = Disturb({.own_thread_sleeps_ns = 30 * kMs});
+  ASSERT_EQ(reports.size(), 1u);
+  EXPECT_EQ(reports[0].incident.cause, kAbstain);
+  EXPECT_THAT(reports[0].incident.sentence,
+              HasSubstr("Waiting for other threads of the program, which did nothing, took "));
+  EXPECT_THAT(reports[0].incident.sentence, Not(HasSubstr("--pid")));
+}
+
 TEST_F(DiagnosisTest, TwoCausesAreNamedTheLargerOneFirst) {
   world.Run({}, 150);
   const int64_t from_ns = world.now_ns();

@@ -31,18 +31,31 @@ State LargestExcess(const Situation& situation) {
   return largest;
 }
 
+constexpr double kMostOfWait = 0.5;
+
 bool IsWait(State state) { return state == State::kWaiting || state == State::kSleeping; }
 
 // The process that most of the time in this state was a wait for: one outside the program that ended most of
 // the waits, or one of the program that slept meanwhile. Nullopt if none is known.
 std::optional<Actor> ProcessWaitedFor(const Situation& situation, State state) {
   if (!IsWait(state)) return std::nullopt;
-  constexpr double kMinShare = 0.5;
   const auto who = state == State::kWaiting
                        ? LargestRises(situation.outside_before, situation.outside_during, false)
                        : LargestRises(situation.slept_before, situation.slept_during, true);
-  if (who.empty() || who.front().second < kMinShare * situation.excess(state)) return std::nullopt;
+  if (who.empty() || who.front().second < kMostOfWait * situation.excess(state)) return std::nullopt;
   return who.front().first;
+}
+
+// Whether most of the time in this state was a wait for other threads of the process, which waited as well.
+bool WaitedForIdleOwnThreads(const Situation& situation, State state) {
+  const double rise_ns = situation.own_threads_idle_during - situation.own_threads_idle_before;
+  return state == State::kWaiting && rise_ns >= kMostOfWait * situation.excess(state);
+}
+
+// The same, if those slept by themselves.
+bool WaitedForSleepOfOwnThreads(const Situation& situation, State state) {
+  const double rise_ns = situation.own_threads_slept_during - situation.own_threads_slept_before;
+  return state == State::kSleeping && rise_ns >= kMostOfWait * situation.excess(state);
 }
 
 // "; loader (process 12) of the program had ended", if one had, after a wait for nobody.
@@ -94,6 +107,14 @@ std::string Abstain(const Situation& situation) {
   if (const std::optional<Actor> who = ProcessWaitedFor(situation, largest))
     return fmt::format("Waiting for {}{} took {}; no known cause explains that", NameActor(*who),
                        largest == State::kSleeping ? ", which slept," : "", amount);
+  if (WaitedForIdleOwnThreads(situation, largest))
+    return fmt::format(
+        "Waiting for other threads of the program, which did nothing, took {}; no known cause explains that",
+        amount);
+  if (WaitedForSleepOfOwnThreads(situation, largest))
+    return fmt::format(
+        "Waiting for other threads of the program, which slept, took {}; no known cause explains that",
+        amount);
   if (largest == State::kUnexplained)
     return fmt::format("No known cause explains it: no signal says where {} went", amount);
   return fmt::format("No known cause explains it: {} are in \"{}\"{}{}", amount,
@@ -135,14 +156,18 @@ std::string NextStep(const Situation& situation) {
   }
 }
 
-// "Steps slowed 2.2×". For a single step with a large ratio, which only says how long it has lasted, the
-// time.
+// "Steps slowed 2.2×". With a large ratio, which only says how long a step has lasted, the times.
 std::string HowSlow(const Situation& situation) {
-  const double slowdown = situation.slowdown;
   constexpr double kHugeRatio = 10;
-  if (situation.steps == 1 && slowdown >= kHugeRatio && situation.before.total() > 0)
-    return fmt::format("A step {} {:.1f} s (usually {})", situation.unfinished ? "has taken" : "took",
-                       situation.during.total() / 1e9, Time(situation.before.total()));
+  const double usual_ns = situation.before.total();
+  const double ns = situation.unfinished ? situation.unfinished_ns : situation.during.total();
+  const double slowdown = usual_ns > 0 && situation.unfinished ? ns / usual_ns : situation.slowdown;
+  if (usual_ns > 0 && slowdown >= kHugeRatio) {
+    if (situation.unfinished || situation.steps == 1)
+      return fmt::format("A step {} {} (usually {})", situation.unfinished ? "has taken" : "took", Time(ns),
+                         Time(usual_ns));
+    return fmt::format("Steps took {} on average (usually {})", Time(ns), Time(usual_ns));
+  }
   if (!situation.unfinished && slowdown < 1.005) return "Steps were slow";  // recovered on average
   return fmt::format("{} {:.{}f}×{}", situation.unfinished ? "A step has taken" : "Steps slowed", slowdown,
                      slowdown < 1.1 ? 2 : 1, situation.unfinished ? " its usual time" : "");
@@ -165,8 +190,7 @@ void AddAccount(const Situation& situation, std::vector<model::Evidence>& eviden
 
 // "CPU contention (0.96): the step waited for a CPU 47 % of the time"
 std::string TextOf(const Candidate& candidate) {
-  return fmt::format("{} ({:.2f}): {}", candidate.cause->title, candidate.confidence,
-                     candidate.finding.sentence);
+  return fmt::format("{} ({:.2f}): {}", candidate.title(), candidate.confidence, candidate.finding.sentence);
 }
 
 void AddCauses(std::span<const Candidate> causes, std::vector<model::Evidence>& evidence) {
@@ -232,11 +256,11 @@ Explanation Explain(const Situation& situation, std::span<const Candidate> cause
     explanation.cause = causes.front().cause->id;
     explanation.confidence = causes.front().confidence;
     why = TextOf(causes.front());
-    advice = fmt::format(" {}", causes.front().cause->advice);
+    advice = fmt::format(" {}", causes.front().advice());
     for (const Candidate& also : causes.subspan(1)) {
       if (also.confidence < kWeights.ranking.min_confidence || IsAlternative(causes.front(), also)) continue;
       why += ". Also " + TextOf(also);
-      advice += fmt::format(" {}", also.cause->advice);
+      advice += fmt::format(" {}", also.advice());
     }
   } else {
     explanation.confidence = causes.empty() ? 1 : 1 - causes.front().confidence;

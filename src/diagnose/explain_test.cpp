@@ -95,6 +95,7 @@ TEST(Explain, SharesAreOfTheLostTimeAndTinyOrHugeRatiosAreNotPrinted) {
   EXPECT_THAT(sentence, Not(HasSubstr("×")));
 
   situation.unfinished = true;
+  situation.unfinished_ns = 4e9;
   situation.steps = 1;
   situation.during[State::kUnexplained] = 4e9;
   situation.slowdown = 133;
@@ -103,7 +104,12 @@ TEST(Explain, SharesAreOfTheLostTimeAndTinyOrHugeRatiosAreNotPrinted) {
   situation.unfinished = false;
   EXPECT_THAT(Explain(situation, {}, kBegin).sentence, HasSubstr("A step took 4.0 s (usually 30 ms) from"));
   situation.steps = 2;
-  EXPECT_THAT(Explain(situation, {}, kBegin).sentence, HasSubstr("Steps slowed 133.0× from"));
+  EXPECT_THAT(Explain(situation, {}, kBegin).sentence,
+              HasSubstr("Steps took 4.0 s on average (usually 30 ms) from"));
+  situation.unfinished = true;
+  situation.unfinished_ns = 8e9;
+  EXPECT_THAT(Explain(situation, {}, kBegin).sentence,
+              HasSubstr("A step has taken 8.0 s (usually 30 ms) from"));
 }
 
 }  // namespace

@@ -17,6 +17,7 @@ void PathAccount::Add(const PathAccount& other, double factor) {
   launch_thread_asleep += factor * other.launch_thread_asleep;
   packets += factor * other.packets;
   own_threads += factor * other.own_threads;
+  own_threads_idle += factor * other.own_threads_idle;
   for (const auto& [who, rank] : other.ranks) {
     RankAccount& sum = ranks[who];
     sum.states.Add(rank.states, factor);

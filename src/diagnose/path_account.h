@@ -35,6 +35,7 @@ struct PathAccount {
   std::map<Id128, double> waited_outside;  // State::kWaiting for known processes outside the program's job
   std::map<Id128, RankAccount> ranks;      // State::kPeer, by the rank that came last
   double own_threads = 0;                  // of State::kLoader: other threads of the launch thread's process
+  double own_threads_idle = 0;             // of State::kWaiting: for those, while they did nothing
 
   // What all loaders did in the whole step besides their own waits, whether or not anyone waited for them.
   Account loaders;

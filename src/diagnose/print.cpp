@@ -33,7 +33,7 @@ std::string TextOf(const Report& report) {
                           Time(evidence.during.value_or(0)), model::LabelOf(evidence.signal));
   for (size_t i = 1; i < report.causes.size() && i < 4; ++i)
     if (const Candidate& also = report.causes[i]; also.share >= kNoticeableShare)
-      text += fmt::format("  also considered: {} ({:.2f}), {:.0f} % of the lost time\n", also.cause->title,
+      text += fmt::format("  also considered: {} ({:.2f}), {:.0f} % of the lost time\n", also.title(),
                           also.confidence, 100 * also.share);
   return text;
 }

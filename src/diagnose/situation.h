@@ -54,19 +54,24 @@ struct HelperPart {
 struct Situation {
   int64_t onset_ns = 0;
   double slowdown = 1;
-  int64_t steps = 0;  // since the onset, with the unfinished one
+  std::string cgroup;  // of the workload, as of an actor
+  int64_t steps = 0;   // since the onset, with the unfinished one
   // Means per step, ns: of clean steps of the same types, and of the steps since the onset.
   Account before, during;
   // The longest time within one step in which its critical path was stopped or blocked, or waited for
   // something that was idle itself.
   double idle_ns = 0;
-  bool unfinished = false;        // no step has ended since the onset
+  bool unfinished = false;        // the newest step hasn't ended
+  double unfinished_ns = 0;       // its length so far
   int64_t silent_ns = 0;          // time since the last GPU work
   bool signals_known = false;     // whether any host signals of the workload were received
   bool before_is_later = false;   // `before` is the time after the incident: none is known before it
   Shares cpu_before, cpu_during;  // run-queue delay of the critical path by who ran instead, ns per step
   // The part of State::kLoader that is other threads of the launch thread's process, ns per step.
   double own_threads_before = 0, own_threads_during = 0;
+  // CPU time of the other threads of the launch thread's process, whether or not it waited for them, ns per
+  // step; 0 if it didn't wait for them more than before.
+  double own_threads_cpu_before = 0, own_threads_cpu_during = 0;
   // Time in which the critical path was stopped, by the process that was stopped if that isn't the workload
   // itself, and by who let it continue; ns per step.
   Shares halted_before, halted_during, stopped_before, stopped_during;
@@ -75,6 +80,10 @@ struct Situation {
   // Time in which it waited for a process of the program, or another of its threads, that ran or slept by
   // itself; ns per step.
   Shares ran_before, ran_during, slept_before, slept_during;
+  // Of that sleep, the part of other threads of the launch thread's process; not in the shares.
+  double own_threads_slept_before = 0, own_threads_slept_during = 0;
+  // Time in which it waited for those threads while they did nothing; ns per step.
+  double own_threads_idle_before = 0, own_threads_idle_during = 0;
   Shares disk_before, disk_during;  // bytes per second
   // Bytes per second that had to queue for a network device; the ranks of the job count as `own`, too.
   Shares network_before, network_during;

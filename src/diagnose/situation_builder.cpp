@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/time.h"
+#include "diagnose/cause.h"
 #include "diagnose/signals.h"
 
 namespace gpusonde::diagnose {
@@ -98,6 +99,15 @@ std::vector<HelperPart> DescribeHelpers(const IncidentView& incident, const Situ
   return helpers;
 }
 
+// The share of the time in which threads of the program's process ran, other than the launch thread.
+double CpuOfOwnThreads(const SituationContext& context, const TimeRange& when) {
+  const Program& program = context.program;
+  const double others_ns =
+      context.host.RunningOf(program.process, when) -
+      context.host.Of(program.process, program.launch_thread, when)[ThreadState::kRunning];
+  return std::max(0.0, others_ns) / static_cast<double>(std::max<int64_t>(when.to_ns - when.from_ns, 1));
+}
+
 // What takes more GPU time per step than before.
 std::map<std::string, Change> GrownGpuTime(const GpuTimeByName& gpu_time, const Situation& situation,
                                            TimeRange calm, TimeRange incident) {
@@ -129,6 +139,7 @@ Shares SharesOf(const std::map<Id128, double>& by_process, double per_step, cons
 
 Situation BuildSituation(const IncidentView& incident, const SituationContext& context) {
   Situation situation{.onset_ns = incident.onset_ns, .slowdown = incident.slowdown};
+  situation.cgroup = context.actors.ActorOf(context.program.process, context.program.family).cgroup;
   situation.unfinished = incident.unfinished.has_value();
   situation.silent_ns = std::max<int64_t>(incident.until_ns - incident.last_work_ns, 0);
   situation.signals_known = incident.signals_known;
@@ -141,6 +152,7 @@ Situation BuildSituation(const IncidentView& incident, const SituationContext& c
   };
   for (const auto& [type, count] : incident.slow.types) add_step(type, count);
   if (incident.unfinished.has_value()) {
+    situation.unfinished_ns = incident.unfinished->path.states.total();
     during.Add(incident.unfinished->path, 1);
     situation.idle_ns = std::max(situation.idle_ns, IdleNs(incident.unfinished->path));
     add_step(incident.unfinished->type, 1);
@@ -158,6 +170,8 @@ Situation BuildSituation(const IncidentView& incident, const SituationContext& c
   situation.cpu_during = SharesOf(during.behind, per_step, context);
   situation.own_threads_before = per_step * before.own_threads;
   situation.own_threads_during = per_step * during.own_threads;
+  situation.own_threads_idle_before = per_step * before.own_threads_idle;
+  situation.own_threads_idle_during = per_step * during.own_threads_idle;
   before.halted.erase(context.program.process);
   during.halted.erase(context.program.process);
   situation.halted_before = SharesOf(before.halted, per_step, context);
@@ -168,6 +182,12 @@ Situation BuildSituation(const IncidentView& incident, const SituationContext& c
   situation.outside_during = SharesOf(during.waited_outside, per_step, context);
   situation.ran_before = SharesOf(before.ran, per_step, context);
   situation.ran_during = SharesOf(during.ran, per_step, context);
+  const auto take_own = [&](std::map<Id128, double>& slept) {
+    const auto own = slept.extract(context.program.process);
+    return own.empty() ? 0.0 : per_step * own.mapped();
+  };
+  situation.own_threads_slept_before = take_own(before.slept);
+  situation.own_threads_slept_during = take_own(during.slept);
   situation.slept_before = SharesOf(before.slept, per_step, context);
   situation.slept_during = SharesOf(during.slept, per_step, context);
   for (const auto& [who, rank] : during.ranks) {
@@ -178,6 +198,11 @@ Situation BuildSituation(const IncidentView& incident, const SituationContext& c
   situation.helpers = DescribeHelpers(incident, context);
   const TimeRange lasted = {incident.onset_ns, std::max(incident.until_ns, incident.onset_ns + 1)};
   situation.gpu_time = GrownGpuTime(context.gpu_time, situation, context.baseline.calm(), lasted);
+  if (WaitsForOwnThreads(situation)) {  // costly, as it reads a minute of all threads
+    situation.own_threads_cpu_before =
+        situation.before.total() * CpuOfOwnThreads(context, context.baseline.calm());
+    situation.own_threads_cpu_during = situation.during.total() * CpuOfOwnThreads(context, lasted);
+  }
   DescribeSignals({.program = context.program,
                    .devices = context.devices,
                    .host = context.host,

@@ -183,6 +183,7 @@ std::string WriteSituation(const Situation& situation) {
   WriteAccount(json, "before", situation.before);
   WriteAccount(json, "during", situation.during);
   json.Field("idle_ns", situation.idle_ns).Field("unfinished", situation.unfinished);
+  json.Field("unfinished_ns", situation.unfinished_ns).Field("cgroup", situation.cgroup);
   json.Field("silent_ns", situation.silent_ns).Field("signals_known", situation.signals_known);
   json.Field("before_is_later", situation.before_is_later);
   WriteShares(json, "cpu_before", situation.cpu_before);
@@ -197,6 +198,10 @@ std::string WriteSituation(const Situation& situation) {
   WriteShares(json, "ran_during", situation.ran_during);
   WriteShares(json, "slept_before", situation.slept_before);
   WriteShares(json, "slept_during", situation.slept_during);
+  json.Field("own_threads_slept_before", situation.own_threads_slept_before);
+  json.Field("own_threads_slept_during", situation.own_threads_slept_during);
+  json.Field("own_threads_idle_before", situation.own_threads_idle_before);
+  json.Field("own_threads_idle_during", situation.own_threads_idle_during);
   WriteShares(json, "disk_before", situation.disk_before);
   WriteShares(json, "disk_during", situation.disk_during);
   WriteShares(json, "network_before", situation.network_before);
@@ -217,6 +222,8 @@ std::string WriteSituation(const Situation& situation) {
   json.EndArray();
   json.Field("own_threads_before", situation.own_threads_before);
   json.Field("own_threads_during", situation.own_threads_during);
+  json.Field("own_threads_cpu_before", situation.own_threads_cpu_before);
+  json.Field("own_threads_cpu_during", situation.own_threads_cpu_during);
   json.Field("loader_cpu_before", situation.loader_cpu_before);
   json.Field("loader_cpu_during", situation.loader_cpu_during);
   WriteChange(json, "own_cpu", situation.own_cpu);
@@ -248,6 +255,10 @@ Result<Situation> ReadSituation(std::string_view line) {
   reader.Read(json, "during", situation.during);
   reader.Read(json, "idle_ns", situation.idle_ns);
   reader.Read(json, "unfinished", situation.unfinished);
+  situation.unfinished_ns =
+      situation.unfinished ? situation.during.total() : 0;  // of older ones, with one step
+  reader.ReadIfPresent(json, "unfinished_ns", situation.unfinished_ns);
+  reader.ReadIfPresent(json, "cgroup", situation.cgroup);
   reader.Read(json, "silent_ns", situation.silent_ns);
   reader.Read(json, "signals_known", situation.signals_known);
   reader.ReadIfPresent(json, "before_is_later", situation.before_is_later);
@@ -263,6 +274,10 @@ Result<Situation> ReadSituation(std::string_view line) {
   reader.ReadIfPresent(json, "ran_during", situation.ran_during);
   reader.ReadIfPresent(json, "slept_before", situation.slept_before);
   reader.ReadIfPresent(json, "slept_during", situation.slept_during);
+  reader.ReadIfPresent(json, "own_threads_slept_before", situation.own_threads_slept_before);
+  reader.ReadIfPresent(json, "own_threads_slept_during", situation.own_threads_slept_during);
+  reader.ReadIfPresent(json, "own_threads_idle_before", situation.own_threads_idle_before);
+  reader.ReadIfPresent(json, "own_threads_idle_during", situation.own_threads_idle_during);
   reader.Read(json, "disk_before", situation.disk_before);
   reader.Read(json, "disk_during", situation.disk_during);
   reader.Read(json, "network_before", situation.network_before);
@@ -272,6 +287,8 @@ Result<Situation> ReadSituation(std::string_view line) {
   reader.ReadIfPresent(json, "helpers", situation.helpers);
   reader.ReadIfPresent(json, "own_threads_before", situation.own_threads_before);
   reader.ReadIfPresent(json, "own_threads_during", situation.own_threads_during);
+  reader.ReadIfPresent(json, "own_threads_cpu_before", situation.own_threads_cpu_before);
+  reader.ReadIfPresent(json, "own_threads_cpu_during", situation.own_threads_cpu_during);
   reader.Read(json, "loader_cpu_before", situation.loader_cpu_before);
   reader.Read(json, "loader_cpu_during", situation.loader_cpu_during);
   reader.Read(json, "own_cpu", situation.own_cpu);

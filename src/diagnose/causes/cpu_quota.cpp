@@ -36,6 +36,8 @@ std::optional<Finding> EvaluateCpuQuota(const Situation& situation) {
   finding.sentence = fmt::format("its cgroup's CPU quota{} throttled the step {}",
                                  QuotaText(situation.Of(model::Metric::kCgroupCpuQuota)),
                                  ShareOf(situation, State::kThrottled));
+  if (!situation.cgroup.empty())
+    finding.sentence += fmt::format("; the cgroup is {}, or one above it", situation.cgroup);
   return finding;
 }
 

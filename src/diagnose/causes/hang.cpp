@@ -45,6 +45,9 @@ std::optional<Finding> DescribeWait(const Situation& situation) {
                                    NameActor(*helper), kStoppers);
   else if (stopped)
     finding.sentence = fmt::format("a step was stopped for {:.0f} s, {}", idle_s, kStoppers);
+  else if (situation.own_threads_idle_during - situation.own_threads_idle_before > finding.explained_ns / 2)
+    finding.sentence =
+        fmt::format("a step waited {:.0f} s for other threads of its process, which did nothing", idle_s);
   else if (!outside.empty() && outside.front().second > finding.explained_ns / 2)
     finding.sentence = fmt::format("a step waited {:.0f} s for {}, which is not a part of the program",
                                    idle_s, NameActor(outside.front().first));
@@ -102,11 +105,11 @@ std::optional<Finding> EvaluateHang(const Situation& situation) {
   Finding finding{.explained_ns = situation.excess_ns()};
   finding.sentence =
       fmt::format("no step has ended for {:.0f} s, and there was no GPU work for {:.0f} s",
-                  situation.during.total() / 1e9, static_cast<double>(situation.silent_ns) / 1e9);
+                  situation.unfinished_ns / 1e9, static_cast<double>(situation.silent_ns) / 1e9);
   if (situation.Of(model::Metric::kProcessStopped).during.value_or(0) > kWeights.stopped.hung)
     finding.sentence += "; the process is stopped by a signal or a tracer";
   else if (situation.Of(model::Metric::kProcessBlocked).during.value_or(0) > kWeights.hang.blocked)
-    finding.sentence += fmt::format("; it is blocked in the kernel, {}", kBlockers);
+    finding.sentence += fmt::format("; a thread of it is blocked in the kernel, {}", kBlockers);
   else if (situation.excess(State::kCpu) > kWeights.hang.worked * situation.excess_ns())
     finding.sentence += "; the launch thread ran: it spins in a wait for the GPU, or computes";
   else

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <array>
+#include <string>
+#include <string_view>
 
 #include "diagnose/cause.h"
 #include "diagnose/causes/weights.h"
@@ -14,6 +16,12 @@ namespace {
 // The launch thread waits for the program's own processes or threads while those run: they do more, or on a
 // slower CPU. If they wait for a CPU, a disk or a quota themselves, that is in other states.
 constexpr std::array kSlowDataLoadingStates = {State::kLoader};
+
+// Threads of the same process need not load data: they may hold a lock, such as the Python interpreter's.
+constexpr std::string_view kOwnThreadsTitle = "Waiting for other threads of the program";
+constexpr std::string_view kOwnThreadsAdvice =
+    "The CPU flame graph of those threads in this time shows what they do; of Python's threads only one runs "
+    "at a time, so use processes.";
 
 // "the program's own processes (cc1, as)": up to three, that ran longer than before while it was waited for.
 std::string OwnProcesses(const Situation& situation) {
@@ -29,16 +37,19 @@ std::string OwnProcesses(const Situation& situation) {
 
 std::optional<Finding> EvaluateSlowDataLoading(const Situation& situation) {
   Finding finding{.explained_ns = ExcessOf(situation, kSlowDataLoadingStates)};
-  const double threads_ns = situation.own_threads_during - situation.own_threads_before;
-  finding.sentence = fmt::format(
-      "the launch thread waited for {}, which were running, {}",
-      threads_ns > finding.explained_ns / 2 ? "other threads of its process" : OwnProcesses(situation),
-      ShareOf(situation, State::kLoader));
+  const bool own_threads = WaitsForOwnThreads(situation);
+  if (own_threads) {
+    finding.title = kOwnThreadsTitle;
+    finding.advice = kOwnThreadsAdvice;
+  }
+  finding.sentence = fmt::format("the launch thread waited for {}, which were running, {}",
+                                 own_threads ? "other threads of its process" : OwnProcesses(situation),
+                                 ShareOf(situation, State::kLoader));
   // Loaders that hardly run longer than before aren't the reason: the path waits for them now because
   // something else has changed. (If everything is slower, slow_cpu supersedes this cause by as much already.)
-  if (situation.loader_cpu_before > 0 && !IsUniformlySlower(situation)) {
+  if (const HelperCpu cpu = HelperCpuOf(situation); cpu.before_ns > 0 && !IsUniformlySlower(situation)) {
     const auto& weights = kWeights.slow_data_loading;
-    const double growth = situation.loader_cpu_during / situation.loader_cpu_before - 1;
+    const double growth = cpu.during_ns / cpu.before_ns - 1;
     finding.nats -=
         weights.not_grown *
         std::clamp((weights.full_growth - growth) / (weights.full_growth - weights.no_growth), 0.0, 1.0);

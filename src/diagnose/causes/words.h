@@ -18,9 +18,10 @@ namespace gpusonde::diagnose {
 // What may have stopped a thread; the kernel doesn't distinguish these.
 inline constexpr std::string_view kStoppers = "by a signal, a tracer or a frozen cgroup";
 
-// "9.1 ms", "38 ms", "8.8 s".
+// "42 µs", "9.1 ms", "38 ms", "8.8 s".
 inline std::string Time(double ns) {
   if (ns >= 1e9) return fmt::format("{:.1f} s", ns / 1e9);
+  if (ns >= 500 && ns < 99'500) return fmt::format("{:.0f} µs", ns / 1e3);  // of steps of a millisecond
   return fmt::format("{:.{}f} ms", ns / 1e6, ns < 1e7 ? 1 : 0);
 }
 

@@ -19,6 +19,7 @@ class World {
  public:
   static constexpr int32_t kLaunchThread = 11;
   static constexpr int32_t kRankLaunchThread = 13;
+  static constexpr int32_t kOtherThread = 14;  // of the workload
   const Id128 workload{1, 1}, loader{1, 2}, stranger{1, 3}, rank{1, 4}, gpusonde{1, 5}, device{2, 1};
 
   explicit World(Diagnosis& diagnosis) : diagnosis_(diagnosis) {
@@ -47,6 +48,9 @@ class World {
     int64_t loader_sleeps_ns = 0;           // while the launch thread waits for it
     int64_t loader_stopped_ns = 0;          // by a stranger, while the launch thread waits for it
     int64_t loader_hidden_ns = 0;           // it runs while nothing waits for it
+    int64_t own_thread_runs_ns = 0;         // another thread of the process, also waited for
+    int64_t own_thread_sleeps_ns = 0;       // the same
+    int64_t own_thread_idle_ns = 0;         // also waited for, but no signal says what it does
     int64_t blocked_io_ns = 0;
     int64_t blocked_ns = 0;               // for neither a device nor memory
     int64_t stopped_ns = 0;               // by a stranger
@@ -94,6 +98,12 @@ class World {
     if (step.loader_stopped_ns > 0)
       AddSignal("thread.stopped", now_ns_, step.loader_stopped_ns, loader, 12, stranger);
     Spend("thread.waiting", step.loader_stopped_ns, loader);
+    if (step.own_thread_runs_ns > 0)
+      AddSignal("thread.running", now_ns_, step.own_thread_runs_ns, workload, kOtherThread, std::nullopt);
+    Spend("thread.waiting", step.own_thread_runs_ns, workload);
+    if (step.own_thread_sleeps_ns > 0)
+      AddSignal("thread.sleeping", now_ns_, step.own_thread_sleeps_ns, workload, kOtherThread, std::nullopt);
+    Spend("thread.waiting", step.own_thread_sleeps_ns + step.own_thread_idle_ns, workload);
     Spend("thread.blocked_io", step.blocked_io_ns, std::nullopt);
     Spend("thread.blocked", step.blocked_ns, std::nullopt);
     Spend("thread.stopped", step.stopped_ns, stranger);
