@@ -72,6 +72,24 @@ TEST(ChainedFaultsTest, AnotherCauseAfterAShortPauseIsAnotherIncident) {
 }
 
 // Their steps of two seconds are more than are remembered one by one.
+TEST(ChainedFaultsTest, AHangAfterASlowdownIsAnIncidentOfItsOwn) {
+  Diagnosis diagnosis{{}};
+  World world{diagnosis};
+  world.Run({}, 150);
+  world.Run({.behind_stranger_ns = 30 * kMs}, 60);
+  const int64_t hang_ns = world.now_ns();
+  world.Wait(12 * kNanosPerSecond);
+  const std::vector<Report> reports = diagnosis.Reports();
+  ASSERT_EQ(reports.size(), 2u) << FormatText(diagnosis);
+  EXPECT_EQ(reports[0].incident.cause, "cpu_contention");
+  EXPECT_EQ(reports[0].incident.end_ns, hang_ns);
+  EXPECT_EQ(reports[1].incident.cause, "hang");
+  EXPECT_EQ(reports[1].incident.start_ns, hang_ns);
+  EXPECT_THAT(reports[1].incident.sentence,
+              testing::ContainsRegex(
+                  "A step has taken 1[0-2][.][0-9] s [(]usually 30 ms[)].*no step has ended for 1[0-2] s"));
+}
+
 TEST(ChainedFaultsTest, ShortStepsAreSplitToo) {
   for (const int64_t pause_ns : {int64_t{0}, 1500 * kMs}) {
     Disturbed program;

@@ -181,15 +181,31 @@ void Detector::Split(int64_t recovered_ns, int64_t since_ns) {
            .unknown_since_ns = open_->unknown_since_ns};
 }
 
+void Detector::SplitOverrun(int64_t since_ns, int64_t now_ns) {
+  RecordEnd(since_ns);
+  OpenOverrun(since_ns, now_ns);
+}
+
+void Detector::OpenOverrun(int64_t start_ns, int64_t now_ns) {
+  open_ = {.onset_ns = start_ns,
+           .evident_ns = start_ns,
+           .time = {static_cast<double>(now_ns - start_ns), clean_.LongestMeanNs()},
+           .overruns = true};
+}
+
+bool Detector::Overruns(int64_t start_ns, int64_t now_ns) const {
+  const double usual_ns = clean_.LongestMeanNs();
+  const auto age_ns = static_cast<double>(now_ns - start_ns);
+  return thresholds_.has_value() && usual_ns > 0 &&
+         age_ns >= static_cast<double>(kDetector.overrun.min_ns.value) &&
+         age_ns >= kDetector.overrun.factor * thresholds_->longest_ratio() * usual_ns;
+}
+
 Detector::Verdict Detector::Overrun(int64_t start_ns, int64_t now_ns) {
   if (open()) return Verdict::kSlow;
   if (!thresholds_.has_value()) return Verdict::kLearning;
-  const double usual_ns = clean_.LongestMeanNs();
-  const auto age_ns = static_cast<double>(now_ns - start_ns);
-  if (usual_ns == 0 || age_ns < static_cast<double>(kDetector.overrun.min_ns.value) ||
-      age_ns < kDetector.overrun.factor * thresholds_->longest_ratio() * usual_ns)
-    return Verdict::kClean;
-  open_ = {.onset_ns = start_ns, .evident_ns = start_ns, .time = {age_ns, usual_ns}, .overruns = true};
+  if (!Overruns(start_ns, now_ns)) return Verdict::kClean;
+  OpenOverrun(start_ns, now_ns);
   clean_.DropHeld();
   return Verdict::kSlow;
 }

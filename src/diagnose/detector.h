@@ -46,12 +46,16 @@ class Detector {
   // The open incident ended at `recovered_ns`; steps since `since_ns` belong to another one, which is open
   // from now on. Of the newest steps only: those before are forgotten.
   void Split(int64_t recovered_ns, int64_t since_ns);
+  // The same, of the unfinished step, which began at `since_ns`.
+  void SplitOverrun(int64_t since_ns, int64_t now_ns);
 
   // Steps that ended before weren't clean: forgets them. Not while an incident is open.
   void ForgetBefore(int64_t time_ns);
 
   // The unfinished step that began at `start_ns` still runs at `now_ns`. Returns kSlow once it overruns.
   Verdict Overrun(int64_t start_ns, int64_t now_ns);
+  // Whether that step takes far longer than any clean one, also within an incident.
+  bool Overruns(int64_t start_ns, int64_t now_ns) const;
 
   bool open() const { return open_.has_value(); }
   // Of the open incident, else of the last one: the start of its first slow step, and the mean time of its
@@ -90,6 +94,7 @@ class Detector {
   RecentSteps::Range FindSlow(bool mean_is_high) const;
   bool AreSlow(const RecentSteps::Range& steps) const;
   void Open(const RecentSteps::Range& slow);
+  void OpenOverrun(int64_t start_ns, int64_t now_ns);
   void RecordEnd(int64_t recovered_ns);
   void Close(int64_t recovered_ns);
 

@@ -264,9 +264,27 @@ void Diagnosis::Workload::CheckUnfinished(int64_t now_ns) {
   if (detector_.Overrun(*since_ns, now_ns) != Detector::Verdict::kSlow) return;
   // Within an incident, slow steps do finish: only report an unfinished one after a second.
   if (was_open && !unfinished_.has_value() && now_ns - *since_ns < kNanosPerSecond) return;
+  if (was_open && Hangs(*since_ns, now_ns)) SplitHang(*since_ns, now_ns);
   unfinished_ = {.path = accounting_.AccountUnfinished(*since_ns, now_ns), .type = accounting_.last_type()};
   if (!was_open) BeginIncident();
   if (!was_open || incidents_.IsUpdateDue(now_ns)) UpdateIncident(now_ns);
+}
+
+// Whether the step that began within the open incident hangs: it takes far longer than any, and no GPU work
+// has come for as long as that takes.
+bool Diagnosis::Workload::Hangs(int64_t since_ns, int64_t now_ns) const {
+  return since_ns > detector_.onset_ns() && detector_.Overruns(since_ns, now_ns) &&
+         now_ns - std::max(finder_.last_work_ns(), observed_since_ns_) >= kHungNs;
+}
+
+// What slowed steps before is no part of a hang: it is an incident of its own, which begins with its step.
+void Diagnosis::Workload::SplitHang(int64_t since_ns, int64_t now_ns) {
+  if (reports().back().incident.cause == NameOf(CauseId::kHang)) return;
+  unfinished_.reset();
+  accounting_.CompleteUntil(since_ns);
+  Explain(detector_.onset_ns(), since_ns, since_ns);
+  detector_.SplitOverrun(since_ns, now_ns);
+  BeginIncident();
 }
 
 void Diagnosis::Workload::BeginIncident() {

@@ -105,6 +105,8 @@ class Diagnosis::Workload {
   void JudgeUsual();
   void Emit(const UsualStep& usual);
   void EndAt(int64_t time_ns);
+  bool Hangs(int64_t since_ns, int64_t now_ns) const;
+  void SplitHang(int64_t since_ns, int64_t now_ns);
   void BeginIncident();
   void UpdateIncident(int64_t time_ns);
   int64_t KnownUntil(int64_t time_ns);
