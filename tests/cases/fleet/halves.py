@@ -45,10 +45,6 @@ def identify(recording, catalog, *times):
     return [(gpu["uuid"], gpu["application"], gpu["nearest"]) for gpu in found["gpus"] if gpu["kernels"]]
 
 
-def write_catalog(path, recordings):
-    gpusonde("fleet", "catalog", *(f"{model}={file}" for model, files in recordings.items() for file in files), "-o", path)
-
-
 def main():
     traces = pathlib.Path(sys.argv[1])
     recordings = {}
@@ -56,10 +52,13 @@ def main():
         for number, file in enumerate(files):
             recordings.setdefault(model, []).append(f"{model}.{number}.sonde")
             gpusonde("import", str(traces / file), "-o", recordings[model][-1])
-    write_catalog("catalog.json", recordings)
+    gpusonde("fleet", "catalog", *(f"{model}={file}" for model, files in recordings.items() for file in files),
+             "-o", "catalog.json")
+    catalog = json.loads(pathlib.Path("catalog.json").read_text())
     result = {"known": 0, "right": 0, "unknown": 0, "called_unknown": 0, "mistakes": []}
     for model, files in recordings.items():
-        write_catalog("others.json", {name: others for name, others in recordings.items() if name != model})
+        others = [application for application in catalog["applications"] if application["name"] != model]
+        pathlib.Path("others.json").write_text(json.dumps({"version": 1, "applications": others}))
         for file in files:
             half = json.loads(gpusonde("query", file, "--format", "json", "SELECT strftime(make_timestamp_ns("
                                        "((min(start_ns)::HUGEINT + max(start_ns)) / 2)::BIGINT), '%Y-%m-%dT%H:%M:%S.%fZ') "
