@@ -217,6 +217,29 @@ TEST_F(ObserveTest, WorkInAFewSecondsOfADayIsFound) {
   }
 }
 
+TEST_F(ObserveTest, KernelsThatAllDifferAreSampledLikeOthers) {
+  std::vector<model::KernelPack> packs;
+  for (int64_t second = 0; second < 4; ++second)
+    for (int64_t i = 0; i < 2'000; ++i) {
+      packs.push_back(PackAt(kDay + second * kSecond, 1, fmt::format("kernel_{}", i), i * 500'000));
+      packs.back().offsets_ns[0] = (i * 7'919 % 2'000) * 500'000;  // not in the order of rows
+      packs.back().end_ns = packs.back().start_ns + packs.back().offsets_ns[0] + 1'000;
+    }
+  Add(model::kKernelPacks, packs);
+  EXPECT_NEAR(static_cast<double>(Observed({}, {.operations = 500, .windows = 10})[0].kernels), 500, 30);
+}
+
+TEST_F(ObserveTest, PackedAndOtherKernelsAreInOrder) {
+  const model::KernelPack gemm = PackAt(kDay, 4, "gemm");  // at 0, 250, 500 and 750 ms
+  Add(model::kKernelPacks, {gemm});
+  Add(model::kKernels,
+      {KernelAt(kDay + 300 * kMs, 1'000, "softmax"), KernelAt(kDay + 800 * kMs, 1'000, "topk")});
+  FingerprintBuilder builder;
+  for (const char* const name : {"gemm", "gemm", "softmax", "gemm", "gemm", "topk"})
+    builder.Add(1, name, 1'000);
+  EXPECT_EQ(Observed()[0].fingerprint, builder.Build());
+}
+
 TEST_F(ObserveTest, AFileThatCountsFalselyIsReadToABound) {
   model::KernelPack more = PackAt(kDay, 5'000);
   more.count = 1;

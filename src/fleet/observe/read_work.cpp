@@ -6,6 +6,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
+#include <functional>
+#include <limits>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -14,6 +18,7 @@
 #include "store/duckdb/schema.h"
 #include "store/each_row.h"
 #include "store/queries/metric_query.h"
+#include "store/rollups/packs.h"
 #include "store/sql/gpu_sql.h"
 #include "store/sql/sql_part.h"
 
@@ -27,11 +32,11 @@ using store::SqlPart;
 // An hour's, once a second.
 constexpr int64_t kMaxReadings = 3600;
 
-// Columns of all work; a kernel's own follow. What a row is: 0 a kernel, 1 a copy, 2 a set.
-constexpr std::string_view kKernelColumns =
-    "0 AS what, process, context, stream, start_ns, end_ns, name, grid_x, grid_y, grid_z, block_x, block_y, "
-    "block_z, registers, static_shared_bytes, dynamic_shared_bytes, 0 AS bytes";
-constexpr std::string_view kNoLaunch = "0, 0, 0, 0, 0, 0, 0, 0, 0";
+// Of a kernel or a pack of kernels. Of others the name is a text of theirs, and the rest of no meaning.
+constexpr std::string_view kLaunchColumns =
+    "process, context, stream, name, grid_x, grid_y, grid_z, block_x, block_y, block_z, registers, "
+    "static_shared_bytes, dynamic_shared_bytes";
+constexpr const char* kOtherColumns = "process, context, stream, {}, 0, 0, 0, 0, 0, 0, 0, 0, 0";
 
 // Rows of second and count, of the device's work or of all.
 SqlPart CountBySecond(const model::Selection& selection, const TimeRange& range) {
@@ -50,17 +55,89 @@ SqlPart InWindow(Id128 device, const TimeRange& window, store::WorkIn which) {
           {device, window.from_ns, window.to_ns}};
 }
 
-ObservationBuilder::Kernel KernelOf(const Rows& row) {
+// Work with a row of its own in the window, by start, the first ones: whether it is a kernel (0), a copy (1)
+// or a set (2), kLaunchColumns, start, end and bytes.
+SqlPart RowsIn(Id128 device, const TimeRange& window, store::WorkIn which, int64_t limit) {
+  const SqlPart condition = InWindow(device, window, which);
+  SqlPart sql{
+      fmt::format("SELECT 0, {}, start_ns, end_ns, 0 AS bytes FROM raw.kernels WHERE ", kLaunchColumns), {}};
+  sql += condition;
+  sql.text += fmt::format(" UNION ALL SELECT 1, {}, start_ns, end_ns, bytes FROM memcpys WHERE ",
+                          fmt::format(fmt::runtime(kOtherColumns), "kind"));
+  sql += condition;
+  sql.text += fmt::format(" UNION ALL SELECT 2, {}, start_ns, end_ns, bytes FROM memsets WHERE ",
+                          fmt::format(fmt::runtime(kOtherColumns), "''"));
+  sql += condition;
+  sql += {" ORDER BY start_ns, end_ns LIMIT ?", {limit}};
+  return sql;
+}
+
+// The kernel of a row with kLaunchColumns from the second column on.
+ObservationBuilder::Kernel LaunchOf(const Rows& row) {
   return {.process = row.Id(1),
           .context = row.Int64(2),
           .stream = row.Int64(3),
-          .name = row.Text(6),
-          .grid = {row.Int64(7), row.Int64(8), row.Int64(9)},
-          .block = {row.Int64(10), row.Int64(11), row.Int64(12)},
-          .registers = row.Int64(13),
-          .static_shared_bytes = row.Int64(14),
-          .dynamic_shared_bytes = row.Int64(15),
-          .duration_ns = row.Int64(5) - row.Int64(4)};
+          .name = row.Text(4),
+          .grid = {row.Int64(5), row.Int64(6), row.Int64(7)},
+          .block = {row.Int64(8), row.Int64(9), row.Int64(10)},
+          .registers = row.Int64(11),
+          .static_shared_bytes = row.Int64(12),
+          .dynamic_shared_bytes = row.Int64(13)};
+}
+
+// Kernels of packs, by start.
+struct PackedKernels {
+  struct Kernel {
+    int64_t start_ns = 0;
+    int64_t duration_ns = 0;
+    size_t launch = 0;
+  };
+  std::set<std::string, std::less<>> names;
+  std::vector<ObservationBuilder::Kernel> launches;  // without durations
+  std::vector<Kernel> kernels;
+
+  // Keeps the first ones.
+  void Shrink(size_t limit) {
+    if (kernels.size() <= limit) return;
+    std::ranges::nth_element(kernels, kernels.begin() + static_cast<ptrdiff_t>(limit), {}, &Kernel::start_ns);
+    kernels.resize(limit);
+  }
+};
+
+// The device's packed kernels in the window, at most `limit`. DuckDB needs more time to unpack them.
+Result<PackedKernels> ReadPacks(store::Store& store, Id128 device, const TimeRange& window,
+                                store::WorkIn which, int64_t limit) {
+  SqlPart sql{fmt::format("SELECT 0, {}, start_ns, offsets_ns, durations_ns FROM kernel_packs WHERE {} AND ",
+                          kLaunchColumns, store::duckdb::kSoundPack),
+              {}};
+  sql += store::PacksIn({.device = device}, window, which);
+  PackedKernels packed;
+  const auto most = static_cast<size_t>(limit);
+  TRY(store::ForEachRow(store, sql, [&](const Rows& row) {
+    if (packed.launches.size() >= 2 * most) return;  // of a file that counts falsely
+    const store::Pack pack{.name = {},
+                           .second_ns = row.Int64(14),
+                           .offsets_ns = row.Int64List(15),
+                           .durations_ns = row.Int64List(16),
+                           .correlations = {},
+                           .graph_nodes = {}};
+    const size_t before = packed.kernels.size();
+    for (size_t i = 0; i < pack.size(); ++i) {
+      const int64_t start_ns = pack.StartNs(i);
+      const int64_t duration_ns = pack.DurationNs(i);
+      const int64_t first_ns = which == store::WorkIn::kRunsIn ? start_ns + duration_ns - 1 : start_ns;
+      if (duration_ns > 0 && first_ns >= window.from_ns && start_ns < window.to_ns)
+        packed.kernels.push_back({start_ns, duration_ns, packed.launches.size()});
+    }
+    if (packed.kernels.size() == before) return;
+    packed.launches.push_back(LaunchOf(row));
+    ObservationBuilder::Kernel& launch = packed.launches.back();
+    launch.name = *packed.names.emplace(launch.name).first;
+    if (packed.kernels.size() >= 2 * most) packed.Shrink(most);
+  }));
+  packed.Shrink(most);
+  std::ranges::sort(packed.kernels, {}, &PackedKernels::Kernel::start_ns);
+  return packed;
 }
 
 }  // namespace
@@ -98,35 +175,31 @@ Result<std::vector<TimeRange>> WindowsOf(store::Store& store, Id128 device, cons
 Status ReadWindow(store::Store& store, Id128 device, const TimeRange& range, const TimeRange& window,
                   int64_t limit, ObservationBuilder& builder) {
   const auto which = window.from_ns == range.from_ns ? store::WorkIn::kRunsIn : store::WorkIn::kStartsIn;
-  const SqlPart condition = InWindow(device, window, which);
-  SqlPart sql{fmt::format("SELECT {} FROM raw.kernels WHERE ", kKernelColumns), {}};
-  sql += condition;
-  sql.text += fmt::format(
-      " UNION ALL SELECT {} FROM (SELECT process, device, context, stream, {}, name, grid_x, grid_y, grid_z, "
-      "block_x, block_y, block_z, registers, static_shared_bytes, dynamic_shared_bytes FROM kernel_packs "
-      "WHERE {} AND ",
-      kKernelColumns, store::duckdb::kPackedTimes, store::duckdb::kSoundPack);
-  sql += store::PacksIn({.device = device}, window, which);
-  sql.text += ") WHERE ";
-  sql += condition;
-  sql.text += fmt::format(
-      " UNION ALL SELECT 1, process, context, stream, start_ns, end_ns, kind, {}, bytes FROM memcpys WHERE ",
-      kNoLaunch);
-  sql += condition;
-  sql.text += fmt::format(
-      " UNION ALL SELECT 2, process, context, stream, start_ns, end_ns, '', {}, bytes FROM memsets WHERE ",
-      kNoLaunch);
-  sql += condition;
-  sql += {" ORDER BY start_ns, end_ns LIMIT ?", {limit}};
+  ASSIGN_OR_RETURN(const PackedKernels packed, ReadPacks(store, device, window, which, limit));
   builder.BeginWindow();
-  return store::ForEachRow(store, sql, [&](const Rows& row) {
-    if (row.Int64(0) == 0)
-      builder.AddKernel(KernelOf(row));
-    else if (row.Int64(0) == 1)
-      builder.AddCopy(row.Text(6), row.Int64(16), row.Int64(5) - row.Int64(4));
-    else
-      builder.AddSet();
-  });
+  int64_t left = limit;
+  size_t next = 0;
+  const auto add_packed = [&](int64_t before_ns) {
+    for (; left > 0 && next < packed.kernels.size() && packed.kernels[next].start_ns < before_ns; ++next) {
+      ObservationBuilder::Kernel kernel = packed.launches[packed.kernels[next].launch];
+      kernel.duration_ns = packed.kernels[next].duration_ns;
+      builder.AddKernel(kernel);
+      --left;
+    }
+  };
+  TRY(store::ForEachRow(store, RowsIn(device, window, which, limit), [&](const Rows& row) {
+    add_packed(row.Int64(14));
+    if (left == 0) return;
+    --left;
+    const int64_t duration_ns = row.Int64(15) - row.Int64(14);
+    if (row.Int64(0) == 1) return builder.AddCopy(row.Text(4), row.Int64(16), duration_ns);
+    if (row.Int64(0) == 2) return builder.AddSet();
+    ObservationBuilder::Kernel kernel = LaunchOf(row);
+    kernel.duration_ns = duration_ns;
+    builder.AddKernel(kernel);
+  }));
+  add_packed(std::numeric_limits<int64_t>::max());
+  return {};
 }
 
 Status ReadActivity(store::Store& store, Id128 device, const TimeRange& range, ObservationBuilder& builder) {
