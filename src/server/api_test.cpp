@@ -8,7 +8,6 @@
 #include <nlohmann/json.hpp>
 
 #include "base/version.h"
-#include "fleet/characteristics.h"
 #include "server/testing/fake_data.h"
 
 namespace gpusonde::server {
@@ -130,21 +129,6 @@ TEST_F(ApiTest, UsageIsSummedByWhatIsAsked) {
   EXPECT_THAT(Error("usage", {{"by", "colour"}}),
               testing::StartsWith("400 invalid_argument: parameter 'by' takes owner, pod, "));
   EXPECT_THAT(Error("usage", {{"process", kId.ToHex()}}), testing::StartsWith("400 invalid_argument: "));
-}
-
-TEST_F(ApiTest, ObservationsAreOfATimeRangeAndReadBack) {
-  fleet::Observation& observed = data_.observations.emplace_back();
-  observed = {.gpu_uuid = "GPU-1", .gpu_name = "NVIDIA X", .is_busy = true, .kernels = 7, .rows = {}};
-  for (uint32_t group = 0; group < fleet::OpenCharacteristics(); ++group)
-    observed.rows.push_back(fleet::Measure(group, {}));
-  const auto read =
-      fleet::ParseObservations(Get("fleet/observations", {{"from_us", "1000"}, {"to_us", "2000"}}).dump());
-  ASSERT_TRUE(read.has_value()) << read.error().message;
-  EXPECT_EQ(*read, data_.observations);
-  EXPECT_EQ(data_.selection.from_ns, 1'000'000);
-  EXPECT_EQ(data_.selection.to_ns, 2'000'000);
-  EXPECT_THAT(Error("fleet/observations", {{"process", kId.ToHex()}}),
-              testing::StartsWith("400 invalid_argument: "));
 }
 
 TEST_F(ApiTest, UsageIsAlsoATableAndCsv) {
