@@ -89,6 +89,12 @@ class Package(unittest.TestCase):
         for path in (self.package / "share/doc/gpusonde").rglob("*"):
             self.assertTrue(path.is_dir() or path.stat().st_size > 0, path)
 
+    def test_every_user_may_read_what_was_packed_under_any_umask(self):
+        for path in self.package.rglob("*"):
+            if not path.is_symlink():
+                wanted = 0o755 if path.is_dir() or path.stat().st_mode & 0o100 else 0o644
+                self.assertEqual(oct(path.stat().st_mode & 0o777), oct(wanted), path)
+
     def test_a_recorded_program_has_the_environment_it_would_have_anyway(self):
         if not program.can_record():
             self.skipTest("gpusonde can't record on this machine: see `gpusonde doctor`")

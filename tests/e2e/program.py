@@ -69,7 +69,7 @@ def unpacked_package(folder):
     with tempfile.TemporaryDirectory(prefix="gpusonde-package-") as packed:
         archive = pathlib.Path(packed, "package.tar.gz")
         done = subprocess.run([ROOT / "tools/package", "--build", BUILD, "--output", archive, "--level", "1"],
-                              capture_output=True, text=True, timeout=300, check=False)
+                              capture_output=True, text=True, timeout=300, check=False, umask=0o077)
         assert done.returncode == 0, done.stderr
         with tarfile.open(archive) as content:
             content.extractall(folder, filter="data")
