@@ -134,11 +134,22 @@ std::string Slow(const SummaryFacts& facts) {
       more == 0 ? "" : fmt::format("  (and {} more: gpusonde diagnose {})", more, ShellWord(facts.path)));
 }
 
+// "stacks cut at 127 frames (12)": the count comes last, as "1 stacks" would be wrong.
+std::string PhraseOf(const SummaryFacts::Drop& drop) {
+  std::string_view meaning = drop.meaning;
+  if (meaning.ends_with('.')) meaning.remove_suffix(1);
+  return fmt::format("{} ({})", WithinLine(std::string(meaning)), drop.count);
+}
+
+std::string PhrasesOf(std::span<const SummaryFacts::Drop> drops) {
+  return fmt::format("{}", fmt::join(drops | std::views::transform(PhraseOf), "; "));
+}
+
 // What has less detail than it could have, one line. There are many reasons, most of them of a few frames.
-std::string Poorer(const std::vector<std::string>& reasons) {
+std::string Poorer(std::span<const SummaryFacts::Drop> reasons) {
   const size_t shown = std::min(reasons.size(), kPoorer);
   return fmt::format(
-      "detail    missing: {}{}\n", fmt::join(std::span(reasons).first(shown), "; "),
+      "detail    missing: {}{}\n", PhrasesOf(reasons.first(shown)),
       reasons.size() > shown
           ? fmt::format("; and {} (table drops)",
                         Counted(std::ssize(reasons) - static_cast<int64_t>(shown), "lesser reason"))
@@ -172,9 +183,10 @@ std::string Summarise(const model::Profile& profile, const SummaryFacts& facts) 
   }
 
   const bool cpu = facts.sampling_hz > 0;
-  std::string text = fmt::format(
-      "recorded  {} for {}{}: {}, {}\n", Shown(facts.command), Length(facts.duration_ns),
-      cpu ? fmt::format(" at {:g} Hz", facts.sampling_hz) : "", facts.path, HumanBytes(facts.bytes));
+  std::string text =
+      fmt::format("recorded  {} for {}{}: {}, {}\n", Shown(facts.command), Length(facts.duration_ns),
+                  cpu ? fmt::format(" at {:g} Hz", facts.sampling_hz) : "", Printable(facts.path),
+                  HumanBytes(facts.bytes));
   // For a program with GPU work, kernels replace the threads and most CPU functions, and steps the last one.
   const bool gpu = facts.gpu.has_value();
   const size_t others =
@@ -208,7 +220,7 @@ std::string Summarise(const model::Profile& profile, const SummaryFacts& facts) 
                           share.where.empty() ? "" : "  (" + Shown(share.where) + ")");
   }
   text += facts.lost.empty() ? "complete  nothing was dropped\n"
-                             : fmt::format("dropped   {}\n", fmt::join(facts.lost, "; "));
+                             : fmt::format("dropped   {}\n", PhrasesOf(facts.lost));
   if (!facts.poorer.empty()) text += Poorer(facts.poorer);
   text += fmt::format("next      gpusonde view {}\n", ShellWord(facts.path));
   return text;

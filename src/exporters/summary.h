@@ -33,10 +33,12 @@ struct SummaryFacts {
   std::optional<Steps> steps;
   // Sentences of the incidents (slow steps and their cause), and of what disturbs all steps, worst first.
   std::vector<std::string> incidents;
-  // What was lost, and what is less detailed than it could be, each as a count and a phrase: "12 Stacks cut
-  // at 127 frames".
-  std::vector<std::string> lost;
-  std::vector<std::string> poorer;
+  struct Drop {
+    std::string meaning;  // one sentence, as model::DropInfo has it
+    int64_t count = 0;
+  };
+  std::vector<Drop> lost;    // data is missing
+  std::vector<Drop> poorer;  // data is less detailed than it could be
 };
 
 // At most ten lines, each ended by a newline: what was recorded; if GPUs worked, how busy they were, what the

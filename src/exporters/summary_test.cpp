@@ -55,24 +55,31 @@ TEST(Summarise, HasTenLinesAtMostAndEndsWithTheNextCommand) {
     profile.samples.push_back({.stack = i + 2, .thread = 0, .count = 1, .weight_ns = 1'000'000});
   }
   SummaryFacts facts = Facts();
-  facts.lost = {"12 Samples lost"};
-  facts.poorer = {"3 Frames without a name"};
+  facts.lost = {{"Samples lost because the kernel's buffer was full.", 12}};
+  facts.poorer = {{"Frames without a name.", 3}};
   const std::string text = Summarise(profile, facts);
   EXPECT_LE(std::ranges::count(text, '\n'), 10);
   SummaryFacts gpu_facts = facts;
   gpu_facts.gpu.emplace().time = profile;
   EXPECT_LE(std::ranges::count(Summarise(profile, gpu_facts), '\n'), 10);
-  EXPECT_THAT(text, HasSubstr("dropped   12 Samples lost\n"));
+  EXPECT_THAT(text, HasSubstr("dropped   samples lost because the kernel's buffer was full (12)\n"));
   EXPECT_TRUE(text.ends_with("next      gpusonde view run.sonde\n"));
 }
 
 TEST(Summarise, NamesThreeReasonsForMissingDetailAndCountsTheOthers) {
   SummaryFacts facts = Facts();
-  facts.poorer = {"frames without a name (3)", "b (2)", "c (1)"};
+  facts.poorer = {{"Frames without a name.", 3}, {"GPU kernels b.", 2}, {"C.", 1}};
   EXPECT_THAT(Summarise(TwoFunctions(), facts),
-              HasSubstr("detail    missing: frames without a name (3); b (2); c (1)\n"));
-  facts.poorer.insert(facts.poorer.end(), {"d (1)", "e (1)"});
+              HasSubstr("detail    missing: frames without a name (3); GPU kernels b (2); c (1)\n"));
+  facts.poorer.insert(facts.poorer.end(), {{"D.", 1}, {"E.", 1}});
   EXPECT_THAT(Summarise(TwoFunctions(), facts), HasSubstr("c (1); and 2 lesser reasons (table drops)\n"));
+}
+
+TEST(Summarise, ReasonsAreWholeSentencesWhateverPointsTheyHave) {
+  SummaryFacts facts = Facts();
+  facts.poorer = {{"Frames that nothing names (Node.js writes a map with --perf-basic-prof).", 7}};
+  EXPECT_THAT(Summarise(TwoFunctions(), facts),
+              HasSubstr(" frames that nothing names (Node.js writes a map with --perf-basic-prof) (7)\n"));
 }
 
 TEST(Summarise, ShortRecordingsHaveTheirLengthInMilliseconds) {
@@ -167,7 +174,7 @@ TEST(Summarise, SaysWhatStepsTakeTheirTimeFor) {
   SummaryFacts facts = Facts();
   facts.gpu = Gpu();
   facts.incidents = {"CPU contention all the time: 40 % of each step."};
-  facts.poorer = {"3 Frames without a name"};
+  facts.poorer = {{"Frames without a name.", 3}};
   facts.steps = {.process = "train",
                  .count = 3105,
                  .time_ns = 15.6e6,

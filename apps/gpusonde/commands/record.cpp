@@ -15,7 +15,6 @@
 
 #include "agent/child.h"
 #include "agent/recorder.h"
-#include "base/ascii.h"
 #include "base/fd.h"
 #include "base/heap.h"
 #include "base/shell_word.h"
@@ -122,16 +121,10 @@ Status PrintSummary(store::Store& store, const std::string& path, int64_t uncoun
   for (const store::UsualSteps& of_process : steps.programs)
     for (const store::UsualSteps::Part& part : of_process.parts)
       if (!part.sentence.empty()) facts.incidents.push_back(part.sentence);
-  for (const auto& drop : overview.drops) {
-    std::string meaning = drop.meaning.substr(0, drop.meaning.find('.'));
-    const bool acronym = meaning.size() > 1 && Lower(meaning[1]) != meaning[1];  // GPU
-    if (!acronym && !meaning.empty()) meaning[0] = Lower(meaning[0]);
-    // "1 frames" would be wrong, so the count comes last.
-    (drop.lost ? facts.lost : facts.poorer).push_back(fmt::format("{} ({})", meaning, drop.count));
-  }
+  for (const auto& drop : overview.drops)
+    (drop.lost ? facts.lost : facts.poorer).push_back({drop.meaning, drop.count});
   if (uncounted_rows > 0)
-    facts.lost.push_back(
-        fmt::format("{} rows that could not be written when recording ended", uncounted_rows));
+    facts.lost.push_back({"Rows that could not be written when recording ended.", uncounted_rows});
   PrintLabelled(exporters::Summarise(profile, facts));
   return {};
 }
