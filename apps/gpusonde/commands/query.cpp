@@ -5,7 +5,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -16,6 +15,7 @@
 #include <vector>
 
 #include "api_client.h"
+#include "base/ascii.h"
 #include "base/counted.h"
 #include "base/terminal.h"
 #include "convert/needed_events.h"
@@ -65,12 +65,10 @@ constexpr std::string_view kSpaces = " \t\n";
 
 // Whether this was probably meant as a statement, or as the first word of one without quotes.
 bool BeginsSql(const std::string& text) {
-  std::string lower = text.substr(0, text.find_first_of(kSpaces));
-  for (char& character : lower)
-    character = static_cast<char>(std::tolower(static_cast<unsigned char>(character)));
+  const std::string first = ToLower(text.substr(0, text.find_first_of(kSpaces)));
   constexpr std::array<std::string_view, 5> kFirstWords = {"select", "with", "show", "describe", "from"};
   std::error_code ignored;
-  return std::ranges::find(kFirstWords, lower) != kFirstWords.end() &&
+  return std::ranges::find(kFirstWords, first) != kFirstWords.end() &&
          !std::filesystem::exists(text, ignored);
 }
 
