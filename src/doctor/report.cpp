@@ -21,10 +21,6 @@ constexpr std::array kUses = {
     std::pair{Use::kScale, "To analyse traces over many processes"},
 };
 
-constexpr std::string_view kGreen = "\x1b[32m";
-constexpr std::string_view kRed = "\x1b[31m";
-constexpr std::string_view kPlain = "\x1b[0m";
-
 constexpr size_t kMinWhyWidth = 20;  // characters, however narrow the terminal is
 
 constexpr std::string_view kWorks = "works";
@@ -90,11 +86,10 @@ std::string FormatText(const Report& report, const Terminal& terminal) {
     std::vector<Advice> advice;
     for (const auto& [capability, finding] : report.examined) {
       if (capability->use != use) continue;
-      const std::string_view word = finding.works ? kWorks : kDoesNot;
-      text +=
-          fmt::format("  {:<{}}  {}{:<{}}{}  {}\n", capability->name, name_width,
-                      terminal.colour ? (finding.works ? kGreen : kRed) : "", word, kDoesNot.size(),
-                      terminal.colour ? kPlain : "", Indented(Wrap(finding.why, why_width, 0), why_column));
+      const std::string word = fmt::format("{:<{}}", finding.works ? kWorks : kDoesNot, kDoesNot.size());
+      text += fmt::format("  {:<{}}  {}  {}\n", capability->name, name_width,
+                          terminal.Paint(finding.works ? Style::kGreen : Style::kRed, word),
+                          Indented(Wrap(finding.why, why_width, 0), why_column));
       if (!finding.works) Collect(advice, *capability, finding);
     }
     for (const Advice& each : advice)
