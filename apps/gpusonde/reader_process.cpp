@@ -36,7 +36,7 @@
 namespace gpusonde::app {
 namespace {
 
-constexpr size_t kMaxMessageBytes = 256;  // an address to open in a browser
+constexpr size_t kMaxMessageBytes = size_t{16} << 10;  // a sentence that names two paths
 
 // Memory beside the database's limit and as much again for results: thread stacks, and what malloc keeps.
 constexpr int64_t kOtherDataBytes = int64_t{512} << 20;
