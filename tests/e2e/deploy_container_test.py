@@ -10,7 +10,7 @@ import unittest
 
 import program
 
-CONTAINER = program.ROOT / "deploy/container/Dockerfile"
+DOCKERFILE = "deploy/container/Dockerfile"
 UNIT = program.ROOT / "deploy/systemd/gpusonde-agent.service"
 # What buildah gives to every container; its `--cap-drop all` would also drop those that `--cap-add` adds.
 USUAL = ("AUDIT_WRITE", "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "MKNOD", "NET_BIND_SERVICE", "NET_RAW",
@@ -38,7 +38,7 @@ class Container(program.TestCase):
         return done.stdout
 
     def test_it_runs_with_the_capabilities_of_the_unit_and_no_others(self):
-        self.buildah("bud", "--isolation", "chroot", "--quiet", "--tag", "gpusonde", "--file", CONTAINER, self.package)
+        self.buildah("bud", "--isolation", "chroot", "--quiet", "--tag", "gpusonde", "--file", self.package / DOCKERFILE, self.package)
         container = self.buildah("from", "gpusonde").strip()
         capabilities = re.search(r"^CapabilityBoundingSet=(.*)$", UNIT.read_text(), re.MULTILINE)[1].split()
         rights = [f"--cap-add={name}" for name in capabilities] + [f"--cap-drop=CAP_{name}" for name in USUAL]

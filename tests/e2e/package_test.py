@@ -89,6 +89,21 @@ class Package(unittest.TestCase):
         for path in (self.package / "share/doc/gpusonde").rglob("*"):
             self.assertTrue(path.is_dir() or path.stat().st_size > 0, path)
 
+    def test_it_has_every_page_that_its_help_and_its_pages_refer_to(self):
+        def read(path):
+            return (self.package / path).read_text()
+
+        commands = re.findall(r"^  ([a-z]+) ", self.run_here("gpusonde", "--help").stdout.partition("Commands:")[2], re.MULTILINE)
+        self.assertIn("record", commands)
+        named = {page for command in commands
+                 for page in re.findall(r"docs/[\w/-]+\.md", self.run_here("gpusonde", command, "--help").stdout)}
+        self.assertIn("docs/schema.md", named)
+        for page in ("README.md", "docs/deploy.md", "deploy/kubernetes/README.md"):
+            links = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", read(page))
+            self.assertTrue(links, page)
+            named |= {os.path.normpath(pathlib.Path(page).parent / link) for link in links}
+        self.assertEqual([], sorted(page for page in named if not (self.package / page).exists()))
+
     def test_every_user_may_read_what_was_packed_under_any_umask(self):
         for path in self.package.rglob("*"):
             if not path.is_symlink():
