@@ -12,6 +12,8 @@
 #include <string_view>
 #include <utility>
 
+#include "base/signals_blocked.h"
+
 namespace gpusonde::agent {
 namespace {
 
@@ -25,36 +27,17 @@ Result<Pipe> MakePipe() {
   return Pipe{Fd(ends[0]), Fd(ends[1])};
 }
 
-// Blocks all signals while it lives, also in children forked meanwhile: a Ctrl-C that reaches the child
-// before exec must not run our handler, which the child inherits.
-class SignalsBlocked {
- public:
-  SignalsBlocked() {
-    sigset_t all;
-    ::sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~SignalsBlocked() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  SignalsBlocked(const SignalsBlocked&) = delete;
-  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
-
- private:
-  sigset_t before_;
-};
-
-// Runs between fork and exec with all signals blocked, so it may only call what signal-safety(7) allows. A
-// signal that arrived earlier takes effect when they are unblocked.
-[[noreturn]] void BecomeProgram(char* const* arguments, char* const* environment, int start_fd,
-                                int failure_fd) {
+// Runs between fork and exec with all signals blocked, so it may only call what signal-safety(7) allows, and
+// a Ctrl-C doesn't run our handler, which the child inherits: it takes effect when `mask` is set.
+[[noreturn]] void BecomeProgram(char* const* arguments, char* const* environment, const sigset_t& mask,
+                                int start_fd, int failure_fd) {
   char go = 0;
   if (::read(start_fd, &go, 1) != 1) ::_exit(Child::kNotExecutable);
-  for (const int number : {SIGPIPE, SIGINT, SIGTERM}) ::signal(number, SIG_DFL);
-  struct sigaction hangup{};
-  if (::sigaction(SIGHUP, nullptr, &hangup) == 0 && hangup.sa_handler != SIG_IGN)
-    ::signal(SIGHUP, SIG_DFL);  // nohup(1)
-  sigset_t none;
-  ::sigemptyset(&none);
-  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  for (const int number : {SIGHUP, SIGINT, SIGPIPE, SIGTERM}) {
+    struct sigaction action{};
+    if (::sigaction(number, nullptr, &action) == 0 && action.sa_handler != SIG_IGN) ::signal(number, SIG_DFL);
+  }
+  ::sigprocmask(SIG_SETMASK, &mask, nullptr);
   ::execvpe(arguments[0], arguments, environment);
   const int error_number = errno;
   (void)!::write(failure_fd, &error_number, sizeof error_number);
@@ -88,7 +71,8 @@ Result<Child> Child::Prepare(std::vector<std::string> command, const std::vector
     pid = ::fork();
     if (pid == 0) {
       start.write_end.Close();
-      BecomeProgram(arguments.data(), variables.data(), start.read_end.get(), failure.write_end.get());
+      BecomeProgram(arguments.data(), variables.data(), blocked.before(), start.read_end.get(),
+                    failure.write_end.get());
     }
   }
   if (pid < 0) return Fail(ErrnoError(errno, "fork"));

@@ -20,8 +20,9 @@ class Child {
   static constexpr int kNotExecutable = 126;
   static constexpr int kNotFound = 127;
 
-  // Forks a process that waits for Start. It inherits the terminal, files and environment and has default
-  // signal handling. `environment` ("NAME=value") is added to the inherited one and overrides it.
+  // Forks a process that waits for Start. It inherits the terminal, files and environment, and what is
+  // ignored and blocked of signals. `environment` ("NAME=value") is added to the inherited one and overrides
+  // it.
   static Result<Child> Prepare(std::vector<std::string> command,
                                const std::vector<std::string>& environment = {});
 

@@ -37,6 +37,22 @@ TEST(Child, ExitStatusAndSignalAreReportedAsInAShell) {
   EXPECT_EQ(killed.TryWait(), 128 + SIGKILL) << "reported again without another wait";
 }
 
+TEST(Child, IgnoresAndBlocksTheSignalsThatItsParentDoes) {
+  sigset_t blocked, before;
+  ::sigemptyset(&blocked);
+  ::sigaddset(&blocked, SIGUSR1);
+  ::pthread_sigmask(SIG_BLOCK, &blocked, &before);
+  const auto handler = ::signal(SIGPIPE, SIG_IGN);
+  const auto of_hangup = ::signal(SIGHUP, [](int) {});
+  const std::string bits = "^SigBlk:.*[2367abef]..$|^SigIgn:.*[13579bdf]..[02468ace]$";  // 9; 12, not 0
+  Child child = Child::Prepare({"sh", "-c", "test $(grep -cE '" + bits + "' /proc/self/status) = 2"}).value();
+  ::signal(SIGHUP, of_hangup);
+  ::signal(SIGPIPE, handler);
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  ASSERT_TRUE(child.Start().has_value());
+  EXPECT_EQ(WaitFor(child), 0);
+}
+
 TEST(Child, AMissingProgramIsNotFound) {
   Child absent = Child::Prepare({"/no/such/program"}).value();
   EXPECT_EQ(absent.Start().error().code, ErrorCode::kNotFound);

@@ -72,7 +72,9 @@ void CatchSignals(int restart) {
   action.sa_flags = SA_SIGINFO | restart;
   for (const int number : {SIGINT, SIGTERM, SIGCHLD}) ::sigaction(number, &action, nullptr);
   if (!IgnoresHangup()) ::sigaction(SIGHUP, &action, nullptr);
-  ::signal(SIGPIPE, SIG_IGN);
+  // Not ignored, which the program would inherit.
+  struct sigaction pipe{};
+  if (::sigaction(SIGPIPE, nullptr, &pipe) == 0 && pipe.sa_handler != SIG_IGN) ::signal(SIGPIPE, [](int) {});
 }
 
 int FailRecord(const Error& error) {
