@@ -18,13 +18,16 @@
 #include <exception>
 #include <filesystem>
 #include <new>
+#include <optional>
 #include <span>
 #include <system_error>
+#include <utility>
 
 #include "base/fd.h"
 #include "base/memory_reserve.h"
 #include "base/replacing_file.h"
 #include "base/sandbox.h"
+#include "base/signals_blocked.h"
 #include "base/temporary_folder.h"
 #include "command.h"
 #include "messages.h"
@@ -193,6 +196,8 @@ int RunReader(const ReaderProcess& reader) {
   }
   Fd from_child(ends[0]);
   to_parent = Fd(ends[1]);
+  // Until they are caught, as nothing would remove the folder after one.
+  std::optional<SignalsBlocked> blocked(std::in_place);
   // Removed by this process, even if the child that filled it was killed.
   Result<TemporaryFolder> created = TemporaryFolder::Create(FolderOf(reader));
   if (!created.has_value() && !reader.temporary_in.empty()) {
@@ -208,12 +213,14 @@ int RunReader(const ReaderProcess& reader) {
     return kExitFailed;
   }
   if (child == 0) {
+    blocked.reset();
     from_child.Close();
     Work(reader, spill.path());
   }
   reader_pid = child;
   to_parent.Close();
   CatchSignals();
+  blocked.reset();
   if (const std::string message = ReadMessage(from_child); !message.empty()) reader.on_message(message);
   int status = 0;
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
