@@ -31,14 +31,17 @@ std::string out_of_memory;  // NOLINT(cert-err58-cpp): an empty string doesn't a
   ::_exit(kExitFailed);
 }
 
-// What is wrong with the result, or nothing if there was an error, which is printed.
-std::optional<std::string> Do(const TraceWork& work) {
+// What is wrong with the result, or nothing if there was an error, which is printed. `output` is the file
+// that the work's output becomes.
+std::optional<std::string> Do(const TraceWork& work, const std::string& output) {
   out_of_memory = fmt::format("gpusonde {}: out of memory; use fewer --threads{}\n", work.command,
                               work.command == "analyze" ? ", or --part and --merge" : "");
   std::set_new_handler(EndWithoutMemory);
   auto wrong = work.work(work.output);
   if (wrong.has_value()) return *std::move(wrong);
-  if (!wrong.error().message.empty()) PrintError(work.command, wrong.error());
+  Error error = std::move(wrong).error();
+  if (error.code == ErrorCode::kOutOfSpace && work.output != output) error = std::move(error).With(output);
+  if (!error.message.empty()) PrintError(work.command, error);
   return std::nullopt;
 }
 
@@ -55,7 +58,7 @@ int RunOverTracesHere(const TraceWork& work) {
     PrintError(work.command, other.error());
     return kExitFailed;
   }
-  const std::optional<std::string> wrong = Do(work);
+  const std::optional<std::string> wrong = Do(work, work.output);
   return wrong.has_value() ? Judge(work, *wrong) : kExitFailed;
 }
 
@@ -66,7 +69,7 @@ int RunOverTraces(const TraceWork& work) {
   std::string wrong;
   ReaderProcess reader{.command = work.command, .files = work.traces};
   reader.work = [&] {
-    const std::optional<std::string> found = Do(to_standard_output);
+    const std::optional<std::string> found = Do(to_standard_output, work.output);
     if (found.has_value() && !found->empty()) ReportToParent(*found);
     return found.has_value() ? kExitOk : kExitFailed;
   };

@@ -132,11 +132,16 @@ Target TargetOf(const ExportOptions& options) {
           }};
 }
 
-// Writes the export to `to` and, unless that is standard output, reports its contents to the parent process.
-Status Export(const ExportOptions& options, const Target& target, int to) {
+// Writes the export to `to`, the file `output`, and unless that is standard output, reports its contents to
+// the parent process.
+Status Export(const ExportOptions& options, const Target& target, int to, const std::string& output) {
   ASSIGN_OR_RETURN(const auto store, OpenRecordings(options.files, options.reading));
-  ASSIGN_OR_RETURN(const std::string holds, target.write(*store, to));
-  if (to != STDOUT_FILENO) ReportToParent(holds);
+  const bool to_file = to != STDOUT_FILENO;
+  Result<std::string> holds = target.write(*store, to);
+  if (!holds.has_value() && holds.error().code == ErrorCode::kOutOfSpace)
+    return Fail(std::move(holds).error().With(to_file ? output : "standard output"));
+  if (!holds.has_value()) return std::unexpected(holds.error());
+  if (to_file) ReportToParent(*holds);
   return {};
 }
 
@@ -146,7 +151,7 @@ int ExportStatus(const Status& done) {
 }
 
 int ExportApart(const ExportOptions& options, const Target& target, const std::string& output) {
-  const auto work = [&](int to) { return ExportStatus(Export(options, target, to)); };
+  const auto work = [&](int to) { return ExportStatus(Export(options, target, to, output)); };
   ReaderProcess reader{.command = "export", .files = options.files};
   if (output == kStandardOutput) {
     reader.work = [&] { return work(STDOUT_FILENO); };
