@@ -93,6 +93,7 @@ Finding ProbeGpuProcesses(const Settings&) {
           ? ""
           : fmt::format("; started without CUDA_INJECTION64_PATH, so that their GPU work isn't profiled: {}",
                         Join(seen.unprofiled));
+  if (seen.cuda == 0) return Works("no CUDA program runs now" + unreadable);
   return Works(fmt::format("CUDA programs that run now: {}, none with another tool in it{}{}", seen.cuda,
                            unprofiled, unreadable));
 }
