@@ -13,8 +13,10 @@
 #include <utility>
 #include <vector>
 
+#include "base/display_width.h"
 #include "base/printable.h"
 #include "base/terminal.h"
+#include "base/text.h"
 
 namespace gpusonde::app {
 namespace {
@@ -88,6 +90,42 @@ std::string ValueName(const CLI::Option& option) {
   return name == "INT" || name == "UINT" || name == "FLOAT" ? "N" : name;
 }
 
+// An indented line. A command stays whole, so that it can be copied: the comment behind it moves closer or
+// below it, or the terminal breaks the line.
+std::string FitExample(std::string_view line, size_t width) {
+  constexpr size_t kIndent = 6;
+  if (DisplayWidth(line) <= width) return std::string(line);
+  if (!line.contains("gpusonde ")) return Wrap(line, width, kIndent);
+  const size_t comment = line.find("  # ");
+  if (comment == std::string_view::npos) return std::string(line);
+  const std::string_view command = line.substr(0, line.find_last_not_of(' ', comment) + 1);
+  const std::string_view text = line.substr(comment + 2);
+  if (const std::string beside = fmt::format("{}  {}", command, text); DisplayWidth(beside) <= width)
+    return beside;
+  const std::string below = fmt::format("{:{}}{}", "", kIndent, text);
+  return fmt::format("{}\n{}", command, Wrap(below, width, kIndent + 2));
+}
+
+// Joins and wraps the lines of paragraphs; those of examples and lists are indented.
+std::string Reflow(std::string_view text, size_t width) {
+  std::string reflown, paragraph;
+  const auto end_paragraph = [&] {
+    if (!paragraph.empty()) reflown += Wrap(std::exchange(paragraph, {}), width, 0) + "\n";
+  };
+  while (!text.empty()) {
+    const std::string_view line = TakeLine(text);
+    if (!line.empty() && !line.starts_with(' ')) {
+      if (!paragraph.empty()) paragraph += ' ';
+      paragraph += line;
+      continue;
+    }
+    end_paragraph();
+    reflown += FitExample(line, width) + "\n";
+  }
+  end_paragraph();
+  return reflown;
+}
+
 // "gpusonde fleet simulate"; CLI11 only knows a command's last name.
 std::string FullName(const CLI::App& command) {
   return command.get_parent() == nullptr ? command.get_name()
@@ -96,10 +134,7 @@ std::string FullName(const CLI::App& command) {
 
 class Formatter : public CLI::Formatter {
  public:
-  Formatter() {
-    label("Positionals", "Arguments");
-    label("Subcommands", "Commands");
-  }
+  Formatter() { label("Positionals", "Arguments"); }
 
   std::string make_option(const CLI::Option* option, bool is_positional) const override {
     return Entry(make_option_name(option, is_positional) + make_option_opts(option),
@@ -114,8 +149,15 @@ class Formatter : public CLI::Formatter {
   }
 
   std::string make_option_desc(const CLI::Option* option) const override {
-    const std::string& fallback = option->get_default_str();
+    const bool must_be_given = option->get_required() && !option->get_positional();
+    const std::string fallback = must_be_given ? "required" : option->get_default_str();
     return option->get_description() + (fallback.empty() ? "" : fmt::format(" [{}]", fallback));
+  }
+
+  // CLI11 writes the group's name, whatever its label.
+  std::string make_subcommands(const CLI::App* app, CLI::AppFormatMode mode) const override {
+    return CLI::detail::find_and_replace(CLI::Formatter::make_subcommands(app, mode), "\nSubcommands:\n",
+                                         "\nCommands:\n");
   }
 
   std::string make_subcommand(const CLI::App* command) const override {
@@ -135,7 +177,7 @@ class Formatter : public CLI::Formatter {
   std::string make_footer(const CLI::App* app) const override {
     std::string text = CLI::Formatter::make_footer(app);
     text.erase(0, std::min(text.find_first_not_of('\n'), text.size()));  // CLI11 puts an empty line above
-    return Terminal::Of(STDOUT_FILENO).width == 0 ? text : Wrap(text, HelpWidth(), 4);
+    return Terminal::Of(STDOUT_FILENO).width == 0 ? text : Reflow(text, HelpWidth());
   }
 
  private:

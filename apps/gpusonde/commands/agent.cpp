@@ -87,7 +87,7 @@ void AddAgent(CLI::App& app, int& exit_status) {
       app.add_subcommand("agent", "Profile this machine continuously and send the data to `gpusonde serve`");
   command->footer(
       "Example:\n"
-      "  gpusonde agent --server https://gpusonde.example:7272 --token-file /etc/gpusonde/token\n\n"
+      "  gpusonde agent --server https://gpusonde.example:7272 --token-file token\n\n"
       "Data waits in STATE/agent while the server doesn't respond. docs/serve.md says what is sent.");
   command
       ->add_option("--server", flags->server,

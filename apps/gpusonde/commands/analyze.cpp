@@ -38,7 +38,8 @@ content of a file decides its format. docs/analyze.md describes the findings, do
   gpusonde analyze rank*.json.gz --format json | jq '.kernels[:3]'
   ncu --csv --page raw ./train > ncu.csv; gpusonde analyze ncu.csv
   mpirun -n 16 gpusonde analyze rank*.json.gz --align collectives
-  gpusonde analyze --part 0/2 -o p0 big.sqlite; gpusonde analyze --part 1/2 -o p1 big.sqlite
+  gpusonde analyze --part 0/2 -o p0 big.sqlite
+  gpusonde analyze --part 1/2 -o p1 big.sqlite
   gpusonde analyze --merge p0 p1)";
 
 struct AnalyzeOptions {

@@ -125,8 +125,9 @@ void AddDiagnose(CLI::App& app, int& exit_status) {
       "  gpusonde diagnose run.sonde --format json | jq -r '.incidents[].sentence'\n"
       "  gpusonde diagnose /tmp/nccl_trace_rank_*    # which rank a job hangs on, by PyTorch's Flight "
       "Recorder\n"
-      "  gpusonde diagnose --server https://gpusonde.example:7171 --token-file token\n"
-      "                                              # incidents of all hosts of a `gpusonde serve`\n\n"
+      "  gpusonde diagnose --server https://gpusonde.example:7171 --token-file token  # all hosts of a "
+      "`serve`"
+      "\n\n"
       "gpusonde finds steps in the GPU work of a program and compares them with its clean ones. "
       "docs/diagnose.md\n"
       "describes the signals it uses and what each cause means.");
@@ -138,8 +139,8 @@ void AddDiagnose(CLI::App& app, int& exit_status) {
       ->add_option("--format", options->format,
                    "text, json, or for each incident a line of JSON with the quantities that its cause is "
                    "judged by")
-      ->check(OneOf({"text", "json", "situations"}))
-      ->option_text("text|json|situations");
+      ->capture_default_str()
+      ->check(OneOf({"text", "json", "situations"}));
   AddTraceOptions(*command, options->reading);
   AddServerFlags(*command, "the server at this URL for the incidents that it found, instead of reading files",
                  options->server);

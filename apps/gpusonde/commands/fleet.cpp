@@ -41,7 +41,7 @@ explains the results.
 
   gpusonde fleet simulate
   gpusonde fleet simulate --devices 100000 --hours 24 --html fleet.html
-  gpusonde fleet simulate --format json | jq '.runs[0].hours[-1].sampled_coverage'
+  gpusonde fleet simulate --format json | jq '.runs[0].hours[-1]'
   gpusonde fleet simulate --reports both --devices 2000 --groups 1 --cohorts 1)";
 
 struct FleetOptions {

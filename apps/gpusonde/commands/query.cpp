@@ -37,14 +37,15 @@ SHOW TABLES and DESCRIBE TABLE list tables and columns, docs/schema.md documents
 files, keyed tables only the last row per key; raw.TABLE has all rows as stored. Ids are 32 hex digits.
 
   gpusonde query run.sonde 'SHOW TABLES'
-  gpusonde query run.sonde "SELECT name, sum(weight_ns) / 1e9 AS seconds FROM samples JOIN threads USING (process, tid)
-                            WHERE state = 'on_cpu' GROUP BY name ORDER BY seconds DESC"
+  gpusonde query run.sonde "SELECT name, sum(weight_ns) / 1e9 AS seconds
+      FROM samples JOIN threads USING (process, tid)
+      WHERE state = 'on_cpu' GROUP BY name ORDER BY seconds DESC"
 
 With --server, hosts of a `gpusonde serve` answer, each by itself; the first column is the host's name. The token
 must be of scope admin.
 
-  gpusonde query --server https://gpusonde.example:7171 --token-file token --hosts all \
-                 'SELECT name, count(*) AS kernels FROM kernels GROUP BY name')";
+  gpusonde query --server https://gpusonde.example:7171 --token-file token \
+      'SELECT name, count(*) AS kernels FROM kernels GROUP BY name')";
 
 struct QueryOptions {
   std::vector<std::string> files_and_sql;
@@ -133,6 +134,7 @@ void AddQuery(CLI::App& app, int& exit_status) {
       ->expected(1, CLI::detail::expected_max_vector_size)
       ->option_text(" ");
   command->add_option("--format", options->format, "text (aligned), json (an array of objects) or csv")
+      ->capture_default_str()
       ->check(OneOf({"text", "json", "csv"}));
   AddTraceOptions(*command, options->reading);
   AddServerFlags(*command, "the hosts of a `gpusonde serve` at this URL instead of files", options->server);

@@ -121,8 +121,8 @@ void AddServe(CLI::App& app, int& exit_status) {
   command->footer(
       "Examples:\n"
       "  gpusonde serve --state /data/gpusonde --tokens /etc/gpusonde/tokens\n"
-      "  gpusonde serve --tokens tokens --listen 0.0.0.0:7272 --pages-listen 0.0.0.0:7171 \\\n"
-      "      --tls-cert server.crt --tls-key server.key\n\n"
+      "  gpusonde serve --tokens tokens --tls-cert server.crt --tls-key server.key \\\n"
+      "      --listen 0.0.0.0:7272 --pages-listen 0.0.0.0:7171\n\n"
       "Keeps one file per host and day under STATE/hosts; any DuckDB client can read them while gpusonde is\n"
       "stopped. docs/serve.md says how agents on other machines reach it.");
   AddListenFlags(*command, flags->protection);

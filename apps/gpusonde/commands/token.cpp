@@ -120,9 +120,9 @@ void AddToken(CLI::App& app, int& exit_status) {
       app.add_subcommand("token", "Make, list and revoke the tokens that give access to a server");
   command->footer(
       "Examples:\n"
-      "  gpusonde token new --tokens /etc/gpusonde/tokens --name node-1 --scope ingest > token\n"
-      "  gpusonde token new --tokens /etc/gpusonde/tokens --name ada\n"
-      "  gpusonde token revoke --tokens /etc/gpusonde/tokens --name ada\n\n"
+      "  gpusonde token new --tokens tokens --name node-1 --scope ingest > token\n"
+      "  gpusonde token new --tokens tokens --name ada\n"
+      "  gpusonde token revoke --tokens tokens --name ada\n\n"
       "The file has a line for each token: its name, scope and hash. Servers read it again when it changes.\n"
       "Scopes: ingest (agents send), metrics (scrapers read /metrics), read (people read all), admin (all).");
   command->require_subcommand(1);

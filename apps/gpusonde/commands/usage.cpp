@@ -34,13 +34,14 @@ A process holds a GPU from its first work or memory on it until it ends. Time of
 equally: while work runs among those whose work runs, else among all that hold it. docs/usage.md says more.
 
   gpusonde usage run.sonde
-  gpusonde usage /var/lib/gpusonde/days/*.sonde --by application --from 2026-11-24T00:00:00 --price 2.50
+  gpusonde usage /var/lib/gpusonde/days/*.sonde --by application --price 2.50
   gpusonde usage STATE/hosts/*/*.sonde --by job --format csv > jobs.csv
 
 With --server, a running `gpusonde serve`, `up` or `view` answers; all hosts of `serve` together in whole hours of UTC,
 by default the last 24.
 
-  gpusonde usage --server https://gpusonde.example:7171 --token-file token --by user --from 2026-11-01T00:00:00)";
+  gpusonde usage --server https://gpusonde.example:7171 --token-file token \
+      --by user --from 2026-11-01T00:00:00)";
 
 // Reading days of one host takes a while.
 constexpr int64_t kServerTimeoutNs = 60 * kNanosPerSecond;
