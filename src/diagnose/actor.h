@@ -26,9 +26,9 @@ struct Actor {
   bool operator==(const Actor& other) const { return (*this <=> other) == 0; }
 };
 
-// Whether it is gpusonde itself: the agent or one of its child processes (gpusonde-files, gpusonde-lines).
+// Whether it is gpusonde itself: the agent or one of its child processes.
 inline bool IsSelf(const Actor& actor) {
-  return actor.name == "gpusonde" || actor.name.starts_with("gpusonde-");
+  return actor.name == "gpusonde" || actor.name == "gpusonde-files" || actor.name == "gpusonde-lines";
 }
 
 // The amount that each actor used.

@@ -2,6 +2,7 @@
 #include "model/helper_threads.h"
 
 #include <algorithm>
+#include <iterator>
 #include <ranges>
 #include <string_view>
 
@@ -16,9 +17,12 @@ bool StartsWithAny(std::string_view text, auto& prefixes) {
   return std::ranges::any_of(prefixes, [text](std::string_view prefix) { return text.starts_with(prefix); });
 }
 
-// The inject library's thread is "gpusonde", a reader of source lines "gpusonde-lines".
+// The inject library's thread is "gpusonde", as is the recorder; the others are processes of it. Programs of
+// others, and gpusonde-hpc of the package, may have names that begin so.
+constexpr std::string_view kHelperNames[] = {"gpusonde", "gpusonde-files", "gpusonde-lines", "simgpu-cupti"};
+
 bool IsHelperName(std::string_view name) {
-  return name == "gpusonde" || name.starts_with("gpusonde-") || name.starts_with("simgpu-cupti");
+  return std::ranges::find(kHelperNames, name) != std::end(kHelperNames);
 }
 
 // Whether the outermost binary of a stack (leaf first), C library excepted, is a profiler's.

@@ -20,8 +20,8 @@ Profile Threads(std::vector<std::string> names, std::vector<std::vector<int32_t>
 }
 
 TEST(HelperThreads, AreKnownByTheirNames) {
-  const Profile profile =
-      Threads({"gpusonde", "gpusonde-lines", "simgpu-cupti", "gpusonder", "train"}, {{2}, {2}, {2}, {2}, {}});
+  const Profile profile = Threads({"gpusonde", "gpusonde-lines", "simgpu-cupti", "gpusonde-hpc", "train"},
+                                  {{2}, {2}, {2}, {2}, {}});
   EXPECT_EQ(HelperThreads(profile), (std::vector<bool>{true, true, true, false, false}));
 }
 
