@@ -10,4 +10,8 @@ namespace gpusonde {
 // letters, digits and marks that mean nothing to a shell, else in single quotes.
 std::string ShellWord(std::string_view text);
 
+// A command line without the folders of its files, which are often long and alike: "python3 train.py --seed
+// 1".
+std::string WithoutFolders(std::string_view command);
+
 }  // namespace gpusonde

@@ -37,6 +37,11 @@ struct Share {
 
 std::string Shown(std::string_view name) { return Shorten(Printable(name), kMaxNameCharacters); }
 
+// A command that has no room loses the folders of its files first.
+std::string ShownCommand(const std::string& command) {
+  return Shown(CountCharacters(command) > kMaxNameCharacters ? WithoutFolders(command) : command);
+}
+
 std::vector<Share> Largest(const Weights& weights, size_t count) {
   std::vector<Share> shares;
   for (const auto& [key, weight] : weights) shares.push_back({key.first, key.second, weight});
@@ -57,7 +62,7 @@ double Percent(int64_t part, int64_t whole) {
 // What the CPU did while the GPUs were idle, one line.
 std::string WhileIdle(const GpuAccount& account) {
   using enum GpuAccount::IdleCause;
-  if (account.cause == kUnknown) return "while idle  CPU time was not sampled\n";
+  if (account.cause == kUnknown) return "while idle  no CPU time and no waits were sampled\n";
   const bool cpu = account.cause == kCpu;
   const GpuAccount::Part& top = cpu ? account.while_idle.front() : account.waiting_in.front();
   const int64_t total_ns = cpu ? account.idle_cpu_ns : account.waited_ns;
@@ -184,7 +189,7 @@ std::string Summarise(const model::Profile& profile, const SummaryFacts& facts) 
 
   const bool cpu = facts.sampling_hz > 0;
   std::string text =
-      fmt::format("recorded  {} for {}{}: {}, {}\n", Shown(facts.command), Length(facts.duration_ns),
+      fmt::format("recorded  {} for {}{}: {}, {}\n", ShownCommand(facts.command), Length(facts.duration_ns),
                   cpu ? fmt::format(" at {:g} Hz", facts.sampling_hz) : "", Printable(facts.path),
                   HumanBytes(facts.bytes));
   // For a program with GPU work, kernels replace the threads and most CPU functions, and steps the last one.

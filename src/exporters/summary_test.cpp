@@ -42,7 +42,7 @@ TEST(Summarise, SharesAreOfSelfTimeHottestFirst) {
 TEST(Summarise, NamesNoThreadsWhereOnlyThoseOfProfilersRan) {
   model::Profile profile = TwoFunctions();
   EXPECT_THAT(Summarise(profile, Facts()), HasSubstr("\nthreads   "));
-  profile.threads[0].name = "gpusonde-inject";
+  profile.threads[0].name = "gpusonde";
   EXPECT_THAT(Summarise(profile, Facts()), Not(HasSubstr("\nthreads   ")));
 }
 
@@ -68,11 +68,12 @@ TEST(Summarise, HasTenLinesAtMostAndEndsWithTheNextCommand) {
 
 TEST(Summarise, NamesThreeReasonsForMissingDetailAndCountsTheOthers) {
   SummaryFacts facts = Facts();
-  facts.poorer = {{"Frames without a name.", 3}, {"GPU kernels b.", 2}, {"C.", 1}};
+  facts.poorer = {{"Frames without a name.", 3}, {"GPU kernels b.", 2}, {"Frames c.", 1}};
   EXPECT_THAT(Summarise(TwoFunctions(), facts),
-              HasSubstr("detail    missing: frames without a name (3); GPU kernels b (2); c (1)\n"));
+              HasSubstr("detail    missing: frames without a name (3); GPU kernels b (2); frames c (1)\n"));
   facts.poorer.insert(facts.poorer.end(), {{"D.", 1}, {"E.", 1}});
-  EXPECT_THAT(Summarise(TwoFunctions(), facts), HasSubstr("c (1); and 2 lesser reasons (table drops)\n"));
+  EXPECT_THAT(Summarise(TwoFunctions(), facts),
+              HasSubstr("frames c (1); and 2 lesser reasons (table drops)\n"));
 }
 
 TEST(Summarise, ReasonsAreWholeSentencesWhateverPointsTheyHave) {
@@ -80,6 +81,12 @@ TEST(Summarise, ReasonsAreWholeSentencesWhateverPointsTheyHave) {
   facts.poorer = {{"Frames that nothing names (Node.js writes a map with --perf-basic-prof).", 7}};
   EXPECT_THAT(Summarise(TwoFunctions(), facts),
               HasSubstr(" frames that nothing names (Node.js writes a map with --perf-basic-prof) (7)\n"));
+}
+
+TEST(Summarise, LongCommandsLoseTheFoldersOfTheirFiles) {
+  SummaryFacts facts = Facts();
+  facts.command = "/home/ada/miniconda3/envs/training/bin/python3 /home/ada/project/train.py --seed 1";
+  EXPECT_THAT(Summarise(TwoFunctions(), facts), HasSubstr("recorded  python3 train.py --seed 1 for "));
 }
 
 TEST(Summarise, ShortRecordingsHaveTheirLengthInMilliseconds) {
@@ -154,7 +161,8 @@ TEST(Summarise, ShowsGpuUseCpuTimeWhileIdleAndTheHottestKernels) {
   EXPECT_THAT(Summarise(TwoFunctions(), facts),
               HasSubstr("; kernels 1234; SM activity 41 %, tensor pipe 12 %\n"));
   facts.gpu->cpu_while_idle->samples.clear();
-  EXPECT_THAT(Summarise(TwoFunctions(), facts), HasSubstr("while idle  CPU time was not sampled"));
+  EXPECT_THAT(Summarise(TwoFunctions(), facts),
+              HasSubstr("while idle  no CPU time and no waits were sampled"));
 }
 
 TEST(Summarise, TheWorstIncidentIsShown) {

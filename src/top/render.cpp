@@ -7,13 +7,13 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
-#include <ranges>
 #include <sstream>
 #include <tuple>
 #include <utility>
 
 #include "base/display_width.h"
 #include "base/printable.h"
+#include "base/shell_word.h"
 #include "base/text_table.h"
 #include "base/time.h"
 #include "model/mig_name.h"
@@ -133,21 +133,6 @@ std::vector<std::string> GpuTable(const std::vector<Gpu>& gpus, size_t width) {
   std::vector<TextColumn> columns{label, busy, history, memory, power, temperature, clock, state, name};
   if (gpm) columns.insert(columns.begin() + 2, {activity, tensor});
   return LayOutTable(columns, width);
-}
-
-// A command line without the folders of its files, which are often long and alike: "python3 train.py --seed
-// 1".
-std::string WithoutFolders(std::string_view command) {
-  std::string text;
-  for (const auto word : std::views::split(command, ' ')) {
-    const std::string_view whole(word);
-    if (!text.empty()) text += ' ';
-    // Of "/tmp/" the name is before the last slash.
-    const size_t slash = whole.starts_with('/') && whole.size() > 1 ? whole.rfind('/', whole.size() - 2)
-                                                                    : std::string_view::npos;
-    text += whole.substr(slash == std::string_view::npos ? 0 : slash + 1);
-  }
-  return text;
 }
 
 double KeyOf(const Process& process, SortBy sort) {
