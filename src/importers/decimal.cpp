@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <limits>
 
 #include "base/ascii.h"
 #include "base/int128.h"
@@ -86,6 +87,19 @@ std::optional<int64_t> Scale(const Scientific& number, int by) {
   return number.negative ? -result : result;
 }
 
+// Empty if it has a fraction, or doesn't fit.
+std::optional<int64_t> WholeOf(const Scientific& number) {
+  Uint128 value = number.digits;
+  int exponent = number.exponent;
+  for (; exponent < 0 && value % 10 == 0 && value != 0; ++exponent) value /= 10;
+  if (exponent < 0 && value != 0) return std::nullopt;
+  constexpr auto kLimit = static_cast<Uint128>(std::numeric_limits<int64_t>::max());
+  for (; exponent > 0 && value != 0 && value <= kLimit; --exponent) value *= 10;
+  if (value > kLimit) return std::nullopt;
+  const auto result = static_cast<int64_t>(value);
+  return number.negative ? -result : result;
+}
+
 }  // namespace
 
 std::optional<int64_t> ParseMicroseconds(std::string_view text) {
@@ -126,7 +140,10 @@ std::optional<int64_t> ParseWhole(std::string_view text) {
     few = few * 10 + static_cast<unsigned>(text[digits++] - '0');
   if (digits > 0 && (digits == text.size() || (IsSpace(text[digits]) && Trim(text).size() == digits)))
     return static_cast<int64_t>(few);
-  return ParseNumber<int64_t>(Trim(text));
+  text = Trim(text);
+  if (const std::optional<int64_t> plain = ParseNumber<int64_t>(text); plain.has_value()) return plain;
+  const std::optional<Scientific> number = Scan(text);
+  return number.has_value() ? WholeOf(*number) : std::nullopt;
 }
 
 }  // namespace gpusonde::importers

@@ -15,7 +15,8 @@ std::optional<int64_t> ParseMicroseconds(std::string_view text);
 // The same for any power of ten: the number times 10^exponent, −40 to 40, rounded.
 std::optional<int64_t> ParseScaled(std::string_view text, int exponent);
 
-// A JSON number that is an integer and fits; empty for any other text.
+// A JSON number that is an integer and fits, in any spelling: programs that keep numbers as doubles write
+// "7.0" and "1.2e1". Trailing blanks and surrounding quotes are ignored. Empty for any other text.
 std::optional<int64_t> ParseWhole(std::string_view text);
 
 }  // namespace gpusonde::importers

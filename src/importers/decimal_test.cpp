@@ -75,9 +75,21 @@ TEST(ParseMicroseconds, IsTheInverseOfPrinting) {
 TEST(ParseWhole, AcceptsIntegersOnly) {
   EXPECT_EQ(ParseWhole("12 "), 12);
   EXPECT_EQ(ParseWhole("\"12\""), 12);
-  EXPECT_EQ(ParseWhole("1.5"), std::nullopt);
-  EXPECT_EQ(ParseWhole("9223372036854775808"), std::nullopt);
-  EXPECT_EQ(ParseWhole(""), std::nullopt);
+  for (const char* const text : {"1.5", "1e-1", "9223372036854775808", "9223372036854775808.0", "1e19",
+                                 "1e300", "", "1.", "nan", "true", "\"12.5\""})
+    EXPECT_EQ(ParseWhole(text), std::nullopt) << text;
+}
+
+TEST(ParseWhole, AcceptsTheSpellingsOfDoubles) {
+  EXPECT_EQ(ParseWhole("7.0"), 7);
+  EXPECT_EQ(ParseWhole("-7.000 "), -7);
+  EXPECT_EQ(ParseWhole("\"7.0\""), 7);
+  EXPECT_EQ(ParseWhole("1.2e1"), 12);
+  EXPECT_EQ(ParseWhole("120e-1"), 12);
+  EXPECT_EQ(ParseWhole("0.0"), 0);
+  EXPECT_EQ(ParseWhole("0e300"), 0);
+  EXPECT_EQ(ParseWhole("4294967295.0"), 4294967295);
+  EXPECT_EQ(ParseWhole("9223372036854775807.0"), 9223372036854775807);
 }
 
 }  // namespace

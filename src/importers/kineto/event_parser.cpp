@@ -81,6 +81,14 @@ uint64_t HashOf(std::initializer_list<std::string_view> texts) {
   return hash;
 }
 
+// Of a thread or stream: its number, else a hash of its name, so that those without a number stay apart.
+uint32_t TrackOf(std::string_view token) {
+  if (const std::optional<int64_t> number = TrackNumber(token); number.has_value())
+    return static_cast<uint32_t>(*number);
+  const std::string_view name = Unquote(token);
+  return name.empty() ? 0 : static_cast<uint32_t>(HashOf({name}) >> 33);
+}
+
 // "default_pg [0, 1]": what people call the group, else its name, and its ranks.
 std::string LabelOf(const Event& event) {
   const bool described = !event.group_description.empty() && event.group_description != "undefined";
@@ -123,7 +131,8 @@ simdjson::error_code ReadArguments(ondemand::value value, Event& event) {
           event.bytes = Token(field.value());
         break;
       case 'c':
-        if (KeyIs(key, "correlation") || KeyIs(key, "correlation_id"))  // the latter is XLA's
+        // The latter two are XLA's, and those of converters of other traces.
+        if (KeyIs(key, "correlation") || KeyIs(key, "correlation_id") || KeyIs(key, "correlationId"))
           event.correlation = Token(field.value());
         else if (KeyIs(key, "context"))
           event.context = Token(field.value());
@@ -337,14 +346,13 @@ void EventParser::State::AddMessage(const Event& event, const GpuEvent& kernel) 
 void EventParser::State::AddGpu(const Event& event, int64_t start_ns, int64_t end_ns) {
   GpuEvent gpu_event{.start_ns = start_ns, .end_ns = end_ns};
   gpu_event.correlation = ReadCorrelation(event.correlation);
-  const std::optional<int64_t> device = ParseWhole(event.device);
-  const std::optional<int64_t> stream = ParseWhole(event.stream);
+  const std::optional<int64_t> device = TrackNumber(event.device);
   if (device.value_or(0) < 0 || device.value_or(0) > std::numeric_limits<int32_t>::max()) {
     sink.Drop(Dropped::kWrongType, 1);
     return;
   }
   gpu_event.device = static_cast<int32_t>(device.value_or(0));
-  gpu_event.stream = static_cast<uint32_t>(stream.value_or(0));
+  gpu_event.stream = TrackOf(event.stream);
   gpu_event.bytes = std::max<int64_t>(0, ParseWhole(event.bytes).value_or(0));
   if (event.kind == Category::kKernel) {
     gpu_event.name = NameOf(event.name);
@@ -375,8 +383,8 @@ void EventParser::State::AddSync(const Event& event, int64_t start_ns, int64_t e
                          .process = 0,
                          .correlation = ReadCorrelation(event.correlation),
                          .context = ParseWhole(event.context).value_or(0),
-                         .stream = ParseWhole(event.stream).value_or(0),
-                         .device = static_cast<int32_t>(ParseWhole(event.device).value_or(0)),
+                         .stream = TrackNumber(event.stream).value_or(0),
+                         .device = static_cast<int32_t>(TrackNumber(event.device).value_or(0)),
                          .kind = SyncKindOf(event.name)});
 }
 
@@ -386,7 +394,7 @@ void EventParser::State::AddSpan(const Event& event, SpanKind kind, int64_t star
        .end_ns = end_ns,
        .process = PidOf(ParseWhole(event.pid).value_or(0)),
        .correlation = kind == SpanKind::kCall ? ReadCorrelation(event.correlation) : kNoCorrelation,
-       .tid = static_cast<int32_t>(ParseWhole(event.tid).value_or(0)),
+       .tid = static_cast<int32_t>(TrackOf(event.tid)),
        .name = NameOf(event.name),
        .kind = kind});
 }
@@ -396,8 +404,7 @@ void EventParser::State::AddName(const Event& event) {
   if (event.name == "process_name")
     sink.NameProcess(process, Text(event.argument_name));
   else if (event.name == "thread_name")
-    sink.NameThread(process, static_cast<int32_t>(ParseWhole(event.tid).value_or(0)),
-                    Text(event.argument_name));
+    sink.NameThread(process, static_cast<int32_t>(TrackOf(event.tid)), Text(event.argument_name));
 }
 
 void EventParser::State::AddCall(const Event& event, int64_t start_ns, int64_t end_ns) {
@@ -406,7 +413,7 @@ void EventParser::State::AddCall(const Event& event, int64_t start_ns, int64_t e
                          .process = 0,
                          .correlation = ReadCorrelation(event.correlation),
                          .name = NameOf(event.name),
-                         .thread = static_cast<uint32_t>(ParseWhole(event.tid).value_or(0))});
+                         .thread = TrackOf(event.tid)});
 }
 
 void EventParser::State::Add(const Event& event) {

@@ -10,6 +10,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/ascii.h"
 #include "base/utf8.h"
 #include "importers/decimal.h"
 
@@ -21,22 +22,19 @@ struct Spelling {
   Category category;
 };
 
+// In lower case, with '_' between words.
 constexpr std::array kSpellings = {
     Spelling{"kernel", Category::kKernel},
-    Spelling{"Kernel", Category::kKernel},
     Spelling{"gpu_memcpy", Category::kMemcpy},
-    Spelling{"Memcpy", Category::kMemcpy},
     Spelling{"memcpy", Category::kMemcpy},
     Spelling{"gpu_memset", Category::kMemset},
-    Spelling{"Memset", Category::kMemset},
     Spelling{"memset", Category::kMemset},
     Spelling{"cuda_runtime", Category::kApi},
     Spelling{"cuda_driver", Category::kApi},
-    Spelling{"Runtime", Category::kApi},
     Spelling{"runtime", Category::kApi},
     Spelling{"user_annotation", Category::kAnnotation},
     Spelling{"cpu_op", Category::kOperator},
-    Spelling{"Operator", Category::kOperator},
+    Spelling{"operator", Category::kOperator},
     Spelling{"python_function", Category::kPython},
     Spelling{"cuda_sync", Category::kSync},
     // Intel's GPUs, and devices that add themselves to PyTorch.
@@ -45,7 +43,18 @@ constexpr std::array kSpellings = {
     Spelling{"privateuse1_runtime", Category::kApi},
     Spelling{"privateuse1_driver", Category::kApi},
     Spelling{"mtia_runtime", Category::kApi},
+    // Converters of other profilers' traces.
+    Spelling{"gpu_kernel", Category::kKernel},
+    Spelling{"cuda_kernel", Category::kKernel},
+    Spelling{"hip_kernel", Category::kKernel},
 };
+
+Category CategoryOfSpelling(std::string_view text) {
+  for (const Spelling& spelling : kSpellings)
+    if (spelling.text.size() == text.size() && spelling.text.front() == text.front() && spelling.text == text)
+      return spelling.category;
+  return Category::kOther;
+}
 
 MemoryKind MemoryOf(std::string_view name) {
   if (name == "Pageable" || name == "pageable") return MemoryKind::kPageable;
@@ -123,10 +132,19 @@ size_t AppendUnicodeEscape(std::string_view text, std::string& out) {
 }  // namespace
 
 Category CategoryOf(std::string_view category) {
-  for (const Spelling& spelling : kSpellings)
-    if (spelling.text.size() == category.size() && spelling.text.front() == category.front() &&
-        spelling.text == category)
-      return spelling.category;
+  if (const Category known = CategoryOfSpelling(category); known != Category::kOther) return known;
+  constexpr size_t kMaxSpelling = 64;
+  const auto is_unusual = [](char c) { return (c >= 'A' && c <= 'Z') || c == ' ' || c == '-' || c == ','; };
+  if (category.size() > kMaxSpelling || std::ranges::none_of(category, is_unusual)) return Category::kOther;
+  std::array<char, kMaxSpelling> spelling{};
+  std::ranges::transform(category, spelling.begin(),
+                         [](char c) { return c == ' ' || c == '-' ? '_' : Lower(c); });
+  std::string_view rest(spelling.data(), category.size());
+  while (!rest.empty()) {
+    const std::string_view one = rest.substr(0, rest.find(','));
+    if (const Category known = CategoryOfSpelling(one); known != Category::kOther) return known;
+    rest.remove_prefix(std::min(rest.size(), one.size() + 1));
+  }
   return Category::kOther;
 }
 
@@ -217,6 +235,17 @@ SyncKind SyncKindOf(std::string_view name) {
 
 int64_t ReadCorrelation(std::string_view number) {
   return CorrelationOf(ParseWhole(number).value_or(kNoCorrelation));
+}
+
+std::optional<int64_t> TrackNumber(std::string_view token) {
+  if (const std::optional<int64_t> number = ParseWhole(token); number.has_value()) return number;
+  constexpr std::string_view kDigits = "0123456789";
+  const std::string_view text = Unquote(token);
+  const size_t last = text.find_last_of(kDigits);
+  if (last == std::string_view::npos) return std::nullopt;
+  const size_t before = text.find_last_not_of(kDigits, last);
+  const size_t first = before == std::string_view::npos ? 0 : before + 1;
+  return ParseWhole(text.substr(first, last + 1 - first));
 }
 
 std::string_view Unquote(std::string_view token) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -38,7 +39,8 @@ constexpr bool IsOnlyCounted(Category category, Reading reading) {
   return reading == Reading::kForAnalysis && category > Category::kAnnotation;
 }
 
-// The "cat" of an event: "kernel" and "Kernel", "gpu_memcpy" and "Memcpy", …
+// The "cat" of an event: "kernel" and "Kernel", "gpu_memcpy" and "Memcpy", …, in any case, with blanks or
+// hyphens between words; of several, separated by commas, the first that is known.
 Category CategoryOf(std::string_view category);
 
 // What JSON allows between its tokens (RFC 8259, section 2).
@@ -72,6 +74,10 @@ int64_t ElementBytes(std::string_view type);
 
 // The JSON number of a correlation; kNoCorrelation for anything else.
 int64_t ReadCorrelation(std::string_view number);
+
+// The number of a process, thread or stream: a JSON number, or the last one in a text such as "Stream 7", as
+// converters of other traces write. Empty for anything else.
+std::optional<int64_t> TrackNumber(std::string_view token);
 
 // Whether a key, whose text begins at `key` and ends with a quote, is this one. Reads as many bytes as the
 // name and its quote have, also where the key is shorter: simdjson's texts have 64 bytes of padding.

@@ -104,6 +104,28 @@ TEST(CategoryOf, KnowsOldAndNewSpellings) {
   EXPECT_EQ(CategoryOf("gpu_user_annotation"), Category::kOther);
 }
 
+TEST(CategoryOf, KnowsWhatConvertersOfOtherTracesWrite) {
+  for (const char* const category : {"KERNEL", "gpu_kernel", "GPU_Kernel", "GPU Kernel", "cuda-kernel",
+                                     "cuda_kernel", "gpu,kernel", "kernel,gpu"})
+    EXPECT_EQ(CategoryOf(category), Category::kKernel) << category;
+  EXPECT_EQ(CategoryOf("GPU_Memcpy"), Category::kMemcpy);
+  EXPECT_EQ(CategoryOf("CUDA Runtime"), Category::kApi);
+  for (const std::string& category : {std::string(), std::string(","), std::string("a, b"),
+                                      std::string("kernels"), "Kernel" + std::string(1'000'000, 'x')})
+    EXPECT_EQ(CategoryOf(category), Category::kOther) << category.size();
+}
+
+TEST(TrackNumber, IsANumberOrTheLastOneOfAText) {
+  EXPECT_EQ(TrackNumber("7"), 7);
+  EXPECT_EQ(TrackNumber("-1"), -1);
+  EXPECT_EQ(TrackNumber("7.0"), 7);
+  EXPECT_EQ(TrackNumber("\"7\""), 7);
+  EXPECT_EQ(TrackNumber("\"Stream 7\""), 7);
+  EXPECT_EQ(TrackNumber("\"GPU0 Stream 12 (copies)\""), 12);
+  for (const char* const token : {"", "null", "true", "1.5", "\"\"", "\"GPU\"", "\"99999999999999999999\""})
+    EXPECT_EQ(TrackNumber(token), std::nullopt) << token;
+}
+
 TEST(IsOnlyCounted, OperatorsPythonFunctionsAndWaitsAreReadInDetailOnly) {
   for (const char* category : {"cpu_op", "python_function", "cuda_sync"}) {
     EXPECT_TRUE(IsOnlyCounted(CategoryOf(category), Reading::kForAnalysis)) << category;
