@@ -67,7 +67,8 @@ PageReader::PageReader(const Table& table, std::span<const size_t> columns)
       database_(*table.database_),
       cells_(columns.size() + 1),
       integers_(columns.size()),
-      plans_(kPlans) {
+      plans_(kPlans),
+      last_plan_(plans_.data()) {
   for (size_t slot = 0; slot < columns.size(); ++slot) {
     const Column& column = table.columns_[columns[slot]];
     if (slots_.size() <= columns[slot]) slots_.resize(columns[slot] + 1);
@@ -228,12 +229,16 @@ Status PageReader::FindPlan(const uint8_t* p, const uint8_t* end, Record& record
   const size_t header_size = size > 0 ? *p : 0;
   Plan* plan = &long_plan_;
   if (header_size <= Plan::kMaxHeader && header_size <= size && header_size > 0) {
-    plan = &plans_[HashOf(p, header_size)];
-    record.plan = plan;
+    const auto fits = [&](const Plan& known) {
+      return known.header_size == header_size && known.end <= size - header_size &&
+             IsSameHeader(p, known.header.data(), header_size);
+    };
+    record.plan = last_plan_;
     record.values = p + header_size;
-    if (plan->header_size == header_size && plan->end <= size - header_size &&
-        IsSameHeader(p, plan->header.data(), header_size))
-      return {};
+    if (fits(*last_plan_)) return {};
+    plan = &plans_[HashOf(p, header_size)];
+    record.plan = last_plan_ = plan;
+    if (fits(*plan)) return {};
   }
   *plan = {};
   Status made = MakePlan(p, end, *plan);
@@ -296,7 +301,7 @@ PageReader::Plan::Value PageReader::PlanOf(const Slot& slot, uint64_t type, uint
 }
 
 void PageReader::PlanInteger(Plan& plan, const Plan::Value& value) {
-  Plan::Integer integer{.offset = value.offset, .cell = value.cell};
+  Plan::Integer integer{.offset = value.offset, .cell = static_cast<uint8_t>(value.cell)};
   bool is_integer = true;
   if (value.kind == Plan::Kind::kInteger) {
     integer.shift = value.shift;
@@ -304,7 +309,7 @@ void PageReader::PlanInteger(Plan& plan, const Plan::Value& value) {
   } else if (value.kind == Plan::Kind::kRowid) {
     plan.rowid_cell = static_cast<int16_t>(value.cell);
   } else if (value.kind == Plan::Kind::kConstant && value.shift == 0) {
-    integer.constant = value.size;
+    integer.constant = static_cast<uint8_t>(value.size);
   } else {
     is_integer = false;
   }

@@ -67,13 +67,14 @@ class PageReader final : public TableReader {
     // constant.
     struct Integer {
       uint32_t offset = 0;
-      uint16_t cell = 0;
-      uint16_t shift = 0;
-      int64_t keep = 0;  // all bits or none
-      int64_t constant = 0;
+      uint8_t cell = 0;
+      uint8_t shift = 0;
+      int8_t keep = 0;  // sign-extended: all bits or none
+      uint8_t constant = 0;
     };
-    uint32_t header_size = 0;  // 0: none yet
-    uint32_t end = 0;          // of the last value, behind the header
+    static_assert(sizeof(Integer) == 8);  // so that the plans of a table stay in the first-level cache
+    uint32_t header_size = 0;             // 0: none yet
+    uint32_t end = 0;                     // of the last value, behind the header
     uint32_t count = 0;
     std::array<uint8_t, kMaxHeader + 8> header{};  // and zeros behind it
     std::array<Value, Table::kMaxColumns> values{};
@@ -112,6 +113,7 @@ class PageReader final : public TableReader {
   IntegerBuffer integers_;
   std::vector<Plan> plans_;        // by a hash of the header
   Plan long_plan_;                 // of a header too long for plans_
+  const Plan* last_plan_;          // of plans_: that of the last row, or one of no row
   std::vector<uint8_t> pages_;     // of the current part
   std::vector<uint8_t> overflow_;  // a payload that has overflow pages, put together
   std::vector<uint8_t> one_page_;
