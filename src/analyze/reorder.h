@@ -18,16 +18,19 @@ class Reorder {
   size_t size() const { return records_.size(); }
   // All present records, sorted; valid until the next call.
   std::span<const Record> Sort() {
-    sorter_.Sort(records_);
+    sorter_.Sort(records_, sorted_);
+    sorted_ = records_.size();
     return records_;
   }
   // Removes the first `count` of them.
   void Drop(size_t count) {
     records_.erase(records_.begin(), records_.begin() + static_cast<std::ptrdiff_t>(count));
+    sorted_ -= count;
   }
 
  private:
   std::vector<Record> records_;
+  size_t sorted_ = 0;  // how many of the first are in order
   RecordSorter<Record, Less> sorter_;
 };
 

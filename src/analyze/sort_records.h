@@ -16,8 +16,9 @@ namespace gpusonde::analyze {
 template <class Record, class Less, class Records = std::vector<Record>>
 class RecordSorter {
  public:
-  void Sort(Records& records) {
-    if (!Insert(records)) Radix(records);
+  // The first `sorted` are in order already.
+  void Sort(Records& records, size_t sorted = 0) {
+    if (!Insert(records, sorted)) Radix(records);
   }
 
  private:
@@ -27,9 +28,9 @@ class RecordSorter {
   };
 
   // Returns false if that would take too long; the records are then permuted.
-  static bool Insert(Records& records) {
+  static bool Insert(Records& records, size_t sorted) {
     size_t moves_left = 4 * records.size();
-    for (size_t i = 1; i < records.size(); ++i) {
+    for (size_t i = std::max<size_t>(1, sorted); i < records.size(); ++i) {
       if (!Less()(records[i], records[i - 1])) continue;
       const Record record = records[i];
       size_t at = i;

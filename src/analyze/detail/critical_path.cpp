@@ -87,8 +87,9 @@ Status ReadWork(const DetailState& trace, std::vector<Step>& steps) {
     const int64_t owner = ranks.processes()[process];
     if (std::ranges::none_of(steps, [owner](const Step& step) { return step.process == owner; })) continue;
     LaunchJoin joined(trace.state().processes()[process], /*gpu_ahead_ns=*/0);
-    while (const std::optional<LaunchedRecord> record = joined.Next())
-      if (const std::vector<Step*>* const of = by_number[record->gpu.rank]) AddWork(*record, *of);
+    LaunchedRecord record;
+    while (joined.Next(record))
+      if (const std::vector<Step*>* const of = by_number[record.gpu.rank]) AddWork(record, *of);
     TRY(joined.status());
   }
   return {};

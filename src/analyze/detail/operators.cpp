@@ -125,12 +125,13 @@ class Attribution {
   // Collects the launches of a process.
   Status AddLaunches(const ProcessRecords& process, LaunchRuns& launches) {
     LaunchJoin joined(process, /*gpu_ahead_ns=*/0);
-    while (const std::optional<LaunchedRecord> record = joined.Next())
-      if (record->has_call != 0)
-        launches.Add({.call_start_ns = record->call_start_ns,
-                      .duration_ns = record->gpu.end_ns - record->gpu.start_ns,
-                      .thread = record->thread,
-                      .kernel = KernelOf(record->gpu)});
+    LaunchedRecord record;
+    while (joined.Next(record))
+      if (record.has_call != 0)
+        launches.Add({.call_start_ns = record.call_start_ns,
+                      .duration_ns = record.gpu.end_ns - record.gpu.start_ns,
+                      .thread = record.thread,
+                      .kernel = KernelOf(record.gpu)});
     return joined.status();
   }
 

@@ -28,6 +28,7 @@ void CopyWatch::Overlap(Pending& pending, int64_t overlap_ns, const CopyClass& c
   if (overlap_ns <= pending.overlap_ns) return;
   pending.overlap_ns = overlap_ns;
   pending.kernel.copy = copy;
+  pending.has_copy = true;
 }
 
 void CopyWatch::Advance(int64_t now_ns, std::vector<WatchedKernel>& known) {
@@ -36,10 +37,10 @@ void CopyWatch::Advance(int64_t now_ns, std::vector<WatchedKernel>& known) {
   size_t kept = 0;
   const size_t drop = kernels_.size() == kMaxAtOnce ? 1 : 0;
   for (size_t i = 0; i < kernels_.size(); ++i) {
-    if (i < drop || kernels_[i].end_ns <= now_ns)
-      known.push_back(kernels_[i].kernel);
-    else
+    if (i >= drop && kernels_[i].end_ns > now_ns)
       kernels_[kept++] = kernels_[i];
+    else if (kernels_[i].has_copy)
+      known.push_back(kernels_[i].kernel);
   }
   kernels_.resize(kept);
 }
@@ -51,8 +52,9 @@ void CopyWatch::Kernel(const GpuRecord& event, uint64_t stratum, int32_t log,
   const bool follows =
       last_.copy.has_value() && last_.end_ns <= event.start_ns && event.start_ns - last_.end_ns <= kAfterNs;
   if (follows) {
-    pending.kernel.copy = last_.copy;
-    pending.kernel.copy->after = true;
+    pending.kernel.copy = *last_.copy;
+    pending.kernel.copy.after = true;
+    pending.has_copy = true;
   }
   for (const Active& copy : copies_)
     Overlap(pending, std::min(copy.end_ns, event.end_ns) - event.start_ns, copy.copy);
@@ -70,7 +72,8 @@ void CopyWatch::Copy(const GpuRecord& event, std::vector<WatchedKernel>& known) 
 }
 
 void CopyWatch::Finish(std::vector<WatchedKernel>& known) {
-  for (const Pending& pending : kernels_) known.push_back(pending.kernel);
+  for (const Pending& pending : kernels_)
+    if (pending.has_copy) known.push_back(pending.kernel);
   kernels_.clear();
 }
 

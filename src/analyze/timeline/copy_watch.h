@@ -42,11 +42,11 @@ struct CopyClass {
 inline constexpr std::array kCopySizes = {std::string_view("under_64k"), std::string_view("64k_to_1m"),
                                           std::string_view("1m_and_more")};
 
-// A kernel, with the copy beside or before it, if any.
+// A kernel with a copy beside or before it.
 struct WatchedKernel {
   uint64_t stratum = 0;  // the caller's own
   int32_t log = 0;       // the caller's own
-  std::optional<CopyClass> copy;
+  CopyClass copy;
 };
 
 // Finds the kernels of one device that run beside or right after a copy. Events are added by start time. Of
@@ -54,7 +54,7 @@ struct WatchedKernel {
 // after.
 class CopyWatch {
  public:
-  // Appends kernels whose relation is final to `known`.
+  // Append kernels with a copy, once it is known that no other one is beside them for longer, to `known`.
   void Kernel(const GpuRecord& event, uint64_t stratum, int32_t log, std::vector<WatchedKernel>& known);
   void Copy(const GpuRecord& event, std::vector<WatchedKernel>& known);
   // Any other event of the device.
@@ -70,6 +70,7 @@ class CopyWatch {
     int64_t end_ns = 0;
     int64_t overlap_ns = 0;
     WatchedKernel kernel;
+    bool has_copy = false;
   };
   // The device's last event.
   struct Last {

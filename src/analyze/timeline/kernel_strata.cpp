@@ -144,8 +144,7 @@ void KernelStrata::TakeKnown() {
   for (const WatchedKernel& kernel : known_) {
     bool is_new = false;
     Stratum& stratum = strata_.At(kernel.stratum, is_new).stratum;
-    LogMoments& moments = kernel.copy.has_value() ? stratum.with_copy[kernel.copy->Pack()] : stratum.alone;
-    moments.Add(kernel.log);
+    stratum.with_copy[kernel.copy.Pack()].Add(kernel.log);
   }
   known_.clear();
 }
@@ -191,6 +190,8 @@ KernelResult KernelStrata::Finish() {
   MeasureWindows(result.windows);
   for (auto& [hash, gathered] : strata_.entries()) {
     gathered.stratum.log_error = ErrorOfMean(gathered.windows);
+    if (!gathered.windows.empty()) gathered.stratum.alone = gathered.stratum.logs;
+    for (const auto& [copy, moments] : gathered.stratum.with_copy) gathered.stratum.alone.Remove(moments);
     result.strata.push_back(std::move(gathered.stratum));
   }
   for (auto& [hash, stream] : streams_.entries()) result.streams.push_back(stream);

@@ -35,10 +35,10 @@ const CallRecord* LaunchJoin::FindCall(uint32_t correlation, int64_t start_ns) {
   return distance_ns > kMaxDistanceNs || distance_ns < -kMaxDistanceNs ? nullptr : &best_;
 }
 
-std::optional<LaunchedRecord> LaunchJoin::Next() {
+bool LaunchJoin::Next(LaunchedRecord& record) {
   const GpuRecord* const event = events_.Next();
-  if (event == nullptr) return std::nullopt;
-  LaunchedRecord record{.gpu = *event};
+  if (event == nullptr) return false;
+  record = {.gpu = *event};
   const CallRecord* const call =
       event->has_correlation != 0 ? FindCall(event->correlation, event->start_ns - gpu_ahead_ns_) : nullptr;
   if (call != nullptr) {
@@ -47,7 +47,7 @@ std::optional<LaunchedRecord> LaunchJoin::Next() {
     record.call_start_ns = call->start_ns + gpu_ahead_ns_;
     record.call_end_ns = call->end_ns + gpu_ahead_ns_;
   }
-  return record;
+  return true;
 }
 
 Status LaunchJoin::status() const {

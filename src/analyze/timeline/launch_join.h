@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <optional>
-
 #include "analyze/records.h"
 #include "analyze/sorted_runs.h"
 #include "analyze/trace_state.h"
@@ -18,8 +16,8 @@ class LaunchJoin {
   // `process` must outlive it. `gpu_ahead_ns` is added to the times of calls.
   LaunchJoin(const ProcessRecords& process, int64_t gpu_ahead_ns);
 
-  // Empty at the end and after a failure.
-  std::optional<LaunchedRecord> Next();
+  // Returns false at the end and after a failure.
+  bool Next(LaunchedRecord& record);
   // Calls that have the number of another thread's call within 60 s, of those that launched something: which
   // of them did is a guess.
   int64_t shared_numbers() const { return shared_numbers_; }

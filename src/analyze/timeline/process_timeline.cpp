@@ -384,11 +384,11 @@ Result<bool> FollowWhileJoining(const ProcessRecords& records, int64_t gpu_ahead
   std::optional<LaunchedRecord> followed;
   for (bool at_end = false; !at_end;) {
     while (events.size() < kReorderedRecords && !at_end) {
-      const std::optional<LaunchedRecord> record = launches.Next();
-      at_end = !record.has_value();
+      LaunchedRecord record;
+      at_end = !launches.Next(record);
       if (at_end) break;
-      events.Add(*record);
-      if (record->has_call != 0) joining.Add(EntryOf(*record));
+      events.Add(record);
+      if (record.has_call != 0) joining.Add(EntryOf(record));
     }
     const std::span<const LaunchedRecord> sorted = events.Sort();
     const std::span<const QueueEntry> entries = joining.Sort();
@@ -418,9 +418,10 @@ Status FollowSorted(const ProcessRecords& records, int64_t gpu_ahead_ns, Process
   SortedRuns<LaunchedRecord, ByStart> sorted(file);
   SortedRuns<QueueEntry, ByTime> sorted_entries(file);
   LaunchJoin launches(records, gpu_ahead_ns);
-  while (const std::optional<LaunchedRecord> record = launches.Next()) {
-    sorted.Add(*record);
-    if (record->has_call != 0) sorted_entries.Add(EntryOf(*record));
+  LaunchedRecord record;
+  while (launches.Next(record)) {
+    sorted.Add(record);
+    if (record.has_call != 0) sorted_entries.Add(EntryOf(record));
   }
   TRY(launches.status());
   shared_numbers = launches.shared_numbers();
