@@ -80,6 +80,9 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kOthers =
      {"Time (%),",
       "these are statistics of Nsight Systems; what it exports with nsys export --type sqlite is read"}}};
 
+// Whether it is JSON in UTF-16 or UTF-32 without a byte order mark: ASCII with zeros between.
+bool IsWide(std::string_view head) { return head.substr(0, 4).find('\0') != std::string_view::npos; }
+
 // Of a file of no known format, which begins with `head`.
 Error NotATrace(const std::string& path, std::string_view head) {
   const auto advise = [&path](std::string_view advice) {
@@ -87,6 +90,11 @@ Error NotATrace(const std::string& path, std::string_view head) {
   };
   for (const auto& [begin, advice] : kOthers)
     if (head.starts_with(begin)) return advise(advice);
+  if (const size_t first = head.find_first_not_of('\0');
+      IsWide(head) && first < 4 && (head[first] == '{' || head[first] == '['))
+    return advise(
+        "it is JSON in UTF-16 or UTF-32: iconv -f UTF-16LE (or UTF-16BE, UTF-32LE …) -t UTF-8 FILE > "
+        "FILE.json converts it");
   constexpr size_t kTarMagic = 257;
   if (head.size() > kTarMagic && head.substr(kTarMagic).starts_with("ustar"))
     return advise("it is a tar archive: unpack it first");
@@ -122,7 +130,7 @@ Result<std::unique_ptr<Trace>> OpenTrace(const std::string& path, const OpenOpti
   if (head.starts_with(kSqliteMagic)) return OpenSqlite(path, options);
   if (sonde::IsDuckDb(head)) return sonde::OpenSonde(path);
   const size_t first = head.find_first_not_of(" \t\r\n");
-  if (first != std::string_view::npos && (head[first] == '{' || head[first] == '[')) {
+  if (first != std::string_view::npos && (head[first] == '{' || head[first] == '[') && !IsWide(head)) {
     ASSIGN_OR_RETURN(source, ByteSource::Open(path));  // from its beginning
     return kineto::OpenKineto(std::move(source), options);
   }
