@@ -4,6 +4,7 @@ import { Painter, ROW_HEIGHT, rowAt, rowTop, type Viewport } from "./draw";
 import { nodeAt, spanOf, type Layout } from "./layout";
 import { findPath, pathHash, ROOT, type Tree } from "./model";
 import type { Theme } from "./palette";
+import { pixelRatio } from "./pixel-ratio";
 import { walk, type Step } from "./walk";
 
 // What to show; the chart itself only remembers the scroll position and the focused frame.
@@ -57,6 +58,7 @@ export class Chart {
     this.#resizes = new ResizeObserver(() => this.#resize());
     this.#resizes.observe(scroller);
     const options = { signal: this.#abort.signal };
+    addEventListener("beforeprint", () => this.#resize(), options);
     scroller.addEventListener("scroll", () => this.#schedule(), { ...options, passive: true });
     scroller.addEventListener("keydown", (event) => this.#key(event), options);
     scroller.addEventListener("blur", () => this.#setFocus(null), options);
@@ -97,6 +99,8 @@ export class Chart {
       this.#reveal(picture.zoom);
     }
     this.#schedule();
+    // A print doesn't wait for a frame.
+    if (before && before.theme !== picture.theme) this.#draw(performance.now());
   }
 
   #schedule(): void {
@@ -134,7 +138,7 @@ export class Chart {
 
   #resize(): void {
     const { clientWidth, clientHeight } = this.scroller;
-    this.#ratio = devicePixelRatio || 1;
+    this.#ratio = pixelRatio();
     this.canvas.width = Math.round(clientWidth * this.#ratio);
     this.canvas.height = Math.round(clientHeight * this.#ratio);
     this.canvas.style.width = `${clientWidth}px`;

@@ -6,6 +6,11 @@ export type ThemeChoice = "auto" | "light" | "dark";
 
 const KEY = "gpusonde.theme";
 const dark = matchMedia("(prefers-color-scheme: dark)");
+const print = matchMedia("print");
+
+// Charts on canvases are laid out before the size of the paper is known. A browser shrinks pages to three quarters at least,
+// so that this much fits on A4 and on Letter; wider paper enlarges it (styles/print.css).
+const PAPER_PX = 950;
 
 function stored(): ThemeChoice {
   try {
@@ -32,7 +37,29 @@ export function useTheme(): Theme {
     return () => dark.removeEventListener("change", follow);
   }, []);
 
-  const isDark = choice === "auto" ? systemDark : choice === "dark";
+  // Paper is white, and so are the charts on it.
+  const [printing, setPrinting] = useState(print.matches);
+  useEffect(() => {
+    const abort = new AbortController();
+    const options = { signal: abort.signal };
+    const { classList, style } = document.documentElement;
+    const begin = () => {
+      style.setProperty("--paper-width", `${PAPER_PX}px`);
+      classList.add("printing");
+      setPrinting(true);
+    };
+    const end = () => {
+      classList.remove("printing");
+      setPrinting(print.matches);
+    };
+    // Before the charts, which fit themselves to the paper.
+    addEventListener("beforeprint", begin, { ...options, capture: true });
+    addEventListener("afterprint", end, options);
+    print.addEventListener("change", () => setPrinting(print.matches), options);
+    return () => abort.abort();
+  }, []);
+
+  const isDark = !printing && (choice === "auto" ? systemDark : choice === "dark");
   document.documentElement.dataset["theme"] = isDark ? "dark" : "light";
 
   const choose = (next: ThemeChoice) => {

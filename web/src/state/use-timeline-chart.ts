@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { formatDuration, formatRangeUtc } from "../format";
 import { TimelineChart, type Pointed, type TimelinePicture } from "../timeline/chart";
 import type { Hit } from "../timeline/hit";
@@ -32,7 +32,7 @@ export function useTimelineChart(picture: TimelinePicture, handlers: Handlers) {
   const latest = useRef(handlers);
   latest.current = handlers;
 
-  useEffect(() => {
+  useLayoutEffect(() => {
     const elements = { scroller: scroller.current!, spacer: spacer.current!, canvas: canvas.current!, ruler: ruler.current! };
     chart.current = new TimelineChart(elements, {
       onSpan: (span, ticks, width) => {
@@ -50,7 +50,7 @@ export function useTimelineChart(picture: TimelinePicture, handlers: Handlers) {
     });
     return () => chart.current!.destroy();
   }, []);
-  useEffect(() => chart.current!.show(picture), [picture]);
+  useLayoutEffect(() => chart.current!.show(picture), [picture]);
 
   const refs = { scroller, spacer, canvas, ruler, length, base };
   return { refs, hovered, focused, zoomBy: (factor: number) => chart.current!.zoomBy(factor) };

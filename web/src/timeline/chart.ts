@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { AnimatedSpan } from "../flamegraph/animated-span";
 import type { Theme } from "../flamegraph/palette";
+import { pixelRatio } from "../flamegraph/pixel-ratio";
 import type { Viewport } from "../flamegraph/draw";
 import type { Colours } from "./colours";
 import { TimelinePainter, type Place, type Scene } from "./draw";
@@ -99,6 +100,7 @@ export class TimelineChart {
     // Its width, too, changes when a scrollbar appears.
     this.#resizes.observe(spacer);
     const options = { signal: this.#abort.signal };
+    addEventListener("beforeprint", () => this.#resize(), options);
     scroller.addEventListener("scroll", () => this.#schedule(), { ...options, passive: true });
     scroller.addEventListener("keydown", (event) => this.#key(event), options);
     scroller.addEventListener("focusout", () => this.#setFocus(null), options);
@@ -152,6 +154,8 @@ export class TimelineChart {
       this.#hover(this.#pointer);
     }
     this.#schedule();
+    // A print doesn't wait for a frame.
+    if (before && before.theme !== picture.theme) this.#draw(performance.now());
   }
 
   // Zooms around the middle.
@@ -254,7 +258,7 @@ export class TimelineChart {
     const { scroller, spacer, canvas, ruler } = this.elements;
     const width = spacer.clientWidth - canvas.offsetLeft;
     const height = scroller.clientHeight;
-    const ratio = devicePixelRatio || 1;
+    const ratio = pixelRatio();
     if (canvas.width === Math.round(width * ratio) && canvas.height === Math.round(height * ratio)) return;
     this.#ratio = ratio;
     for (const [surface, tall] of [[canvas, height], [ruler, RULER_HEIGHT]] as const) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { Chart, type Picture, type Pointed } from "../flamegraph/chart";
 import { changeOf } from "../flamegraph/difference";
 import { nodeName, ROOT, type Tree } from "../flamegraph/model";
@@ -18,12 +18,12 @@ export function FlameGraph({ picture, estimate, onZoom }: { picture: Picture; es
   const [hovered, setHovered] = useState<Pointed | null>(null);
   const [focused, setFocused] = useState<Pointed | null>(null);
 
-  useEffect(() => {
+  useLayoutEffect(() => {
     const events = { onZoom: (node: number) => zoomTo.current(node), onHover: setHovered, onFocus: setFocused };
     chart.current = new Chart(scroller.current!, spacer.current!, canvas.current!, events);
     return () => chart.current!.destroy();
   }, []);
-  useEffect(() => chart.current!.show(picture), [picture]);
+  useLayoutEffect(() => chart.current!.show(picture), [picture]);
 
   const { tree, zoom } = picture;
   // A tooltip may outlive its tree by one render.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
 import type { Mark, Strip, Strips } from "../api/types";
 import { formatClock, formatRange, formatShare, formatTick, threeDigits } from "../format";
@@ -41,25 +41,28 @@ export function MetricStrip({ strips, strip, window, brush, base, onBrush, isDar
   const latest = useRef({ strips, strip, onBrush, brush });
   latest.current = { strips, strip, onBrush, brush };
 
-  useEffect(() => {
+  useLayoutEffect(() => {
     const u = makePlot(host.current!, strip, { height, low, axis }, {
       onSelect: (range) => latest.current.onBrush(range, true),
       onClick: () => showBrush(u, latest.current.brush),
       onCursor: (us) => setCursor(us === null ? null : bucketAt(latest.current.strips, latest.current.strip, us)),
     });
     plot.current = u;
-    const resizes = new ResizeObserver(() => {
+    const resize = () => {
       u.setSize({ width: host.current!.clientWidth, height });
       showBrush(u, latest.current.brush);
-    });
+    };
+    const resizes = new ResizeObserver(resize);
     resizes.observe(host.current!);
+    addEventListener("beforeprint", resize);
     return () => {
       resizes.disconnect();
+      removeEventListener("beforeprint", resize);
       u.destroy();
     };
   }, [isDark, strip.id, strip.max, height, low, axis]);
 
-  useEffect(() => {
+  useLayoutEffect(() => {
     const u = plot.current!;
     u.setData(seriesOf(strips, strip) as uPlot.AlignedData, false);
     u.setScale("x", { min: window.from / 1e6, max: window.to / 1e6 });

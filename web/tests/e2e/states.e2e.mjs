@@ -408,6 +408,38 @@ export const tests = [
     },
   },
   {
+    name: "a print of the dark flame graph is white, as wide as the paper, and has every row and the time",
+    scenario: "large",
+    context: { colorScheme: "dark", viewport: { width: 1100, height: 500 } },
+    async run(page) {
+      await page.ready();
+      // In one task with its microtasks, as when a browser prints: no frame is drawn between.
+      const printed = await page.raw.evaluate(async () => {
+        dispatchEvent(new Event("beforeprint"));
+        for (let microtask = 0; microtask < 20; microtask++) await null;
+        const canvas = document.querySelector(".flame canvas");
+        const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+        return {
+          corner: [...data.slice(-4)].join(), canvas: canvas.getBoundingClientRect().toJSON(), pane: document.querySelector(".flame").getBoundingClientRect().toJSON(),
+          spacer: document.querySelector(".flame-spacer").clientHeight, app: document.querySelector(".app").clientWidth,
+          strips: [...document.querySelectorAll(".strip-plot")].map((plot) => plot.clientWidth - plot.querySelector(".uplot").clientWidth),
+        };
+      });
+      assert.equal(printed.corner, "255,255,255,255");
+      assert.equal(printed.app, 950);
+      assert.equal(printed.canvas.width, printed.pane.width);
+      assert.ok(printed.canvas.height >= printed.spacer && printed.spacer > 500, JSON.stringify(printed));
+      assert.deepEqual([...new Set(printed.strips)], [0]);
+      await page.raw.emulateMedia({ media: "print" });
+      assert.ok(await page.raw.locator(".header .range").isVisible());
+      await page.raw.emulateMedia({ media: "screen" });
+      await page.raw.evaluate(() => dispatchEvent(new Event("afterprint")));
+      await page.settle();
+      assert.equal(await background(page), "rgb(18, 20, 24)");
+      assert.equal(await page.raw.locator(".app").evaluate((app) => app.clientWidth), 1100);
+    },
+  },
+  {
     name: "a print has all incidents, on white",
     scenario: "gpu",
     query: "?page=incidents",
