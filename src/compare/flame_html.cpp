@@ -101,7 +101,7 @@ class FlameWriter {
 std::string FlameGraphStyle() {
   std::string style = R"css(<style>
 :root { --more: #e8871e; --less: #4f94d4; }
-@media screen and (prefers-color-scheme: dark) { :root { --more: #b36410; --less: #2c6aa8; } }
+@media screen and (prefers-color-scheme: dark) { :root { --more: #9c560c; --less: #2c6aa8; } }
 .flame { position: relative; margin: 6px 0 12px; }
 .frame { position: absolute; height: 17px; overflow: hidden; white-space: nowrap; padding: 0 3px;
   font-size: 11px; line-height: 17px; background: var(--raised); border-right: 1px solid var(--background);

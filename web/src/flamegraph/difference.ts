@@ -11,7 +11,7 @@ const STRONGEST = 0.4;
 const SHADES = 4;
 // Less time in B, about equal, more time in B.
 const LESS = { light: "#4f94d4", dark: "#2c6aa8" };
-const MORE = { light: "#e8871e", dark: "#b36410" };
+const MORE = { light: "#e8871e", dark: "#9c560c" };
 const EQUAL = { light: "#e4e6ea", dark: "#353a42" };
 
 // A comparison as it is shown: the answer, and its stacks as a tree.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from "vitest";
+import { differenceFills } from "../../src/flamegraph/difference";
 import { DARK, fillTable, hueOf, KIND_SLOTS, LIGHT, SHADES } from "../../src/flamegraph/palette";
 import { coloursOf, LEVELS } from "../../src/timeline/colours";
 
@@ -17,6 +18,11 @@ const luminance = (hex: string) => linear(hex).reduce((sum, value, i) => sum + v
 function contrast(a: string, b: string): number {
   const [high, low] = [luminance(a), luminance(b)].sort((x, y) => y - x) as [number, number];
   return (high + 0.05) / (low + 0.05);
+}
+
+// The inverse of packColour.
+function unpacked(packed: number): string {
+  return `#${[0, 8, 16].map((by) => ((packed >>> by) & 255).toString(16).padStart(2, "0")).join("")}`;
 }
 
 // Ottosson's OKLab, times 100.
@@ -50,9 +56,12 @@ describe.each([["light", LIGHT], ["dark", DARK]])("the %s palette", (_, theme) =
     expect(contrast(table.at(-1)!, theme.fadedLabel)).toBeGreaterThan(4.5);
   });
 
+  test("labels of a difference can be read on all of its shades", () => {
+    for (const fill of differenceFills(theme, theme === DARK)) expect(contrast(unpacked(fill), theme.label)).toBeGreaterThan(4.5);
+  });
+
   test("a slice of the timeline that was hardly busy still stands out from the background", () => {
     const { fills } = coloursOf({ name: ["a"], shown: ["a"], kind: ["call"] }, theme);
-    const unpacked = (packed: number) => `#${[0, 8, 16].map((by) => ((packed >>> by) & 255).toString(16).padStart(2, "0")).join("")}`;
     const palest = theme.fills.map((_, slot) => unpacked(fills[slot * SHADES * LEVELS]!));
     const distance = (a: string, b: string) => Math.hypot(...oklab(linear(a)).map((v, k) => v - oklab(linear(b))[k]!));
     // Near black a distance is harder to see than near white.
