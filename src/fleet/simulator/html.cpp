@@ -26,8 +26,8 @@ constexpr std::string_view kHead = R"(<!doctype html>
 <style>
 :root { color-scheme: light dark; --background: #fff; --raised: #f5f6f7; --text: #16181c; --dim: #5f636b;
   --line: #e1e3e7; --accent: #0b5cad; --second: #b45309; }
-@media (prefers-color-scheme: dark) { :root { --background: #121418; --raised: #1b1e23; --text: #e8eaed;
-  --dim: #9a9fa9; --line: #272b31; --accent: #78b6f2; --second: #f0b35c; } }
+@media screen and (prefers-color-scheme: dark) { :root { --background: #121418; --raised: #1b1e23;
+  --text: #e8eaed; --dim: #9a9fa9; --line: #272b31; --accent: #78b6f2; --second: #f0b35c; } }
 body { max-width: 1080px; margin: 0 auto; padding: 0 16px 32px; background: var(--background); color: var(--text);
   font: 13px/18px system-ui, -apple-system, "Segoe UI", Roboto, "Liberation Sans", sans-serif;
   font-variant-numeric: tabular-nums; }
@@ -36,7 +36,7 @@ h1 { margin: 0; font-size: 13px; font-weight: 700; }
 h2 { margin: 24px 0 6px; font-size: 13px; font-weight: 700; }
 .dim, figcaption, th { color: var(--dim); }
 .simulated { border: 1px solid var(--line); border-radius: 3px; padding: 0 5px; color: var(--dim); font-size: 11px; }
-.figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(420px, 1fr)); gap: 16px 32px; }
+.figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(420px, 100%), 1fr)); gap: 16px 32px; }
 figure { margin: 0; }
 svg { display: block; width: 100%; height: auto; }
 svg text { fill: var(--dim); font-size: 11px; }
@@ -49,6 +49,7 @@ circle.second, .key.second { fill: var(--second); background: var(--second); }
 table { border-collapse: collapse; }
 th, td { padding: 2px 14px 2px 0; border-bottom: 1px solid var(--line); text-align: right; font-weight: 400; }
 th:first-child, td:first-child { text-align: left; }
+.wide { overflow-x: auto; }
 summary { cursor: pointer; color: var(--dim); }
 </style>
 </head>
@@ -225,7 +226,8 @@ void WriteFigures(Out out, const Run& run) {
 
 void WriteHours(Out out, const Run& run) {
   fmt::format_to(out,
-                 "<h2>Hours</h2><table><tr><th>hour</th><th>devices</th><th>busy</th><th>accepted</th>"
+                 "<h2>Hours</h2><div "
+                 "class=\"wide\"><table><tr><th>hour</th><th>devices</th><th>busy</th><th>accepted</th>"
                  "<th>rejected</th><th>cohorts</th><th>too small</th><th>unanswered</th><th>spoilt</th>"
                  "<th>expelled</th><th>of them honest</th><th>shown falsely</th></tr>\n");
   for (size_t i = 0; i < run.hours.size(); ++i) {
@@ -239,7 +241,7 @@ void WriteHours(Out out, const Run& run) {
                    hour.lists_too_small, hour.lists_unanswered, hour.lists_refused, hour.expelled,
                    hour.expelled_honest, hour.released_falsely);
   }
-  fmt::format_to(out, "</table>\n");
+  fmt::format_to(out, "</table></div>\n");
 }
 
 }  // namespace
