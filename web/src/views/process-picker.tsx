@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Process } from "../api/types";
 import { withoutFolders } from "../flamegraph/names";
 import { formatCount, formatDuration } from "../format";
@@ -23,7 +23,7 @@ type Entry = { key: string; ids: string[]; process?: Process };
 // A combobox of processes by name, process id, container or command line. Enter or a click shows one process only;
 // Shift+Enter or its box adds it to the chosen ones or takes it away.
 export function ProcessPicker({ processes: read, chosen, onChoose }: Props) {
-  const processes = read ?? [];
+  const processes = useMemo(() => read ?? [], [read]);
   // Null while closed.
   const [typed, setTyped] = useState<string | null>(null);
   // The entry that Enter takes, by its key: a live list changes its order.
@@ -33,7 +33,8 @@ export function ProcessPicker({ processes: read, chosen, onChoose }: Props) {
   const open = typed !== null;
   // The chosen ones when the list opened come first: they stay in place while boxes are ticked.
   const [first, setFirst] = useState<string[]>([]);
-  const found = open ? search(chosenFirst(processes, first), typed) : [];
+  const listed = useMemo(() => chosenFirst(processes, first), [processes, first]);
+  const found = useMemo(() => (typed === null ? [] : search(listed, typed)), [listed, typed]);
   const entries = entriesOf(found, typed ?? "");
   const at = Math.max(0, entries.findIndex(({ key }) => key === active));
   const full = chosen.length >= MAX_PROCESSES;
@@ -99,7 +100,7 @@ export function ProcessPicker({ processes: read, chosen, onChoose }: Props) {
           const text = event.currentTarget.value;
           setTyped(text);
           // The best match, if something is searched for.
-          setActive(text.trim() === "" ? "" : (search(chosenFirst(processes, first), text)[0]?.id ?? ""));
+          setActive(text.trim() === "" ? "" : (search(listed, text)[0]?.id ?? ""));
         }}
         onKeyDown={press}
       />
@@ -197,12 +198,22 @@ function isChosen({ ids, process }: Entry, chosen: string[]): boolean {
   return ids.length === chosen.length && ids.every((id) => chosen.includes(id));
 }
 
+// What each process of a list is found by, in lower case: made once, not for every key that is typed.
+const searched = new WeakMap<Process[], string[]>();
+
+function searchedTexts(processes: Process[]): string[] {
+  let texts = searched.get(processes);
+  if (!texts) {
+    texts = processes.map(({ name, pid, container, command }) => `${name} ${pid} ${container} ${command}`.toLowerCase());
+    searched.set(processes, texts);
+  }
+  return texts;
+}
+
 // The processes with every word in their name, process id, container or command line, in the given order.
 export function search(processes: Process[], text: string): Process[] {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
   if (words.length === 0) return processes;
-  return processes.filter(({ name, pid, container, command }) => {
-    const all = `${name} ${pid} ${container} ${command}`.toLowerCase();
-    return words.every((word) => all.includes(word));
-  });
+  const texts = searchedTexts(processes);
+  return processes.filter((_, i) => words.every((word) => texts[i]!.includes(word)));
 }
