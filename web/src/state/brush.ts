@@ -2,10 +2,19 @@
 import type { Strip, Strips } from "../api/types";
 import type { Range } from "./view";
 
+// Of less time than this, and less than half of its bucket, a share of busy time would be 0 or 100 % by chance.
+const MIN_OBSERVED_US = 20e3;
+
+// The value as it is drawn.
+function drawn(strips: Strips, { values, observed }: Strip, i: number): number | null {
+  const share = observed?.[i] ?? 1;
+  return share >= 0.5 || share * strips.bucket_us >= MIN_OBSERVED_US ? values[i]! : null;
+}
+
 // Columns for a stepped plot: x in seconds at the start of each bucket, with the last value repeated at the end, so
 // that the last bucket has a width.
 export function seriesOf(strips: Strips, strip: Strip): [number[], (number | null)[]] {
-  const { values } = strip;
+  const values = strip.values.map((_, i) => drawn(strips, strip, i));
   const xs = Array.from({ length: values.length + 1 }, (_, i) => (strips.from_us + i * strips.bucket_us) / 1e6);
   return [xs, [...values, values.at(-1) ?? null]];
 }

@@ -200,6 +200,13 @@ describe("the strip", () => {
     expect(seriesOf(strips, strip)).toEqual([[0, 1, 2, 3, 4], [1, null, 3, 0, 0]]);
   });
 
+  test("no spike is drawn where next to nothing was observed", () => {
+    const gpu: Strip = { ...strip, id: "gpu", values: [100, 100, 40, 0], observed: [0.01, 0.02, 1, 0.6] };
+    expect(seriesOf(strips, gpu)[1]).toEqual([null, 100, 40, 0, 0]);
+    // Of buckets of 10 ms most of one is enough.
+    expect(seriesOf({ ...strips, bucket_us: 10e3 }, gpu)[1]).toEqual([null, null, 40, 0, 0]);
+  });
+
   test("a bucket is under all of its width", () => {
     expect([-1, 0, 999_999, 1e6, 3_999_999, 4e6].map((us) => bucketAt(strips, strip, us))).toEqual([null, 0, 0, 1, 3, null]);
   });
