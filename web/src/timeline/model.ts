@@ -21,7 +21,8 @@ export interface Slices {
 
 export interface Track extends Omit<TrackJson, "slices"> {
   slices: Slices;
-  // When the process wasn't profiled: of a stream, time that isn't known to be idle. Ns since the answer's beginning.
+  // When the process wasn't profiled: of a stream, time that isn't known to be idle; of steps, time in which there may have
+  // been some. Ns since the answer's beginning.
   unobserved: Span[];
 }
 
@@ -51,13 +52,21 @@ export function parseTimeline({ names, tracks, gpu_users, ...rest }: TimelineJso
   const ranks = Uint8Array.from(kind, (one) => Math.max(0, STATES.indexOf(one)));
   const length = (rest.to_us - rest.from_us) * 1000;
   const gaps = new Map(gpu_users.map(({ process, device, observed }) => [`${device} ${process}`, gapsOf(observed, length)]));
+  // Steps are found in the work on all devices of their process.
+  const stepGaps = (process: string) => {
+    const users = gpu_users.filter((user) => user.process === process);
+    const observed = users.flatMap((user) => user.observed.start.map((start, i) => ({ start, length: user.observed.length[i]! })));
+    observed.sort((a, b) => a.start - b.start);
+    const columns = { start: observed.map((one) => one.start), length: observed.map((one) => one.length) };
+    return users.length > 0 ? gapsOf(columns, length) : [];
+  };
   return {
     ...rest,
     names: { name, kind, shown: shownNames(name, kind.map((one) => (one === "kernel" ? "gpu" : one))) },
     tracks: withIdleUsers(tracks, gpu_users, rest.devices).map((track, i) => ({
       ...track,
       slices: parseSlices(track, i, names.length, ranks),
-      unobserved: (track.kind === "stream" && gaps.get(`${track.device} ${track.process}`)) || [],
+      unobserved: track.kind === "steps" ? stepGaps(track.process) : ((track.kind === "stream" && gaps.get(`${track.device} ${track.process}`)) || []),
     })),
   };
 }

@@ -61,7 +61,12 @@ describe("an answer", () => {
     expect(timeline.tracks.map(({ kind, device }) => `${kind} ${device}`)).toEqual([`stream ${D}`, `stream ${other}`, "steps undefined"]);
     expect(timeline.tracks[0]!.unobserved).toEqual([{ from: 0, to: 100 }, { from: 300, to: 500e3 }]);
     expect(timeline.tracks[1]!.unobserved).toEqual([{ from: 0, to: 1e6 }]);
-    expect(timeline.tracks[2]!.unobserved).toEqual([]);
+    // On either device.
+    expect(timeline.tracks[2]!.unobserved).toEqual([{ from: 0, to: 100 }, { from: 300, to: 500e3 }]);
+    json.gpu_users[1]!.observed = { start: [200], length: [300] };
+    expect(parseTimeline(json).tracks[2]!.unobserved).toEqual([{ from: 0, to: 100 }, { from: 500, to: 500e3 }]);
+    json.gpu_users = [];
+    expect(parseTimeline(json).tracks.at(-1)!.unobserved).toEqual([]);
     expect(layoutLanes(timeline, []).lanes.map(({ label, detail }) => `${label} ${detail}`)).toEqual(["GPU 0 H100", "stream 7 train.py", "GPU 1 H100", "no work train.py", "train.py pid 7", "steps "]);
     expect(layoutLanes(timeline, []).lanes[4]!.note).toBe("python3 train.py");
   });
