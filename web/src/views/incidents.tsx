@@ -160,7 +160,7 @@ function IncidentCard({ incident, overview, nav }: { incident: Incident; overvie
     <article class="incident" aria-label={sentence}>
       <header>
         <span class={state === "Ongoing" ? "alarm" : "dim"}>{state}</span>
-        <span class="figure">{formatRange(incident.from_us, to)}</span>
+        <span class="figure">{state === "Ongoing" ? `since ${formatTime(incident.from_us)}` : formatRange(incident.from_us, to)}</span>
         <span>
           {printable(incident.name)} <span class="dim">{incident.pid}</span>
         </span>

@@ -122,6 +122,7 @@ export const tests = [
         await page.raw.reload();
         await page.raw.waitForSelector(".incident");
         assert.equal(await page.raw.locator(".incident header span").first().innerText(), state);
+        assert.equal(/^since \d\d:|^since 21 Nov/.test(await page.raw.locator(".incident header .figure").first().innerText()), state === "Ongoing");
         assert.equal(/silent since \S/.test(await page.text(".header")), facts.silent, "nor does the header call it live");
         assert.equal(await page.count(".warnings .alarm"), state === "Ongoing" ? 1 : 0, "one of the two warnings is over");
       }
