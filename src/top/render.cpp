@@ -23,6 +23,8 @@ namespace {
 
 constexpr size_t kMinSparkline = 8, kMaxSparkline = 30;
 constexpr size_t kMinText = 8, kMaxText = 4096;
+// Of a command, which says whose the numbers are: "python3 train.py".
+constexpr size_t kMinCommand = 16;
 
 // Readings are as wide as they get on an ordinary GPU, so that columns don't move from one screen to the
 // next.
@@ -163,7 +165,7 @@ std::vector<std::string> ProcessTable(std::vector<Process> processes, SortBy sor
   // Only where a process has a budget.
   TextColumn spent{.title = "OVERHEAD", .right = true, .leave_out = 7};
   TextColumn cost{.title = "COST", .right = true, .leave_out = 8};
-  TextColumn command{.title = "COMMAND", .leave_out = 2, .min_width = kMinText, .max_width = kMaxText};
+  TextColumn command{.title = "COMMAND", .leave_out = 2, .min_width = kMinCommand, .max_width = kMaxText};
   command.draw = [&processes](size_t row, size_t room) {
     const std::string whole = Printable(processes[row].command);
     return DisplayWidth(whole) <= room ? whole : CutToWidth(WithoutFolders(whole), room);
@@ -247,6 +249,13 @@ void Limit(std::vector<std::string>& lines, size_t count, std::string_view of, s
   lines.push_back(width == 0 ? more : CutToWidth(more, width));
 }
 
+// Leaves the first line, as what is slow matters more than how many lines there are.
+void LeaveBeginning(std::vector<std::string>& lines, size_t width) {
+  if (lines.size() <= 1) return;
+  lines.resize(1);
+  lines[0] = CutToWidth(lines[0] + "…", width);
+}
+
 }  // namespace
 
 std::string Sparkline(std::span<const std::optional<double>> values, size_t width) {
@@ -283,7 +292,10 @@ std::vector<std::string> Render(const Snapshot& snapshot, const View& view) {
     // an empty line above the sentences.
     const size_t other = 5 + (view.problem.empty() ? 0 : 1) + (sentences.empty() ? 0 : 1);
     const size_t room = view.height - std::min(view.height, other);
-    Limit(sentences, std::max<size_t>(room / 3, 1), "lines", width);
+    if (const size_t most = std::max<size_t>(room / 3, 1); most > 1)
+      Limit(sentences, most, "lines", width);
+    else
+      LeaveBeginning(sentences, width);
     const size_t rows = room - std::min(room, sentences.size());
     // Half of the rest for the processes, if they need it.
     const size_t for_processes = std::min(snapshot.processes.size(), std::max<size_t>(rows / 2, 1));

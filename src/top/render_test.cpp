@@ -13,6 +13,7 @@
 namespace gpusonde::top {
 namespace {
 
+using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
@@ -98,6 +99,9 @@ TEST(Render, TheProfilingOverheadIsAColumnWhereAProcessHasABudget) {
   EXPECT_THAT(text, HasSubstr("CPU    OVERHEAD                 COST  COMMAND"));
   EXPECT_THAT(text, HasSubstr("98 %  0.43/0.5 %  2.1 % (-0.2 to 4.1)  python3"));
   EXPECT_THAT(text, HasSubstr("120 %           -                    -  hold"));
+  const std::string narrow = Text(Render(snapshot, Width(80)));
+  EXPECT_THAT(narrow, HasSubstr("0.43/0.5 % python3 train.py --workers 2"));
+  EXPECT_THAT(narrow, Not(HasSubstr("COST"))) << "the command matters more";
   snapshot.processes[0].cost.reset();
   EXPECT_THAT(Text(Render(snapshot, Width(120))), HasSubstr("98 %  0.43/0.5 %     -  python3"))
       << "not known yet";
@@ -172,6 +176,11 @@ TEST(Render, SaysHowMuchThereIsNoRoomFor) {
       Render(snapshot, {.terminal = {.width = 80}, .height = 24, .sort = SortBy::kCpu, .problem = ""});
   EXPECT_EQ(lines[22], "… 27 more processes");
   EXPECT_EQ(lines[23], "q quit · b busy · m memory · k kernels · c cpu (sorted)");
+}
+
+TEST(Render, AnIncidentBeginsToBeToldInTheSmallestTerminal) {
+  const auto lines = Render(Some(), {.terminal = {.width = 40}, .height = 10, .problem = ""});
+  EXPECT_THAT(lines, Contains("hpc\\x07 (411): Steps slowed 2.2× from…"));
 }
 
 TEST(Render, ProcessesAreSortedByWhatWasAskedFor) {
