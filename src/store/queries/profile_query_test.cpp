@@ -290,6 +290,29 @@ TEST_F(ProfileQuery, TheStripShowsNoMoreCoresThanThereAreAndNoFinerThanSamples) 
   }
 }
 
+TEST_F(ProfileQuery, TheNewestBucketOfALiveStripIsTheMeanOverItsSamplesTime) {
+  constexpr int64_t kBegin = 20'000'000'000;
+  Add(Rows(model::kSources,
+           {{.source = {9, 11}, .host = "here", .cpus = 2, .sampling_hz = 20, .started_ns = kBegin}}));
+  // Both CPUs are busy; the samples of the last 0.4 s before the commit are yet to come.
+  for (int64_t time_ns = kBegin; time_ns <= kBegin + 9'600'000'000; time_ns += 50'000'000)
+    for (const int32_t tid : {100, 101})
+      Add(Rows(model::kSamples, {{.time_ns = time_ns,
+                                  .process = kSampled,
+                                  .tid = tid,
+                                  .stack = kMainStack,
+                                  .weight_ns = 50'000'000}}));
+  const int64_t end_ns = kBegin + 10 * kNanosPerSecond;
+  Add(Rows(model::kBatches, {{.spool = {8, 8}, .sequence = 1, .rows = 1, .committed_ns = end_ns}}));
+  const auto coarse = ReadCpuStrip(*store_, {.from_ns = kBegin, .to_ns = end_ns}, 5);
+  ASSERT_TRUE(coarse.has_value()) << coarse.error().message;
+  for (const auto& value : coarse->values) EXPECT_THAT(value, Optional(DoubleNear(2, 0.05)));
+  const auto fine = ReadCpuStrip(*store_, {.from_ns = kBegin, .to_ns = end_ns}, 100);
+  ASSERT_TRUE(fine.has_value()) << fine.error().message;
+  for (size_t i = 0; i < 96; ++i) EXPECT_THAT(fine->values[i], Optional(DoubleNear(2, 0.05))) << i;
+  for (size_t i = 96; i < 100; ++i) EXPECT_EQ(fine->values[i], std::nullopt) << i;
+}
+
 TEST_F(ProfileQuery, TheStripOfAProcessIsExactWhereItsThreadsWereFollowed) {
   constexpr int64_t kBegin = 20'000'000'000;
   constexpr int64_t kBucketNs = 10'000'000;
@@ -374,7 +397,8 @@ TEST_F(ProfileQuery, TheStripDistrustsSignalsThatLackWhatWasSampled) {
 
 TEST_F(ProfileQuery, TheStripIsEmptyWithoutARunningAgent) {
   Add(Rows(model::kSources, {{.source = {9, 10}, .host = "here", .started_ns = 15'000'000'000}}));  // killed
-  Add(Rows(model::kBatches, {{.spool = {8, 8}, .sequence = 1, .rows = 1, .committed_ns = 17'500'000'000}}));
+  // No sample has arrived for the last 3 s before the commit.
+  Add(Rows(model::kBatches, {{.spool = {8, 8}, .sequence = 1, .rows = 1, .committed_ns = 19'500'000'000}}));
   const auto strip = ReadCpuStrip(*store_, {.from_ns = 8'000'000'000, .to_ns = 20'000'000'000}, 6);
   ASSERT_TRUE(strip.has_value()) << strip.error().message;
   EXPECT_THAT(strip->values, ElementsAre(Optional(0.0), std::nullopt, std::nullopt, Optional(0.0),

@@ -18,22 +18,24 @@
 namespace gpusonde::store {
 namespace {
 
-// Which of the equal buckets of `range` overlap the time of a source.
-std::vector<bool> ObservedBuckets(const TimeRange& range, const std::vector<TimeRange>& observed,
-                                  double bucket_ns, size_t buckets) {
-  std::vector<bool> seen(buckets, false);
-  for (const TimeRange& run : observed) {
+// How much of each of the equal buckets of `range` sources observed, 0…1.
+std::vector<double> ObservedShares(const TimeRange& range, std::vector<TimeRange> observed, double bucket_ns,
+                                   size_t buckets) {
+  std::vector<double> shares(buckets, 0.0);
+  for (const TimeRange& run : UnionOf(std::move(observed))) {
     if (run.to_ns <= range.from_ns || run.from_ns >= range.to_ns) continue;
     const auto offset = [&](int64_t time_ns) {  // of a time in the range
       return static_cast<double>(static_cast<uint64_t>(time_ns) - static_cast<uint64_t>(range.from_ns)) /
              bucket_ns;
     };
-    const auto first =
-        static_cast<size_t>(std::max(0.0, std::floor(offset(std::max(run.from_ns, range.from_ns)))));
-    const auto last = static_cast<size_t>(std::ceil(offset(std::min(run.to_ns, range.to_ns))));
-    for (size_t i = first; i < std::min(last, buckets); ++i) seen[i] = true;
+    const double from = offset(std::max(run.from_ns, range.from_ns));
+    const double to = offset(std::min(run.to_ns, range.to_ns));
+    for (auto i = static_cast<size_t>(from); i < buckets && static_cast<double>(i) < to; ++i) {
+      const auto start = static_cast<double>(i);
+      shares[i] += std::min(to, start + 1) - std::max(from, start);
+    }
   }
-  return seen;
+  return shares;
 }
 
 // Minimum length of a bucket in sampling periods: shorter ones would show when samples were taken rather than
@@ -123,10 +125,10 @@ Result<Strip> ReadSampledStrip(Store& store, const model::Selection& selection, 
   }
   const double bucket_ns = length_ns / buckets;
 
-  ASSIGN_OR_RETURN(const std::vector<TimeRange> observed, ReadObserved(store));
-  const std::vector<bool> seen = ObservedBuckets(range, observed, bucket_ns, count);
+  ASSIGN_OR_RETURN(const std::vector<TimeRange> observed, ReadSampled(store));
+  const std::vector<double> shares = ObservedShares(range, observed, bucket_ns, count);
   for (size_t i = 0; i < count; ++i)
-    if (seen[i]) strip.values[i] = 0;
+    if (shares[i] > 0) strip.values[i] = 0;
 
   model::Selection bounded = selection;
   bounded.from_ns = range.from_ns;
@@ -137,6 +139,18 @@ Result<Strip> ReadSampledStrip(Store& store, const model::Selection& selection, 
   ASSIGN_OR_RETURN(const CpuTime time,
                    with_windows ? CpuTimeIn(store, bounded, Detail::kThreads) : CpuSamplesIn(store, bounded));
   for (const SqlPart& part : time.parts) TRY(AddTime(store, part, bucket_ns, strip));
+  // The mean over what was observed of a bucket. That of less than some samples' time would be noise: of the
+  // newest bucket, which goes on, nothing is shown.
+  const double least_ns = std::min(kMinSamplesPerBucket * sampling.period_ns, bucket_ns);
+  for (size_t i = 0; i < count; ++i) {
+    std::optional<double>& value = strip.values[i];
+    if (!value.has_value() || shares[i] <= 0 || shares[i] >= 1) continue;
+    const double observed_ns = shares[i] * bucket_ns;
+    if (observed_ns < least_ns && i > 0 && shares[i - 1] >= 1 && (i + 1 == count || shares[i + 1] <= 0))
+      value.reset();
+    else
+      *value *= bucket_ns / std::max(observed_ns, least_ns);
+  }
   return strip;
 }
 

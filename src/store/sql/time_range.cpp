@@ -154,6 +154,19 @@ Result<std::vector<TimeRange>> ReadObserved(Store& store) {
   return TimesOf(runs);
 }
 
+Result<std::vector<TimeRange>> ReadSampled(Store& store) {
+  ASSIGN_OR_RETURN(std::vector<Run> runs, ReadSources(store));
+  TRY(FindEnds(store, runs));
+  for (Run& run : runs) {
+    if (!run.last_seen_before_ns.has_value()) continue;
+    const TimeRange latest{std::max(run.time.from_ns, run.time.to_ns - kMaxSampleDelayNs),
+                           run.time.to_ns + 1};
+    ASSIGN_OR_RETURN(const auto sample_ns, Latest(store.Within(latest), "samples", "time_ns", latest));
+    run.time.to_ns = sample_ns.has_value() ? *sample_ns + 1 : latest.from_ns;
+  }
+  return TimesOf(runs);
+}
+
 Result<std::vector<TimeRange>> ReadRuns(Store& store) {
   ASSIGN_OR_RETURN(std::vector<Run> runs, ReadSources(store));
   if (runs.empty()) return std::vector<TimeRange>();

@@ -22,6 +22,12 @@ int64_t BoundTime(int64_t time_ns);
 // until its last sample or metric.
 Result<std::vector<TimeRange>> ReadObserved(Store& store);
 
+// The same, with sources without an end cut to what their CPU samples cover: samples arrive a second or more
+// before their commit, and later than the commit is stamped. The newest sample is the end, if it is at most
+// this much older than the last sign of life: on an idle machine there is none.
+inline constexpr int64_t kMaxSampleDelayNs = 3'000'000'000;
+Result<std::vector<TimeRange>> ReadSampled(Store& store);
+
 // When gpusonde was running, sorted and disjoint; empty for data without sources, such as imported traces. A
 // session of the inject library may outlive the run that started it, and nobody watches the device in
 // between. The last run, if it has no end, lasted until the newest GPU work where that is later than its last
