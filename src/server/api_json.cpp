@@ -114,7 +114,8 @@ void WriteParts(JsonWriter& json, std::string_view key,
 }  // namespace
 
 std::string LabelOf(const store::GpuDevice& device) {
-  return (device.ordinal < 0 ? "GPU" : "GPU " + std::to_string(device.ordinal)) + MigSuffix(device);
+  return fmt::format("{}{}{}", device.ordinal < 0 ? "GPU" : fmt::format("GPU {}", device.ordinal),
+                     MigSuffix(device), device.trace.empty() ? "" : ", " + device.trace);
 }
 
 std::string OverviewJson(const store::Overview& overview, const ApiFacts& facts) {
@@ -190,6 +191,7 @@ std::string DevicesJson(const std::vector<store::DeviceUse>& devices) {
   for (const store::DeviceUse& use : devices) {
     json.BeginObject();
     WriteDevice(json, use.device);
+    json.Field("label", LabelOf(use.device));
     json.Field("kernels", use.kernels).Field("busy_ns", use.busy_ns).Field("observed_ns", use.observed_ns);
     json.Key("streams").BeginArray();
     for (const store::StreamUse& stream : use.streams)

@@ -19,7 +19,8 @@
 // The bodies that docs/api.md describes.
 namespace gpusonde::server {
 
-// What a page calls a device: "GPU 0", of a MIG instance with its part.
+// What a page calls a device: "GPU 0", of a MIG instance with its part, where traces have devices of the same
+// number with the rank or the trace.
 std::string LabelOf(const store::GpuDevice& device);
 
 std::string OverviewJson(const store::Overview& overview, const ApiFacts& facts);

@@ -232,8 +232,10 @@ TEST_F(ApiTest, DevicesCarryTheirStreams) {
   data_.devices = {{.device = kGpu, .kernels = 5, .busy_ns = 7, .observed_ns = 9, .streams = {{13, 7}}}};
   EXPECT_EQ(Get("devices", {{"from_us", "1"}})["devices"], json::parse(R"([{
     "device":"00112233445566778899aabbccddeeff","name":"NVIDIA X","uuid":"GPU-1","ordinal":3,"simulated":true,
-    "kernels":5,"busy_ns":7,"observed_ns":9,"streams":[{"stream":13,"busy_ns":7}]}])"));
+    "label":"GPU 3","kernels":5,"busy_ns":7,"observed_ns":9,"streams":[{"stream":13,"busy_ns":7}]}])"));
   EXPECT_EQ(data_.selection.from_ns, 1000);
+  data_.devices[0].device.trace = "rank 1";
+  EXPECT_EQ(Get("devices")["devices"][0]["label"], "GPU 3, rank 1");
 }
 
 TEST_F(ApiTest, GpuTimeHasIntervals) {

@@ -151,7 +151,7 @@ export function deviceUse(selection, until) {
   const busy = Math.round(seconds * gpuBusy(((from + (seconds / 2) * 1e6 - START_US) / LENGTH_US)) * 1e9);
   return {
     devices: DEVICES.map((device) => ({
-      ...device, kernels: device.ordinal ? 0 : Math.round(seconds * 9000), busy_ns: device.ordinal ? 0 : busy, observed_ns: Math.round(seconds * 1e9),
+      ...device, label: `GPU ${device.ordinal}`, kernels: device.ordinal ? 0 : Math.round(seconds * 9000), busy_ns: device.ordinal ? 0 : busy, observed_ns: Math.round(seconds * 1e9),
       streams: device.ordinal ? [] : [7, 16, 13].map((stream, i) => ({ stream, busy_ns: Math.round(busy / (i + 1.2)) })),
     })),
   };

@@ -7,11 +7,13 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
 
 #include "base/saturated.h"
+#include "model/mig_name.h"
 #include "store/each_row.h"
 #include "store/queries/gpu_work.h"
 #include "store/rollups/gpu_windows.h"
@@ -171,6 +173,41 @@ Status ReadStreamSums(Store& store, const model::Selection& selection, const Tim
   return {};
 }
 
+// Whether two devices would be called the same. Devices are in the order of ReadDevices.
+bool LookAlike(const GpuDevice& a, const GpuDevice& b) {
+  return a.ordinal == b.ordinal && model::MigPartOf(a.name) == model::MigPartOf(b.name);
+}
+
+// Names the traces of devices that look alike.
+Status NameTraces(Store& store, std::vector<GpuDevice>& devices) {
+  if (std::ranges::adjacent_find(devices, LookAlike) == devices.end()) return {};
+  struct Origin {
+    std::string trace, rank;
+  };
+  std::map<Id128, Origin> origins;
+  // The name of a trace's process has its rank (docs/import.md).
+  TRY(ForEachRow(
+      store,
+      SqlPart{"SELECT device, sources.command, rank FROM devices JOIN sources USING (source) LEFT JOIN ("
+              "SELECT source, any_value(rank) AS rank FROM ("
+              "SELECT source, regexp_extract(name, '^(rank [0-9]+) [(]', 1) AS rank FROM processes) "
+              "WHERE rank <> '' GROUP BY source HAVING count(DISTINCT rank) = 1) USING (source) "
+              "WHERE kind = 'import'",
+              {}},
+      [&](const Rows& row) { origins[row.Id(0)] = {std::string(row.Text(1)), std::string(row.Text(2))}; }));
+  for (auto first = devices.begin(); first != devices.end();) {
+    const auto end = std::find_if_not(first, devices.end(),
+                                      [&](const GpuDevice& next) { return LookAlike(*first, next); });
+    std::set<std::string> ranks;
+    for (auto device = first; device != end; ++device) ranks.insert(origins[device->device].rank);
+    const bool by_rank = std::ssize(ranks) == end - first && !ranks.contains("");
+    for (auto device = first; device != end && end - first > 1; ++device)
+      device->trace = by_rank ? origins[device->device].rank : origins[device->device].trace;
+    first = end;
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<std::vector<GpuDevice>> ReadDevices(Store& store) {
@@ -183,6 +220,7 @@ Result<std::vector<GpuDevice>> ReadDevices(Store& store) {
     devices.push_back({row.Id(0), static_cast<int32_t>(row.Int64(1)), std::string(row.Text(2)),
                        std::string(row.Text(3)), row.Int64(4) != 0, OptionalId(row, 5)});
   }));
+  TRY(NameTraces(store, devices));
   return devices;
 }
 

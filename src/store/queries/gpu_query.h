@@ -38,6 +38,9 @@ struct GpuDevice {
   std::string name;
   bool simulated = false;
   std::optional<Id128> parent = std::nullopt;  // of a MIG instance its GPU
+  // Of an imported trace, where another trace's device has the same ordinal: the rank ("rank 1"), or if ranks
+  // don't tell them apart, the trace's name.
+  std::string trace = {};
 };
 // All devices, by ordinal, then UUID, so that the MIG instances of a GPU follow it; devices known only from
 // their work have an id alone.

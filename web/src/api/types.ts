@@ -164,6 +164,8 @@ export interface Strips {
 }
 
 export interface DeviceUse extends Device {
+  // "GPU 0", also of several traces distinct.
+  label: string;
   kernels: number;
   busy_ns: number;
   observed_ns: number;

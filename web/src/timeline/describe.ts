@@ -49,7 +49,7 @@ export function describeSlice(timeline: Timeline, track: Track, slice: number): 
 // "GPU 0, stream 7, train.py", or "loader-0 431, train.py".
 export function placeOf({ devices, processes }: Pick<Timeline, "devices" | "processes">, track: Pick<Track, "device" | "stream" | "process" | "tid" | "thread">): string {
   const process = printable(processes.find((one) => one.process === track.process)?.name ?? "");
-  const device = devices.find((one) => one.device === track.device)?.label;
+  const device = printable(devices.find((one) => one.device === track.device)?.label ?? "");
   return [device, track.stream !== undefined && `stream ${track.stream}`, track.tid !== undefined && threadLabel(track), process].filter(Boolean).join(", ");
 }
 

@@ -67,7 +67,7 @@ export function layoutLanes(timeline: Timeline, closed: readonly string[]): { la
       if (group !== `device ${key}`) {
         group = `device ${key}`;
         const device = timeline.devices.find((one) => one.device === key);
-        heading(key, device?.label ?? "GPU", printable(device?.name ?? ""), { simulated: device?.simulated });
+        heading(key, printable(device?.label ?? "GPU"), printable(device?.name ?? ""), { simulated: device?.simulated });
       }
       if (isClosed.has(key)) return;
       const label = track.stream === undefined ? "no work" : `stream ${track.stream}`;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { formatDuration, formatRange } from "../format";
 import type { HostData } from "../state/use-host-data";
-import { labelOf } from "./header";
+import { printable } from "../printable";
 import { titleOf } from "./process-picker";
 import type { Part } from "./states";
 import { WAIT_LABELS } from "./time-type";
@@ -23,7 +23,7 @@ export function activeFilters({ view, nav, last, overview, processes, devices }:
     },
     view.tid !== null && { label: `thread ${view.tid}`, clear: () => nav.step({ tid: null }) },
     view.device !== null && {
-      label: device ? labelOf(device) : "device",
+      label: device ? printable(device.label) : "device",
       clear: () => nav.step({ device: null, stream: null }),
     },
     view.stream !== null && { label: `stream ${view.stream}`, clear: () => nav.step({ stream: null }) },

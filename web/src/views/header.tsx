@@ -150,7 +150,7 @@ function DeviceChoices({ devices, view, nav }: { devices: DeviceUse[]; view: Vie
         <option value="">All GPUs</option>
         {devices.map((d) => (
           <option key={d.device} value={d.device} title={d.uuid}>
-            {labelOf(d)} · {d.name || "unknown"} · {formatShare(d.busy_ns, d.observed_ns)} busy
+            {printable(d.label)} · {d.name || "unknown"} · {formatShare(d.busy_ns, d.observed_ns)} busy
           </option>
         ))}
         {view.device && !device && <option value={view.device}>{view.device.slice(0, 8)}… (not there)</option>}
@@ -170,10 +170,6 @@ function DeviceChoices({ devices, view, nav }: { devices: DeviceUse[]; view: Vie
       )}
     </>
   );
-}
-
-export function labelOf({ ordinal }: { ordinal: number }): string {
-  return ordinal < 0 ? "GPU" : `GPU ${ordinal}`;
 }
 
 function Choice({ label, value, onChoose, children }: { label: string; value: string; onChoose: (value: string) => void; children: ComponentChildren }) {

@@ -3,6 +3,7 @@ import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
 import type { Mark, Strip, Strips } from "../api/types";
 import { formatClock, formatRange, formatShare, formatTick, threeDigits } from "../format";
+import { printable } from "../printable";
 import { bucketAt, meanOver, nudge, observedIn, seriesOf } from "../state/brush";
 import type { Range } from "../state/view";
 import { Marks } from "./marks";
@@ -11,6 +12,8 @@ import { Simulated } from "./simulated";
 interface Props {
   strips: Strips;
   strip: Strip;
+  // Its label as the column has room for it.
+  shown: string;
   window: Range;
   brush: Range | null;
   // Side A of a comparison, if a time was chosen for it.
@@ -32,7 +35,7 @@ const LOW_HEIGHT = 32;
 const AXIS_HEIGHT = 18;
 
 // One metric over time, and the brush that selects a time range.
-export function MetricStrip({ strips, strip, window, brush, base, onBrush, isDark, marks, low, axis }: Props) {
+export function MetricStrip({ strips, strip, shown: label, window, brush, base, onBrush, isDark, marks, low, axis }: Props) {
   const host = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
   const [cursor, setCursor] = useState<number | null>(null);
@@ -87,8 +90,8 @@ export function MetricStrip({ strips, strip, window, brush, base, onBrush, isDar
       }}
     >
       <div class="strip-figures">
-        <h2 title={[strip.meaning, strip.name, strip.uuid].filter(Boolean).join("\n")}>
-          {strip.label} {strip.simulated && !strip.metric && <Simulated />}
+        <h2 title={[printable(strip.label), strip.meaning, strip.name, strip.uuid].filter(Boolean).join("\n")}>
+          <span class="strip-label">{label}</span> {strip.simulated && !strip.metric && <Simulated />}
         </h2>
         <div class="figure">
           <strong>{figure(hovered === undefined ? mean : hovered)}</strong> {strip.unit}
@@ -114,7 +117,7 @@ function bandOf(base: Range, window: Range): { left: string; right: string } {
 
 // A device's state names the device if it isn't shown under the device's strip.
 function nameOf({ label, metric, ordinal }: Strip): string {
-  return metric && ordinal !== undefined ? `${label} of GPU ${ordinal}` : label;
+  return metric && ordinal !== undefined ? `${label} of GPU ${ordinal}` : printable(label);
 }
 
 // The unit of a strip's upper end; percentages need none.

@@ -1,15 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
+import { narrowLongNames } from "../flamegraph/names";
+import { printable } from "../printable";
 import type { HostData } from "../state/use-host-data";
 import { MetricStrip } from "./strip";
 
 // With more strips than this, each is lower.
 const MAX_HIGH_STRIPS = 3;
+// The characters of a label for which its column has room (styles/strips.css).
+const FITS = 16;
 
 // The strips above every page, on one time axis, with one brush.
 export function StripsPanel({ data, isDark }: { data: HostData; isDark: boolean }) {
   const { view, nav, window } = data;
   const { data: strips, error } = data.strips;
-  const shown = strips?.strips ?? [];
+  const all = strips?.strips ?? [];
+  // Nothing is known of the CPUs of a trace: a strip of it would say nothing, under those of GPUs.
+  const shown = data.overview.data?.samples === 0 && all.length > 1 ? all.filter(({ id, values }) => id !== "cpu" || values.some((value) => value !== null)) : all;
+  const labels = narrowLongNames(shown.map(({ label }) => printable(label)), FITS);
   const marksOf = (device?: string) => (device ? (strips?.marks.filter((mark) => mark.device === device) ?? []) : []);
   return (
     <>
@@ -20,6 +27,7 @@ export function StripsPanel({ data, isDark }: { data: HostData; isDark: boolean 
               key={strip.id}
               strips={strips!}
               strip={strip}
+              shown={labels[i]!}
               window={window}
               brush={view.brush}
               base={view.page === "compare" ? (view.base?.time ?? null) : null}

@@ -58,6 +58,29 @@ export const tests = [
     },
   },
   {
+    name: "devices of two traces are told apart, and CPUs of which nothing is known have no strip",
+    scenario: "gpu",
+    async run(page) {
+      const change = (path, edit) =>
+        page.raw.route(`**/api/v1/${path}*`, async (route) => {
+          const response = await route.fetch();
+          await route.fulfill({ response, json: edit(await response.json()) });
+        });
+      const named = (device) => ({ ...device, label: `GPU 0, the_same_job_on_8_nodes.rank_${device.ordinal}.json` });
+      await change("overview", (overview) => ({ ...overview, samples: 0 }));
+      await change("devices", ({ devices }) => ({ devices: devices.map(named) }));
+      await change("strips", (found) => ({
+        ...found, strips: found.strips.map((strip) => (strip.id === "cpu" ? { ...strip, values: strip.values.map(() => null) } : named(strip))),
+      }));
+      await page.raw.reload();
+      await page.ready();
+      const shown = await page.raw.locator(".strip h2").allInnerTexts();
+      assert.deepEqual(shown.map((label) => label.replace(/\s+/g, " ").trim()), ["GPU 0, the_…rank_0.json simulated", "GPU 0, the_…rank_1.json simulated"]);
+      const choices = await page.raw.getByLabel("Device").locator("option").allInnerTexts();
+      assert.match(choices[2], /^GPU 0, the_same_job_on_8_nodes\.rank_1\.json · /);
+    },
+  },
+  {
     name: "process and thread are the graph's roots, with the command line; interpreter, start-up and driver are folded",
     scenario: "gpu",
     async run(page) {
