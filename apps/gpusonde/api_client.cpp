@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/printable.h"
+#include "base/text.h"
 #include "base/token_file.h"
 #include "server/http_message.h"
 #include "server/listen_address.h"
@@ -73,8 +74,8 @@ std::string ListFailures(const std::vector<std::pair<std::string, std::string>>&
 
 namespace {
 
-Result<std::string> Ask(const ApiServer& server, const std::string& target,
-                        std::optional<std::string_view> text) {
+Result<net::HttpReply> Ask(const ApiServer& server, const std::string& target,
+                           std::optional<std::string_view> text) {
   net::HttpUrl url = server.url;
   const std::string address = fmt::format("{}:{}", url.host, url.port);
   url.target = "/api/v1/" + target;
@@ -86,7 +87,7 @@ Result<std::string> Ask(const ApiServer& server, const std::string& target,
     authorization = "Bearer " + token;
   }
   const net::ClientTls tls{.ca = server.client.ca, .certificate = {}, .key = {}};
-  const Result<net::HttpReply> reply =
+  Result<net::HttpReply> reply =
       text.has_value()
           ? net::HttpExchange(
                 url, {.content = *text, .type = "text/plain; charset=utf-8", .authorization = authorization},
@@ -103,7 +104,7 @@ Result<std::string> Ask(const ApiServer& server, const std::string& target,
                 : fmt::format("\nIs `gpusonde up` running? Start it with `sudo gpusonde up`, or give its "
                               "address with {}.",
                               server.url_flag)));
-  if (reply->status == 200) return reply->body;
+  if (reply->status == 200) return reply;
   const std::string message = server::ErrorMessageOf(reply->body);
   if (!server.host.empty() && message.starts_with("unknown parameter 'host'"))
     return Fail(ErrorCode::kInvalidArgument,
@@ -121,12 +122,27 @@ Result<std::string> Ask(const ApiServer& server, const std::string& target,
 
 }  // namespace
 
+Result<TimedAnswer> AskApiTimed(const ApiServer& server, const std::string& target) {
+  const int64_t begin_ns = MonotonicNow();
+  ASSIGN_OR_RETURN(net::HttpReply reply, Ask(server, target, std::nullopt));
+  constexpr std::string_view kCpu = "cpu;dur=";
+  const std::string_view timing = reply.server_timing;
+  const auto cpu_ms =
+      timing.starts_with(kCpu) ? ParseNumber<double>(timing.substr(kCpu.size())) : std::nullopt;
+  const bool is_said = cpu_ms.has_value() && *cpu_ms >= 0 && *cpu_ms < 1e9;
+  return TimedAnswer{
+      .body = std::move(reply.body),
+      .cost_ns = is_said ? static_cast<int64_t>(*cpu_ms * kNanosPerMilli) : MonotonicNow() - begin_ns};
+}
+
 Result<std::string> AskApi(const ApiServer& server, const std::string& target) {
-  return Ask(server, target, std::nullopt);
+  ASSIGN_OR_RETURN(net::HttpReply reply, Ask(server, target, std::nullopt));
+  return std::move(reply.body);
 }
 
 Result<std::string> PostToApi(const ApiServer& server, const std::string& target, std::string_view text) {
-  return Ask(server, target, text);
+  ASSIGN_OR_RETURN(net::HttpReply reply, Ask(server, target, text));
+  return std::move(reply.body);
 }
 
 }  // namespace gpusonde::app

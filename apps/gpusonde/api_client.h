@@ -68,6 +68,12 @@ std::string ListFailures(const std::vector<std::pair<std::string, std::string>>&
 // The body of the response to GET /api/v1/`target`. Errors: kUnavailable without a response or with an error,
 // whose message is the server's; those of ReadToken, which is read each time. Thread-safe.
 Result<std::string> AskApi(const ApiServer& server, const std::string& target);
+struct TimedAnswer {
+  std::string body;
+  int64_t cost_ns = 0;  // the server's CPU time; of one that doesn't say, the time that it took
+};
+// The same with what it cost.
+Result<TimedAnswer> AskApiTimed(const ApiServer& server, const std::string& target);
 // The same of POST with a text as the body.
 Result<std::string> PostToApi(const ApiServer& server, const std::string& target, std::string_view text);
 

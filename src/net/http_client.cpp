@@ -109,7 +109,8 @@ asio::awaitable<HttpReply> Talk(Stream& stream, const Exchange& exchange) {
     co_await http::async_read(stream, buffer, parser, asio::use_awaitable);
   co_return HttpReply{.status = parser.get().result_int(),
                       .body = std::move(parser.get().body()),
-                      .retry_after = std::string(parser.get()[http::field::retry_after])};
+                      .retry_after = std::string(parser.get()[http::field::retry_after]),
+                      .server_timing = std::string(parser.get()["Server-Timing"])};
 }
 
 void Use(ssl::context& context, const ClientTls& tls) {

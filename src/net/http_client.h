@@ -45,7 +45,9 @@ struct ClientTls {
 struct HttpReply {
   unsigned status = 0;
   std::string body;
-  std::string retry_after = {};  // the header's text; empty: none
+  // The headers' texts; empty: none.
+  std::string retry_after = {};
+  std::string server_timing = {};
 };
 
 // POSTs a body and waits at most `timeout_ns` for the whole response (a name server that hangs may take

@@ -276,6 +276,7 @@ HttpHandler ApiHandler(ApiData& data, ApiFacts facts) {
   return [&data, facts = std::move(facts), started, pacer, reads](const HttpRequest& request) {
     if (request.path == "/metrics" && facts.metrics) return facts.metrics(request);
     if (request.path == "/readyz") return GetReady(data);
+    const int64_t begin_ns = ProcessCpuNow();
     // Read the revision before computing the response: rows that arrive meanwhile belong to a later revision.
     const uint64_t revision = pacer->Revision([&data] { return data.Revision(); });
     const std::string etag = EtagOf(request, facts, started, revision);
@@ -292,6 +293,7 @@ HttpHandler ApiHandler(ApiData& data, ApiFacts facts) {
     Result<HttpResponse> response = Get(shares ? polled : data, facts, request);
     if (!response.has_value()) return ErrorResponse(response.error());
     response->etag = etag;
+    response->cpu_ns = ProcessCpuNow() - begin_ns;
     return *std::move(response);
   };
 }

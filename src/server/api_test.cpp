@@ -509,6 +509,7 @@ TEST_F(ApiTest, AnUnchangedAnswerIsNotComputedAgain) {
   const HttpResponse first = api({.path = "/api/v1/overview"});
   ASSERT_EQ(first.status, 200);
   ASSERT_FALSE(first.etag.empty());
+  EXPECT_TRUE(first.cpu_ns.has_value());
   data_.overview = std::unexpected(gpusonde::Error{ErrorCode::kIo, "must not be asked"});
   const HttpResponse again = api({.path = "/api/v1/overview", .if_none_match = first.etag});
   EXPECT_EQ(again.status, 304);

@@ -75,6 +75,9 @@ BeastResponse MessageOf(const HttpResponse& response, const Framing& framing, co
         fmt::format("{}={}; Path=/; HttpOnly; SameSite=Strict; Max-Age={}{}", CookieName(gate),
                     *response.session, response.session->empty() ? 0 : Access::kSessionNs / kNanosPerSecond,
                     gate.tls ? "; Secure" : ""));
+  if (response.cpu_ns.has_value())
+    message.set("Server-Timing",
+                fmt::format("cpu;dur={:.3f}", static_cast<double>(*response.cpu_ns) / kNanosPerMilli));
   if (response.status == 401) message.set(http::field::www_authenticate, "Bearer");
   if (response.status == 405)
     message.set(http::field::allow, gate.takes_posts ? "GET, HEAD, POST" : "GET, HEAD");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -41,6 +42,7 @@ struct HttpResponse {
   std::string etag;  // quoted, as in the header; empty: none
   // The secret of a session that begins, for a cookie; empty: the session ends.
   std::optional<std::string> session = {};
+  std::optional<int64_t> cpu_ns = {};  // that the process spent on it, if it was measured
 };
 
 // Must be thread-safe. An exception becomes a 500.

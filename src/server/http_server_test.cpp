@@ -89,6 +89,11 @@ class HttpServerTest : public testing::Test {
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
       cancelled_.set_value(Cancellation::IsRequested());
     }
+    if (request.path == "/api/timed") {
+      HttpResponse timed = Text("timed");
+      timed.cpu_ns = 1'234'567;
+      return timed;
+    }
     if (request.path == "/api/large") return Text(std::string(8 << 20, 'x'));
     std::string answer = request.path;
     for (const auto& [name, value] : request.query) answer += fmt::format(" {}={}", name, value);
@@ -117,6 +122,13 @@ TEST_F(HttpServerTest, ConnectionsAreKeptAndRequestsDecoded) {
   EXPECT_EQ(answer.Header("X-Content-Type-Options"), "nosniff");
   EXPECT_EQ(answer.Header("Referrer-Policy"), "no-referrer");
   EXPECT_THAT(answer.Header("Content-Security-Policy"), HasSubstr("default-src 'none'; script-src 'self'"));
+}
+
+TEST_F(HttpServerTest, AnAnswerSaysWhatItCostWhereThatWasMeasured) {
+  Start();
+  HttpClient client = Connect();
+  EXPECT_EQ(client.Get("/api/timed").Header("Server-Timing"), "cpu;dur=1.235");
+  EXPECT_EQ(client.Get("/api/a").Header("Server-Timing"), "");
 }
 
 TEST_F(HttpServerTest, PipelinedRequestsAreAnsweredInOrder) {

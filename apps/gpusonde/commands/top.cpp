@@ -33,9 +33,8 @@
 namespace gpusonde::app {
 namespace {
 
-// A refresh costs the server CPU time: 0.16 s where it was measured (docs/top.md). Of the time at most a
-// tenth.
-constexpr int64_t kPausePerReading = 9;
+// A refresh costs the server CPU time: 0.16 s where it was measured (docs/top.md). At most a tenth of a core.
+constexpr int64_t kPausePerCost = 9;
 // How soon a stop or a new size of the terminal shows.
 constexpr int64_t kLookNs = 200 * kNanosPerMilli;
 
@@ -55,10 +54,14 @@ struct TopOptions {
   bool once = false;
 };
 
-Result<top::Snapshot> Read(const TopOptions& options) {
-  ASSIGN_OR_RETURN(top::Snapshot snapshot, top::ReadSnapshot([&](const std::string& target) {
-                     return AskApi(options.server, target);
-                   }));
+// `cost_ns` grows by what it costs the server.
+Result<top::Snapshot> Read(const TopOptions& options, int64_t& cost_ns) {
+  const auto ask = [&](const std::string& target) -> Result<std::string> {
+    ASSIGN_OR_RETURN(TimedAnswer answer, AskApiTimed(options.server, target));
+    cost_ns += answer.cost_ns;
+    return std::move(answer.body);
+  };
+  ASSIGN_OR_RETURN(top::Snapshot snapshot, top::ReadSnapshot(ask));
   if (snapshot.mode == "serve" && !snapshot.now_us.has_value() && options.server.host.empty())
     return Fail(ErrorCode::kInvalidArgument,
                 fmt::format("this server has {}: choose one with --host", snapshot.title));
@@ -66,7 +69,8 @@ Result<top::Snapshot> Read(const TopOptions& options) {
 }
 
 Status PrintOnce(const TopOptions& options) {
-  ASSIGN_OR_RETURN(const top::Snapshot snapshot, Read(options));
+  int64_t cost_ns = 0;
+  ASSIGN_OR_RETURN(const top::Snapshot snapshot, Read(options, cost_ns));
   const std::vector<std::string> lines = top::Render(
       snapshot,
       {.terminal = {.width = Terminal::Of(STDOUT_FILENO).width}, .sort = options.sort, .problem = {}});
@@ -118,9 +122,9 @@ class Reader {
     int64_t pause_ns = state.options.interval_ns;
     while (!state.changed.wait_for(lock, std::chrono::nanoseconds(pause_ns), [&] { return state.stop; })) {
       lock.unlock();
-      const int64_t begin_ns = MonotonicNow();
-      Result<top::Snapshot> snapshot = Read(state.options);
-      pause_ns = std::max(state.options.interval_ns, kPausePerReading * (MonotonicNow() - begin_ns));
+      int64_t cost_ns = 0;
+      Result<top::Snapshot> snapshot = Read(state.options, cost_ns);
+      pause_ns = std::max(state.options.interval_ns, kPausePerCost * cost_ns);
       lock.lock();
       state.problem = snapshot.has_value() ? "" : snapshot.error().message;
       state.problem.resize(std::min(state.problem.find('\n'), state.problem.size()));
@@ -143,7 +147,8 @@ bool Press(char key, top::SortBy& sort) {
 }
 
 Status Show(const TopOptions& options) {
-  ASSIGN_OR_RETURN(top::Snapshot snapshot, Read(options));
+  int64_t cost_ns = 0;
+  ASSIGN_OR_RETURN(top::Snapshot snapshot, Read(options, cost_ns));
   CatchStopSignals();  // before that, nothing needs to be restored, and the server may not answer
   const bool colour = Terminal::Of(STDOUT_FILENO).colour;
   top::SortBy sort = options.sort;
