@@ -115,7 +115,7 @@ void AddInit(CLI::App& fleet, int& exit_status) {
       ->check(Path());
   command->add_option("--period", made.period_s, "Seconds of an epoch, of measurement and of release")
       ->capture_default_str()
-      ->check(WholeNumber("S", 1, 366 * 86'400));
+      ->check(WholeNumber("S", 1, 31'622'400));
   command->add_option("--groups", made.groups, "Number of groups of characteristics, 1 to 8")
       ->capture_default_str()
       ->check(WholeNumber("N", 1, 8));

@@ -93,7 +93,7 @@ HttpResponse Answer(Result<HttpResponse> response) {
 
 }  // namespace
 
-server::HttpRoutes BoardRoutes(Board& board, std::function<int64_t()> now_ms) {
+server::HttpRoutes BoardRoutes(Board& board, const std::function<int64_t()>& now_ms) {
   const auto what_of = [](const HttpRequest& request) {
     std::string_view what = request.path;
     what.remove_prefix(what.starts_with(kPrefix) ? kPrefix.size() : what.size());

@@ -11,6 +11,6 @@ namespace gpusonde::fleet {
 
 // The aggregator over HTTP (docs/fleet/services.md has the protocol): what BoardClient has, and the results.
 // `board` must outlive the routes. `now_ms` is Unix time in ms.
-server::HttpRoutes BoardRoutes(Board& board, std::function<int64_t()> now_ms);
+server::HttpRoutes BoardRoutes(Board& board, const std::function<int64_t()>& now_ms);
 
 }  // namespace gpusonde::fleet

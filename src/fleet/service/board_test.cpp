@@ -53,7 +53,7 @@ class BoardTest : public ::testing::Test {
                       fleet_.Id(), key);
   }
   void OfferExchanges(uint32_t epoch) {
-    for (uint8_t i = 0; i < fleet_.decryptors.size(); ++i)
+    for (const uint8_t i : {0, 1})
       ASSERT_TRUE(
           board_->PostNotice(NoticeOf(NoticeKind::kExchange, epoch, i, {i}), In(epoch - 1)).has_value());
   }

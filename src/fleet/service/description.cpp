@@ -24,6 +24,7 @@ using nlohmann::json;
 constexpr int kDescriptionVersion = 1;
 constexpr size_t kMaxDescriptionBytes = size_t{4} << 20;
 constexpr size_t kMaxName = 64;
+constexpr uint64_t kMaxPeriodS = 31'622'400;  // a year
 
 std::unexpected<Error> Invalid(const std::string& message) {
   return Fail(ErrorCode::kInvalidArgument, "fleet description: " + message);
@@ -125,7 +126,7 @@ Result<Description> ParseDescription(std::string_view text) {
                                                 document["version"].dump(), kDescriptionVersion));
   Description read;
   ASSIGN_OR_RETURN(read.name, Text(document, "name"));
-  ASSIGN_OR_RETURN(read.period_s, Whole(document, "period_s", 1, 366 * 86'400));
+  ASSIGN_OR_RETURN(read.period_s, Whole(document, "period_s", 1, kMaxPeriodS));
   ASSIGN_OR_RETURN(read.groups, Whole(document, "groups", 1, OpenCharacteristics()));
   ASSIGN_OR_RETURN(read.cohorts, Whole(document, "cohorts", 1, 10'000));
   // Sums are correct up to 8 million reports (privacy::NoisySum).
