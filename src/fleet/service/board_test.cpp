@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <memory>
 #include <string>
 #include <vector>
@@ -53,7 +54,7 @@ class BoardTest : public ::testing::Test {
                       fleet_.Id(), key);
   }
   void OfferExchanges(uint32_t epoch) {
-    for (const uint8_t i : {0, 1})
+    for (const uint8_t i : std::array<uint8_t, 2>{0, 1})
       ASSERT_TRUE(
           board_->PostNotice(NoticeOf(NoticeKind::kExchange, epoch, i, {i}), In(epoch - 1)).has_value());
   }

@@ -156,7 +156,7 @@ Result<std::vector<TimeRange>> ReadObserved(Store& store) {
 
 Result<std::vector<TimeRange>> ReadSampled(Store& store) {
   ASSIGN_OR_RETURN(std::vector<Run> runs, ReadSources(store));
-  TRY(FindEnds(store, runs));
+  TRY(FindEnds(store, runs, AreOfSeveralHosts(runs)));
   for (Run& run : runs) {
     if (!run.last_seen_before_ns.has_value()) continue;
     const TimeRange latest{std::max(run.time.from_ns, run.time.to_ns - kMaxSampleDelayNs),
