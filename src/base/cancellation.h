@@ -11,15 +11,15 @@ namespace gpusonde {
 class Cancellation {
  public:
   // Until its destruction, stops of this token cancel what the thread does; an empty token: nothing does.
-  explicit Cancellation(std::stop_token token) : before_(std::exchange(current_, std::move(token))) {}
-  ~Cancellation() { current_ = std::move(before_); }
+  explicit Cancellation(std::stop_token token) : before_(std::exchange(current, std::move(token))) {}
+  ~Cancellation() { current = std::move(before_); }
   Cancellation(const Cancellation&) = delete;
   Cancellation& operator=(const Cancellation&) = delete;
 
-  static bool IsRequested() { return current_.stop_requested(); }
+  static bool IsRequested() { return current.stop_requested(); }
 
  private:
-  inline static thread_local std::stop_token current_;
+  inline static thread_local std::stop_token current;
   std::stop_token before_;
 };
 

@@ -55,7 +55,7 @@ TEST(WindowChooser, WorkInAFewSecondsOfManyIsChosenByItsShare) {
   const auto windows = Choose(seconds, {});
   EXPECT_NEAR(Chosen({{1800, 500'000}, {1801, 500'000}}, windows), 100'000.0 * 1'000'000 / 1'003'598, 2'100);
   // Where two lone bursts are a year apart, both are.
-  const int64_t year = 365 * 86'400;
+  const int64_t year = int64_t{365} * 86'400;
   const Seconds bursts{{10, 200'000}, {10 + year, 200'000}};
   const auto both = Choose(bursts, {});
   EXPECT_NEAR(Chosen({{10, 200'000}}, both), 50'000, 1);
