@@ -105,8 +105,8 @@ void AddInit(CLI::App& fleet, int& exit_status) {
   command
       ->add_option(
           "--decryptor", options->decryptors,
-          "NAME=KEY of a decryptor, once for each; all of them together open sums, and one honest one "
-          "protects everybody")
+          "Name and public key of a decryptor, once for each: all together open sums, and one honest "
+          "one protects everybody")
       ->required();
   command
       ->add_option(
