@@ -150,7 +150,7 @@ const tests = {
     const found = new Set(['/healthz', '/readyz', '/metrics']);
     for (const library of ['server', 'serve'])
       for (const file of readdirSync(path.join(ROOT, 'src', library)).filter((name) => /(?<!_test)\.(cpp|h)$/.test(name)))
-        for (const [, at] of readFileSync(path.join(ROOT, 'src', library, file), 'utf8').matchAll(/"(\/(?:api\/v1\/[\w.-]+|mcp))"/g)) found.add(at);
+        for (const [, at] of readFileSync(path.join(ROOT, 'src', library, file), 'utf8').matchAll(/"(\/(?:api\/v1\/[\w.\/-]*\w|mcp))"/g)) found.add(at);
     for (const at of OF_OTHERS) found.delete(at);
     assert.deepEqual([...found].sort(), Object.keys(api.paths).sort());
   },
