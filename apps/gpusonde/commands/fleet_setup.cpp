@@ -13,6 +13,7 @@
 
 #include "base/counted.h"
 #include "base/fd.h"
+#include "base/text.h"
 #include "fleet/service/description.h"
 #include "fleet/service/keys.h"
 #include "fleet_catalogs.h"
@@ -76,7 +77,7 @@ Status Init(const InitOptions& options) {
     return Fail(ErrorCode::kInvalidArgument,
                 options.output + " exists, and its fleet may be in use; give another name, or remove it");
   TRY(WriteFileAtomically(options.output, json + "\n"));
-  PrintTo(stdout, "{}: fleet {}\n", options.output, fleet::ToHex(fleet.Id()));
+  PrintTo(stdout, "{}: fleet {}\n", options.output, ToHex(fleet.Id()));
   return {};
 }
 
@@ -87,7 +88,7 @@ void AddKeygen(CLI::App& fleet, int& exit_status) {
   command->add_option("-o,--output", *output, "The file to make")->check(Path())->required();
   command->callback([output, &exit_status] {
     const auto made = fleet::MakeKeyFile(*output);
-    if (made.has_value()) PrintTo(stdout, "{}\n", fleet::ToHex(*made));
+    if (made.has_value()) PrintTo(stdout, "{}\n", ToHex(*made));
     exit_status = ExitStatusOf("fleet keygen", made.has_value() ? Status() : Fail(made.error()));
   });
 }

@@ -12,6 +12,7 @@
 #include "base/fd.h"
 #include "base/json_writer.h"
 #include "base/printable.h"
+#include "base/text.h"
 #include "fleet/catalog_file.h"
 #include "fleet/characteristics.h"
 #include "fleet/roles/message.h"
@@ -150,12 +151,6 @@ Result<Description> ReadDescription(const std::string& path) {
   Result<Description> read = ParseDescription(text);
   if (!read.has_value()) return Fail(std::move(read).error().With(path));
   return read;
-}
-
-std::string ToHex(std::span<const uint8_t> bytes) {
-  std::string hex;
-  for (const uint8_t byte : bytes) hex += fmt::format("{:02x}", byte);
-  return hex;
 }
 
 bool FromHex(std::string_view text, std::span<uint8_t> bytes) {

@@ -50,7 +50,6 @@ Result<Description> ParseDescription(std::string_view json);
 // As ParseDescription, with the path.
 Result<Description> ReadDescription(const std::string& path);
 
-std::string ToHex(std::span<const uint8_t> bytes);
 // Whether `text` is as many bytes in hex, which are written to `bytes`.
 bool FromHex(std::string_view text, std::span<uint8_t> bytes);
 

@@ -15,6 +15,7 @@
 
 #include "base/fd.h"
 #include "base/little_endian.h"
+#include "base/text.h"
 #include "fleet/privacy/random.h"
 
 namespace gpusonde::fleet {
