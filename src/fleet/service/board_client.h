@@ -42,6 +42,11 @@ class BoardClient {
   virtual Result<std::string> PostReport(std::span<const uint8_t> report) = 0;
 };
 
+// Of a step that found something not to be there yet there is nothing to say: a later one looks again.
+inline Status UnlessNotYet(Status status) {
+  return !status.has_value() && status.error().code == ErrorCode::kNotFound ? Status() : status;
+}
+
 // Byte strings one after the other, each after its length, and back. Errors: kCorrupt.
 Bytes Join(std::span<const Bytes> parts);
 Result<std::vector<Bytes>> Split(std::span<const uint8_t> joined);

@@ -9,6 +9,7 @@
 
 #include "base/little_endian.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "fleet/privacy/random.h"
 #include "fleet/roles/enrolment.h"
 #include "fleet/service/keys.h"
@@ -35,11 +36,6 @@ std::array<uint8_t, 32> HashOf(uint32_t epoch, const std::vector<privacy::Report
   std::array<uint8_t, 32> hash{};
   crypto_generichash(hash.data(), hash.size(), bytes.data(), bytes.size(), nullptr, 0);
   return hash;
-}
-
-// What isn't there yet is no failure: a later step looks again.
-Status UnlessNotYet(Status status) {
-  return !status.has_value() && status.error().code == ErrorCode::kNotFound ? Status() : status;
 }
 
 }  // namespace
@@ -244,8 +240,12 @@ Status DecryptorService::Answer(BoardClient& board, uint32_t epoch) {
   if (last_answered_.value_or(0) >= epoch || drawing == drawings_.end() ||
       drawing->second.commitments.empty())
     return {};
-  ASSIGN_OR_RETURN(const std::vector<ListedReports> listed, board.Lists(epoch));
   ASSIGN_OR_RETURN(SignedEpoch signed_epoch, SignedEpoch::Read(board, epoch, description_, id_));
+  // Once this one agrees, it needs the lists again only when all do.
+  if (posted_.contains({NoticeKind::kAgreement, epoch}) &&
+      !signed_epoch.All(NoticeKind::kAgreement).has_value())
+    return {};
+  ASSIGN_OR_RETURN(const std::vector<ListedReports> listed, board.Lists(epoch));
   const auto parts = signed_epoch.All(NoticeKind::kPart);
   if (!parts.has_value()) return {};
   ASSIGN_OR_RETURN(const Beacon beacon, Reveal(epoch, drawing->second.commitments, *parts));

@@ -16,10 +16,6 @@ namespace {
 
 constexpr uint32_t kDeviceStateVersion = 1;
 
-bool IsNotYet(const Status& status) {
-  return !status.has_value() && status.error().code == ErrorCode::kNotFound;
-}
-
 }  // namespace
 
 DeviceService::DeviceService(Description description, Ticket ticket, StateFile file)
@@ -164,7 +160,7 @@ Status DeviceService::Step(BoardClient& board, const Observe& observe, int64_t n
     done = Enrol(board, now + 1);
   else if (now > first_epoch_)
     done = Report(board, observe, now - 1, now_ms);
-  return IsNotYet(done) ? Status() : done;
+  return UnlessNotYet(std::move(done));
 }
 
 }  // namespace gpusonde::fleet
