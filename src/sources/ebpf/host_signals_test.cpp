@@ -123,24 +123,38 @@ TEST_F(HostSignalsTest, TheStatesOfAThreadSumUpToItsTime) {
   EXPECT_GE(by_signal_[GPUSONDE_SIGNAL_SLEEPING], kAsleepNs);
 }
 
-// The BPF program keeps the sum of a thread's last bucket with the thread.
-TEST_F(HostSignalsTest, ReportsTheLastBucketOfLivingAndEndedThreads) {
+// The BPF program keeps the sum of a thread's last bucket with the thread. As above, not each switch may be
+// seen.
+TEST_F(HostSignalsTest, ReportsTheLastBucketOfAThreadThatHasEnded) {
   constexpr auto kAsleep = std::chrono::milliseconds(3);
   const int64_t asleep_ns = std::chrono::nanoseconds(kAsleep).count();
-  int32_t ended = 0;
-  std::thread([&] {
-    ended = ::gettid();
+  int64_t longest_ns = 0;
+  for (int round = 0; round < 3 && longest_ns < 2 * asleep_ns; ++round) {
+    int32_t ended = 0;
+    std::thread([&] {
+      ended = ::gettid();
+      std::this_thread::sleep_for(kAsleep);
+      Burn(asleep_ns);
+    }).join();
+    Drain();
+    longest_ns = std::max(longest_ns, sums_[ended]);
+  }
+  EXPECT_GE(longest_ns, 2 * asleep_ns);
+}
+
+TEST_F(HostSignalsTest, ReportsTheLastBucketOfALivingThread) {
+  constexpr auto kAsleep = std::chrono::milliseconds(3);
+  const int64_t asleep_ns = std::chrono::nanoseconds(kAsleep).count();
+  int64_t longest_ns = 0;
+  for (int round = 0; round < 3 && longest_ns < asleep_ns; ++round) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));  // registers the thread
+    Drain();
+    sums_.clear();
     std::this_thread::sleep_for(kAsleep);
-    Burn(asleep_ns);
-  }).join();
-  Drain();
-  EXPECT_GE(sums_[ended], 2 * asleep_ns);
-  std::this_thread::sleep_for(std::chrono::milliseconds(1));  // registers the thread
-  Drain();
-  sums_.clear();
-  std::this_thread::sleep_for(kAsleep);
-  Drain();
-  EXPECT_GE(sums_[::gettid()], asleep_ns);
+    Drain();
+    longest_ns = std::max(longest_ns, sums_[::gettid()]);
+  }
+  EXPECT_GE(longest_ns, asleep_ns);
 }
 
 // One run of the BPF program finishes the sums of some of them. As above, not each switch may be seen.
