@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Measures private fleet telemetry, as a result for bench/run.py: the cost of the schemes (bench_privacy), cost and
-results of a fleet of 100,000 devices (`gpusonde fleet simulate`), how well applications are identified
+results of a fleet of 100,000 devices (`gpusonde fleet simulate`), what its services can do (bench_fleet_services), how well
+applications are identified
 (bench_fleet_identification), and whether run times depend on secrets (bench_timing).
 
     bench/fleet_bench.py [--devices N] [--timing-runs N] FILE
@@ -109,6 +110,26 @@ def fleet(devices):
     return rows
 
 
+def services(devices):
+    """What an aggregator and its decryptors can do, beside what that many devices need in epochs of an hour, whose reports are
+    spread over two fifths of it."""
+    done = subprocess.run([BUILD / "bin/bench_fleet_services", devices], check=True, stdout=subprocess.PIPE, text=True)
+    one = json.loads(done.stdout)
+    needed = one["devices"] / (0.4 * 3600)
+    beside = "with the devices' side on the same CPUs"
+    return [
+        row("services: enrolments, each durable", one["enrolments_per_s"], "/s", note=beside),
+        row("services: reports over HTTP, verified, added, each durable", one["reports_per_s"], "/s", "≥", 10 * needed,
+            peer=f"{devices} devices send {needed:,.0f} /s", ratio=one["reports_per_s"] / needed, note=beside),
+        row("services: journal of an epoch", one["journal_bytes"] / 1e9, "GB"),
+        row("services: aggregator restarted before an epoch's end", one["restart_s"], "s", note="all its reports verified again"),
+        row(f"services: a decryptor enrols {devices} devices", one["enrolled_s"], "s of CPU time"),
+        row(f"services: a decryptor answers for {devices} reports", one["answered_s"], "s of CPU time"),
+        row("services: largest error of a released slot", one["largest_error_deviations"], "σ of the noise", "≤", 7,
+            note=f"of {4096 * one['lists']:,} slots"),
+    ]
+
+
 def identification():
     """On the streams of all available traces, which are more than data/kernel-streams has."""
     with tempfile.TemporaryDirectory() as folder:
@@ -134,7 +155,7 @@ def main():
     parser.add_argument("--timing-runs", default="1000000")
     parser.add_argument("file", type=pathlib.Path)
     arguments = parser.parse_args()
-    rows = schemes() + fleet(arguments.devices) + identification() + timing(arguments.timing_runs)
+    rows = schemes() + fleet(arguments.devices) + services(arguments.devices) + identification() + timing(arguments.timing_runs)
     arguments.file.write_text(json.dumps({"rows": rows}))
 
 
