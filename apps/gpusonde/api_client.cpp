@@ -110,9 +110,9 @@ Result<net::HttpReply> Ask(const ApiServer& server, const std::string& target,
     return Fail(ErrorCode::kInvalidArgument,
                 fmt::format("{} has one host, as it is no `gpusonde serve`: leave out --host", address));
   if (reply->status == 401 && server.client.token_file.empty())
-    return Fail(
-        ErrorCode::kPermissionDenied,
-        fmt::format("{} answers: {}\nGive the file that has the token with --token-file.", address, message));
+    return Fail(ErrorCode::kPermissionDenied,
+                fmt::format("{} answers: {}\nGive the file that has the token with {}.", address, message,
+                            server.token_flag));
   return Fail(ErrorCode::kUnavailable,
               message.empty() ? fmt::format("{} is not gpusonde: it answers {} with status {}\nGive the "
                                             "address of `gpusonde up` with {}.",

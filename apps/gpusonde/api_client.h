@@ -50,6 +50,7 @@ struct ApiServer {
   ClientFlags client;
   std::string host;      // of `serve`; empty: the only one
   std::string url_flag;  // the option that names the server, for messages
+  std::string token_flag = "--token-file";
   int64_t timeout_ns = 10 * kNanosPerSecond;
   size_t max_reply_bytes = size_t{16} << 20;
 };

@@ -64,7 +64,7 @@ class ApiData {
                                            const store::TracksOptions& options) = 0;
   virtual Result<std::optional<store::LaunchedWork>> ReadWork(const store::WorkPlace& place) = 0;
   // As fleet::Observe.
-  virtual Result<std::vector<fleet::Observation>> ReadObservations(const model::Selection& selection) = 0;
+  virtual Result<fleet::Observations> ReadObservations(const model::Selection& selection) = 0;
 };
 
 // The data of a store; the store must outlive the result.

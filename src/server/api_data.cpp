@@ -77,7 +77,7 @@ class StoreData final : public ApiData {
   Result<std::optional<store::LaunchedWork>> ReadWork(const store::WorkPlace& place) override {
     return store::ReadLaunchedWork(store_.Within({place.start_ns, place.start_ns + 1}), place);
   }
-  Result<std::vector<fleet::Observation>> ReadObservations(const model::Selection& selection) override {
+  Result<fleet::Observations> ReadObservations(const model::Selection& selection) override {
     return fleet::Observe(Of(selection), selection);
   }
 

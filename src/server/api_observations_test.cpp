@@ -10,7 +10,8 @@ namespace {
 
 TEST(ApiObservations, AreOfATimeRangeAndReadBack) {
   FakeData data;
-  fleet::Observation& observed = data.observations.emplace_back();
+  fleet::Observation& observed = data.observations.gpus.emplace_back();
+  data.observations.observed_ns = 700;
   observed = {.gpu_uuid = "GPU-1", .gpu_name = "NVIDIA X", .is_busy = true, .kernels = 7, .rows = {}};
   for (uint32_t group = 0; group < fleet::OpenCharacteristics(); ++group)
     observed.rows.push_back(fleet::Measure(group, {}));

@@ -82,7 +82,7 @@ class PolledData final : public ApiData {
   Result<std::optional<store::LaunchedWork>> ReadWork(const store::WorkPlace& place) override {
     return data_.ReadWork(place);
   }
-  Result<std::vector<fleet::Observation>> ReadObservations(const model::Selection& selection) override {
+  Result<fleet::Observations> ReadObservations(const model::Selection& selection) override {
     return data_.ReadObservations(selection);
   }
 

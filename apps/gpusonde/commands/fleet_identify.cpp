@@ -40,12 +40,13 @@ struct IdentifyOptions {
 Status Identify(const IdentifyOptions& options, const fleet::Catalog& catalog) {
   ASSIGN_OR_RETURN(const auto store, OpenRecordings(options.files, options.reading));
   ASSIGN_OR_RETURN(const model::Selection selection, Select(*store, options.selection));
-  ASSIGN_OR_RETURN(const auto observations, fleet::Observe(*store, selection));
+  ASSIGN_OR_RETURN(const fleet::Observations observations, fleet::Observe(*store, selection));
   const std::string named = options.catalog.empty() ? ", those installed with gpusonde" : "";
   if (options.format == "json")
-    PrintTo(stdout, "{}\n", fleet::IdentifiedJson(catalog, observations));
+    PrintTo(stdout, "{}\n", fleet::IdentifiedJson(catalog, observations.gpus));
   else
-    PrintTo(stdout, "{}", fleet::IdentifiedText(catalog, observations, named, Terminal::Of(STDOUT_FILENO)));
+    PrintTo(stdout, "{}",
+            fleet::IdentifiedText(catalog, observations.gpus, named, Terminal::Of(STDOUT_FILENO)));
   return {};
 }
 

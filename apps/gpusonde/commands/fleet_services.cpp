@@ -20,13 +20,13 @@
 #include "base/printable.h"
 #include "base/problem_log.h"
 #include "base/time.h"
-#include "fleet/observe/observation.h"
 #include "fleet/service/board.h"
 #include "fleet/service/board_routes.h"
 #include "fleet/service/decryptor_service.h"
 #include "fleet/service/device_service.h"
+#include "fleet/service/gpu_tickets.h"
 #include "fleet/service/http_board.h"
-#include "fleet/unknown.h"
+#include "fleet_observer.h"
 #include "listen_flags.h"
 #include "live_flags.h"
 #include "messages.h"
@@ -56,10 +56,16 @@ not forget what it answered for.
 
 constexpr const char* kReportFooter = R"(
 Sends one report an epoch of each ticket's GPU, of what `gpusonde up` recorded on this machine: which application ran,
-and a histogram of one group of characteristics, masked so that only sums over many devices can be read. GPUs are
-assigned to tickets in the order of their UUIDs.
+and a histogram of one group of characteristics, masked so that only sums over many devices can be read. Each ticket
+is for one GPU, which it keeps: new GPUs, in the order of their UUIDs, take the tickets that have none yet.
 
   gpusonde fleet report --fleet fleet.json --ticket /etc/gpusonde/*.ticket --state /var/lib/gpusonde-fleet \
+      --aggregator https://fleet.example:7373 --token-file token
+
+Of machines with `gpusonde agent`, one process reports what their server has:
+
+  gpusonde fleet report --fleet fleet.json --ticket tickets/*.ticket --state /var/lib/gpusonde-fleet \
+      --up https://gpusonde.example:7171 --up-token-file read-token --hosts all \
       --aggregator https://fleet.example:7373 --token-file token)";
 
 constexpr const char* kResultsFooter = R"(
@@ -222,46 +228,8 @@ struct ReportOptions {
   AggregatorFlags aggregator;
   std::string up = "http://127.0.0.1:7171";
   std::string up_token;
+  std::string hosts;
   ApiServer up_server;
-};
-
-// What `up` recorded of its GPUs, asked for once an epoch. Not thread-safe.
-class Observations {
- public:
-  Observations(const ApiServer& up, const fleet::Catalog& catalog) : up_(up), catalog_(catalog) {}
-
-  // Of the GPU with this number, by UUID.
-  Result<fleet::Work> Of(size_t number, int64_t from_ms, int64_t to_ms) {
-    if (from_ms != from_ms_) {
-      ASSIGN_OR_RETURN(
-          const std::string body,
-          AskApi(up_, fmt::format("fleet/observations?from_us={}&to_us={}", from_ms * 1000, to_ms * 1000)));
-      ASSIGN_OR_RETURN(observations_, fleet::ParseObservations(body));
-      std::ranges::sort(observations_, {}, &fleet::Observation::gpu_uuid);
-      from_ms_ = from_ms;
-    }
-    if (number >= observations_.size())
-      return Fail(
-          ErrorCode::kUnavailable,
-          fmt::format("`gpusonde up` knows {} GPUs, and there is a ticket for one more; there is no report "
-                      "of it",
-                      observations_.size()));
-    const fleet::Observation& seen = observations_[number];
-    const fleet::Match match = fleet::BestMatch(fleet::Scores(catalog_, seen.fingerprint));
-    fleet::Work work{.finding = {.is_busy = seen.is_busy,
-                                 .is_known = match.is_known,
-                                 .application = match.application,
-                                 .signature = 0},
-                     .rows = seen.rows};
-    if (seen.is_busy && !match.is_known) work.finding.signature = fleet::SignatureOf(seen.fingerprint);
-    return work;
-  }
-
- private:
-  const ApiServer& up_;
-  const fleet::Catalog& catalog_;
-  int64_t from_ms_ = -1;
-  std::vector<fleet::Observation> observations_;
 };
 
 Status Report(const ReportOptions& options) {
@@ -269,14 +237,27 @@ Status Report(const ReportOptions& options) {
   ASSIGN_OR_RETURN(const fleet::Description fleet, fleet::ReadDescription(options.fleet));
   TRY(MakeFolder(options.state));
   std::vector<fleet::DeviceService> devices;
+  std::vector<uint64_t> numbers;
   for (const std::string& path : options.tickets) {
     ASSIGN_OR_RETURN(fleet::Ticket ticket, fleet::ReadTicket(path));
     const std::string folder = options.state + "/" + fleet::DeviceName(ticket.device);
     ASSIGN_OR_RETURN(fleet::DeviceService device,
                      fleet::DeviceService::Open(fleet, std::move(ticket), folder));
+    numbers.push_back(device.device());
     devices.push_back(std::move(device));
   }
-  Observations observations(options.up_server, fleet.catalog);
+  ASSIGN_OR_RETURN(fleet::GpuTickets gpus, fleet::GpuTickets::Open(options.state, std::move(numbers)));
+  FleetObserver observer(options.up_server, options.hosts, fleet.catalog);
+  const auto work_of = [&](uint64_t device, int64_t from_ms, int64_t to_ms) -> Result<fleet::Work> {
+    TRY(observer.Read(from_ms, to_ms, NowMs()));
+    TRY(gpus.Assign(observer.Gpus()));
+    const std::string* const gpu = gpus.GpuOf(device);
+    if (gpu == nullptr)
+      return Fail(ErrorCode::kUnavailable,
+                  fmt::format("there are {} GPUs, and more tickets than that; device {} reports of none",
+                              observer.Gpus().size(), fleet::DeviceName(device)));
+    return observer.WorkOf(*gpu);
+  };
   fleet::HttpBoard board = Connect(options.aggregator);
   PrintTo(stdout, "reports {} GPUs to the fleet {} at {} (press Ctrl-C to stop)\n", devices.size(),
           fleet.name, options.aggregator.url);
@@ -286,8 +267,10 @@ Status Report(const ReportOptions& options) {
   Run("fleet report", fleet.period_s, [&] {
     Status done;
     for (size_t i = 0; i < devices.size(); ++i) {
-      Status one = devices[i].Step(
-          board, [&](int64_t from_ms, int64_t to_ms) { return observations.Of(i, from_ms, to_ms); }, NowMs());
+      const auto observe = [&](int64_t from_ms, int64_t to_ms) {
+        return work_of(devices[i].device(), from_ms, to_ms);
+      };
+      Status one = devices[i].Step(board, observe, NowMs());
       if (!one.has_value() && done.has_value()) done = std::move(one);
       const std::string name = fleet::DeviceName(devices[i].device());
       if (devices[i].is_enrolled() && !told_enrolled[i]) {
@@ -313,16 +296,21 @@ void AddReport(CLI::App& fleet, int& exit_status) {
   command->add_option("--fleet", options->fleet, "The fleet's description")->check(Path())->required();
   command->add_option("--ticket", options->tickets, "Tickets, one for each GPU")->check(Path())->required();
   command->add_option("--state", options->state, "Folder for the devices' keys")->check(Path())->required();
-  command->add_option("--up", options->up, "http[s]://HOST[:PORT] of `gpusonde up` on this machine")
-      ->capture_default_str();
   command
-      ->add_option("--up-token-file", options->up_token, "File with a token for `up`, of scope read [none]")
+      ->add_option("--up", options->up,
+                   "http[s]://HOST[:PORT] of `gpusonde up` on this machine, or of `gpusonde serve`")
+      ->capture_default_str();
+  command->add_option("--up-token-file", options->up_token, "File with a token for it, of scope read [none]")
       ->check(Path());
+  command->add_option(
+      "--hosts", options->hosts,
+      "Of `serve`: all, or names of the hosts whose GPUs these are, with commas between them");
   AddAggregatorFlags(*command, options->aggregator);
   command->callback([options, &exit_status] {
     ParseAggregator(options->aggregator);
     options->up_server = ParseApiServer(
         "--up", options->up, "", {.token_file = options->up_token, .ca = options->aggregator.client.ca});
+    options->up_server.token_flag = "--up-token-file";
     exit_status = ExitStatusOf("fleet report", Report(*options));
   });
 }

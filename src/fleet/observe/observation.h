@@ -26,16 +26,25 @@ struct Observation {
   bool operator==(const Observation&) const = default;
 };
 
+// What gpusonde observed of a node's GPUs in a range of time.
+struct Observations {
+  int64_t observed_ns = 0;  // for how long of the range gpusonde ran
+  std::vector<Observation> gpus;
+
+  bool operator==(const Observations&) const = default;
+};
+
 // Bound on the GPUs of a node, MIG instances included.
 inline constexpr size_t kMaxObservedGpus = 1024;
 
-// Observations as JSON: {"version": 1, "observations": [{"gpu_uuid": …, "gpu_name": …, "busy": true,
-// "kernels": 96011, "fingerprint": [256 whole numbers], "rows": [[64 whole numbers], …]}, …]}.
-std::string ToJson(std::span<const Observation> observations);
+// Observations as JSON: {"version": 1, "observed_ns": 3600000000000, "observations": [{"gpu_uuid": …,
+// "gpu_name": …, "busy": true, "kernels": 96011, "fingerprint": [256 whole numbers], "rows": [[64 whole
+// numbers], …]}, …]}.
+std::string ToJson(const Observations& observations);
 
 // Errors: kInvalidArgument, naming the GPU, for anything else: other keys, too many GPUs, GPUs that are there
 // twice, fingerprints that are longer than kFingerprintLength allows, and rows that Measure can't return.
 // kTooNew for another version.
-Result<std::vector<Observation>> ParseObservations(std::string_view json);
+Result<Observations> ParseObservations(std::string_view json);
 
 }  // namespace gpusonde::fleet

@@ -98,10 +98,14 @@ Result<Observation> ParseObservation(const json& value) {
 
 }  // namespace
 
-std::string ToJson(std::span<const Observation> observations) {
+std::string ToJson(const Observations& observations) {
   JsonWriter out;
-  out.BeginObject().Field("version", kObservationsVersion).Key("observations").BeginArray();
-  for (const Observation& observation : observations) {
+  out.BeginObject()
+      .Field("version", kObservationsVersion)
+      .Field("observed_ns", observations.observed_ns)
+      .Key("observations")
+      .BeginArray();
+  for (const Observation& observation : observations.gpus) {
     out.BeginObject()
         .Field("gpu_uuid", observation.gpu_uuid)
         .Field("gpu_name", observation.gpu_name)
@@ -120,25 +124,29 @@ std::string ToJson(std::span<const Observation> observations) {
   return out.EndArray().EndObject().Take();
 }
 
-Result<std::vector<Observation>> ParseObservations(std::string_view text) {
+Result<Observations> ParseObservations(std::string_view text) {
   const json document = json::parse(text, nullptr, false);
   if (!document.is_object() || !document.contains("version") || !document["version"].is_number_integer())
     return Invalid("not a JSON object with a version, as /api/v1/fleet/observations answers");
   if (document["version"] != kObservationsVersion)
     return Fail(ErrorCode::kTooNew, fmt::format("observations: version {}, this gpusonde reads {}",
                                                 document["version"].dump(), kObservationsVersion));
-  if (document.size() != 2 || !document.contains("observations") || !document["observations"].is_array())
-    return Invalid("has other keys than version and observations");
+  if (document.size() != 3 || !document.contains("observed_ns") || !document.contains("observations") ||
+      !document["observations"].is_array())
+    return Invalid("has other keys than version, observed_ns and observations");
+  const auto observed_ns = ParseNumber<int64_t>(document["observed_ns"].dump());
+  if (!observed_ns.has_value() || *observed_ns < 0)
+    return Invalid("observed_ns is not a whole number of nanoseconds");
   const json& values = document["observations"];
   if (values.size() > kMaxObservedGpus)
     return Invalid(fmt::format("{} GPUs, at most {} are possible", values.size(), kMaxObservedGpus));
-  std::vector<Observation> observations;
+  Observations observations{.observed_ns = *observed_ns, .gpus = {}};
   std::unordered_set<std::string> gpus;
   for (const json& value : values) {
     ASSIGN_OR_RETURN(Observation observation, ParseObservation(value));
     if (!gpus.insert(observation.gpu_uuid).second)
       return Invalid(fmt::format("GPU {} is there twice", Printable(observation.gpu_uuid)));
-    observations.push_back(std::move(observation));
+    observations.gpus.push_back(std::move(observation));
   }
   return observations;
 }

@@ -13,10 +13,11 @@ namespace {
 
 using testing::HasSubstr;
 
-std::vector<Observation> TwoGpus() {
+Observations TwoGpus() {
   ObservationBuilder builder;
   builder.AddKernel({.name = "gemm", .grid = {8, 8, 1}, .block = {128, 1, 1}, .duration_ns = 12'345});
-  return {builder.Build("GPU-1", "NVIDIA \"X\""), ObservationBuilder().Build("GPU-2", "")};
+  return {.observed_ns = 7'000,
+          .gpus = {builder.Build("GPU-1", "NVIDIA \"X\""), ObservationBuilder().Build("GPU-2", "")}};
 }
 
 std::string Replaced(std::string text, const std::string& what, const std::string& by) {
@@ -29,37 +30,47 @@ TEST(ObservationJson, ReadsWhatItWrote) {
   const auto read = ParseObservations(ToJson(TwoGpus()));
   ASSERT_TRUE(read.has_value()) << read.error().message;
   EXPECT_EQ(*read, TwoGpus());
-  const auto none = ParseObservations(ToJson(std::span<const Observation>()));
+  const auto none = ParseObservations(ToJson(Observations()));
   ASSERT_TRUE(none.has_value()) << none.error().message;
-  EXPECT_TRUE(none->empty());
+  EXPECT_EQ(*none, Observations());
 }
 
 TEST(ObservationJson, RefusesWhatIsNone) {
   const std::string good = ToJson(TwoGpus());
-  for (const std::string& text :
-       {std::string(), std::string("["), std::string("[]"), std::string("{}"),
-        std::string(R"({"version":1})"), std::string(R"({"version":"1","observations":[]})"),
-        std::string(R"({"version":1,"observations":{}})"), std::string(R"({"version":1,"observations":[7]})"),
-        std::string(R"({"version":1,"observations":[],"more":1})"),
-        Replaced(good, R"("busy":true)", R"("busy":1)"), Replaced(good, R"("busy")", R"("bosy")"),
-        Replaced(good, R"("kernels":1)", R"("kernels":-1)"),
-        Replaced(good, R"("kernels":1)", R"("kernels":1.5)"),
-        Replaced(good, R"("gpu_uuid":"GPU-1")", R"("gpu_uuid":"")"),
-        Replaced(good, R"("gpu_uuid":"GPU-1")", R"("gpu_uuid":1)"),
-        Replaced(good, R"("gpu_name":"")", R"("gpu_name":null)"), good.substr(0, good.size() / 2)})
+  for (const std::string& text : {std::string(),
+                                  std::string("["),
+                                  std::string("[]"),
+                                  std::string("{}"),
+                                  std::string(R"({"version":1})"),
+                                  Replaced(good, R"("version":1)", R"("version":"1")"),
+                                  Replaced(good, R"("observed_ns":7000)", R"("observed_ns":-1)"),
+                                  Replaced(good, R"("observed_ns":7000)", R"("observed_ns":"7000")"),
+                                  Replaced(good, R"("observed_ns":7000,)", ""),
+                                  std::string(R"({"version":1,"observed_ns":0,"observations":{}})"),
+                                  std::string(R"({"version":1,"observed_ns":0,"observations":[7]})"),
+                                  std::string(R"({"version":1,"observed_ns":0,"observations":[],"more":1})"),
+                                  Replaced(good, R"("busy":true)", R"("busy":1)"),
+                                  Replaced(good, R"("busy")", R"("bosy")"),
+                                  Replaced(good, R"("kernels":1)", R"("kernels":-1)"),
+                                  Replaced(good, R"("kernels":1)", R"("kernels":1.5)"),
+                                  Replaced(good, R"("gpu_uuid":"GPU-1")", R"("gpu_uuid":"")"),
+                                  Replaced(good, R"("gpu_uuid":"GPU-1")", R"("gpu_uuid":1)"),
+                                  Replaced(good, R"("gpu_name":"")", R"("gpu_name":null)"),
+                                  good.substr(0, good.size() / 2)})
     EXPECT_EQ(ParseObservations(text).error().code, ErrorCode::kInvalidArgument) << text.substr(0, 90);
   EXPECT_EQ(ParseObservations(R"({"version":2})").error().code, ErrorCode::kTooNew);
-  std::vector<Observation> twice = TwoGpus();
-  twice[1].gpu_uuid = "GPU-1";
+  Observations twice = TwoGpus();
+  twice.gpus[1].gpu_uuid = "GPU-1";
   EXPECT_THAT(ParseObservations(ToJson(twice)).error().message, HasSubstr("GPU-1 is there twice"));
-  const std::vector<Observation> many(kMaxObservedGpus + 1, twice[0]);
+  const Observations many{.observed_ns = 0,
+                          .gpus = std::vector<Observation>(kMaxObservedGpus + 1, twice.gpus[0])};
   EXPECT_THAT(ParseObservations(ToJson(many)).error().message, HasSubstr("1025 GPUs"));
 }
 
 TEST(ObservationJson, RefusesRowsThatCantBeMeasured) {
   const auto refusal = [](auto&& spoil) {
-    std::vector<Observation> observations = TwoGpus();
-    spoil(observations[0]);
+    Observations observations = TwoGpus();
+    spoil(observations.gpus[0]);
     const auto read = ParseObservations(ToJson(observations));
     return read.has_value() ? "read" : read.error().message;
   };

@@ -8,6 +8,7 @@
 #include "fleet/observe/observation_builder.h"
 #include "fleet/observe/read_work.h"
 #include "store/queries/gpu_query.h"
+#include "store/sql/time_range.h"
 
 namespace gpusonde::fleet {
 namespace {
@@ -17,6 +18,15 @@ constexpr int64_t kUnevenness = 4;
 
 TimeRange RangeOf(const model::Selection& selection) {
   return {std::max<int64_t>(selection.from_ns, 0), selection.to_ns};
+}
+
+Result<int64_t> ReadObservedNs(store::Store& store, const model::Selection& selection) {
+  ASSIGN_OR_RETURN(const TimeRange range, store::ReadTimeRange(store, selection));
+  ASSIGN_OR_RETURN(const std::vector<TimeRange> runs, store::ReadRuns(store));
+  if (runs.empty()) return range.to_ns - range.from_ns;
+  int64_t observed_ns = 0;
+  for (const TimeRange& run : UnionOf(runs, range)) observed_ns += run.to_ns - run.from_ns;
+  return observed_ns;
 }
 
 Status ReadWork(store::Store& store, Id128 device, const TimeRange& range, int64_t total,
@@ -30,8 +40,7 @@ Status ReadWork(store::Store& store, Id128 device, const TimeRange& range, int64
 
 }  // namespace
 
-Result<std::vector<Observation>> Observe(store::Store& store, const model::Selection& selection,
-                                         const SampleSize& size) {
+Result<Observations> Observe(store::Store& store, const model::Selection& selection, const SampleSize& size) {
   const TimeRange range = RangeOf(selection);
   ASSIGN_OR_RETURN(const auto counts, CountWork(store, range));
   std::vector<Id128> seen;
@@ -41,14 +50,15 @@ Result<std::vector<Observation>> Observe(store::Store& store, const model::Selec
   std::set<Id128> divided;
   for (const store::GpuDevice& device : devices)
     if (device.parent.has_value()) divided.insert(*device.parent);
-  std::vector<Observation> observations;
+  Observations observations;
+  ASSIGN_OR_RETURN(observations.observed_ns, ReadObservedNs(store, selection));
   for (const store::GpuDevice& device : devices) {
     const auto count = counts.find(device.device);
     if (count == counts.end() && divided.contains(device.device)) continue;
     ObservationBuilder builder;
     if (count != counts.end()) TRY(ReadWork(store, device.device, range, count->second, size, builder));
     TRY(ReadActivity(store, device.device, range, builder));
-    observations.push_back(
+    observations.gpus.push_back(
         builder.Build(device.uuid.empty() ? device.device.ToHex() : device.uuid, device.name));
   }
   return observations;

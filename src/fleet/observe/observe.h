@@ -20,10 +20,11 @@
 // One GPU is held in memory at a time: about 10 MB by default.
 namespace gpusonde::fleet {
 
-// Of each GPU, in the order of store::ReadDevices; of one that is divided into MIG instances, each of these
-// in its place. Errors: those of Store::Query.
-Result<std::vector<Observation>> Observe(store::Store& store, const model::Selection& selection,
-                                         const SampleSize& size = {});
+// How long gpusonde ran of the range, or how long the range is of data without such times, as of imported
+// traces; and of each GPU, in the order of store::ReadDevices; of one that is divided into MIG instances,
+// each of these in its place. Errors: those of Store::Query.
+Result<Observations> Observe(store::Store& store, const model::Selection& selection,
+                             const SampleSize& size = {});
 
 // The fingerprint of all kernels, whatever GPU they ran on: of one application. Errors: those of
 // Store::Query.

@@ -20,6 +20,7 @@
 #include "model/tables/memcpys.h"
 #include "model/tables/memsets.h"
 #include "model/tables/metrics.h"
+#include "model/tables/sources.h"
 #include "store/recordings/testing/memory_store.h"
 
 namespace gpusonde::fleet {
@@ -95,7 +96,7 @@ class ObserveTest : public store::MemoryStoreTest {
   std::vector<Observation> Observed(const Selection& selection = {}, const SampleSize& size = {}) {
     auto observed = Observe(*store_, selection, size);
     EXPECT_TRUE(observed.has_value()) << observed.error().message;
-    return observed.value_or(std::vector<Observation>());
+    return observed.value_or(Observations()).gpus;
   }
 };
 
@@ -146,6 +147,23 @@ TEST_F(ObserveTest, AGpuWithoutWorkIsIdle) {
   Add(model::kMemsets, {{.device = kGpu1, .start_ns = kDay, .end_ns = kDay + 10, .bytes = 64}});
   EXPECT_FALSE(Observed()[0].is_busy);
   EXPECT_TRUE(Observed()[1].is_busy) << "with only a set";
+}
+
+TEST_F(ObserveTest, TimeInWhichNothingRanIsNotObserved) {
+  const Selection hour{.from_ns = kDay, .to_ns = kDay + 3'600 * kSecond};
+  const auto observed_s = [&] { return Observe(*store_, hour)->observed_ns / kSecond; };
+  EXPECT_EQ(observed_s(), 3'600) << "imported traces don't say";
+  Add(model::kSources, {{.source = {8, 1},
+                         .kind = model::SourceKind::kAgent,
+                         .host = "here",
+                         .started_ns = kDay - 60 * kSecond,
+                         .ended_ns = kDay + 600 * kSecond},
+                        {.source = {8, 2},
+                         .kind = model::SourceKind::kAgent,
+                         .host = "here",
+                         .started_ns = kDay + 3'000 * kSecond,
+                         .ended_ns = kDay + 4'000 * kSecond}});
+  EXPECT_EQ(observed_s(), 600 + 600);
 }
 
 TEST_F(ObserveTest, PackedKernelsCountAsTheirRows) {

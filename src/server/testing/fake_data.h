@@ -49,7 +49,7 @@ class FakeData final : public ApiData {
     selection = asked;
     return compare::Run{};
   }
-  Result<std::vector<fleet::Observation>> ReadObservations(const model::Selection& asked) override {
+  Result<fleet::Observations> ReadObservations(const model::Selection& asked) override {
     selection = asked;
     return observations;
   }
@@ -93,7 +93,7 @@ class FakeData final : public ApiData {
   uint64_t revision = 0;
   Result<store::Overview> overview;
   Result<model::Profile> gpu_profile;
-  std::vector<fleet::Observation> observations;
+  fleet::Observations observations;
   std::vector<store::DeviceStrip> gpu_strips;
   std::vector<store::MetricStrip> metric_strips;
   std::vector<store::MetricMean> metric_means;
