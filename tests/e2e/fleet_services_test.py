@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The services of a fleet's private telemetry, each a process: an aggregator, two decryptors, and three devices that report what
-a real `gpusonde up` recorded of the simulated GPU."""
+a real `gpusonde up`, or `agent` and `serve`, recorded of the simulated GPU."""
 
 import json
 import re
@@ -15,7 +15,7 @@ import program
 
 OWN_MACHINE = "up profiles every GPU program of the machine"
 CPUS = 0.5
-TAKES_S = 75
+TAKES_S = 120
 LIBRARY = program.BUILD / "lib/libgpusonde-inject.so"
 TRAIN = program.ROOT / "examples/train/train.py"
 PERIOD_S = 10
@@ -110,6 +110,30 @@ class FleetServices(program.TestCase):
         text = self.fleet("results", "--aggregator", self.url, "--token-file", self.folder / "token")
         self.assertIn("no application is beyond the noise yet", text)
         self.assertIn(f"now: {DEVICES} devices enrolled", text)
+
+    def test_hosts_of_a_server_report_of_each_gpu(self):
+        self.make_fleet()
+        self.environment["SIMGPU_DEVICES"] = "2"
+        tokens, agent_token, read_token = (self.folder / name for name in ("serve-tokens", "agent-token", "read-token"))
+        agent_token.write_text(program.new_token(tokens, "node", "ingest") + "\n", encoding="ascii")
+        read_token.write_text(program.new_token(tokens, "reporter", "read") + "\n", encoding="ascii")
+        serve = self.start(program.GPUSONDE, "serve", "--state", self.folder / "serve", "--tokens", tokens, "--listen",
+                           "127.0.0.1:0", "--pages-listen", "127.0.0.1:0")
+        urls = [re.search(r"(http://\S+[0-9])/", serve.stdout.readline()).group(1) for _ in range(2)]
+        self.start(program.GPUSONDE, "agent", "--server", urls[0], "--token-file", agent_token, "--state",
+                   self.folder / "agent", "--host", "node-1").stdout.readline()
+        self.environment["CUDA_INJECTION64_PATH"] = str(LIBRARY)
+        self.start(sys.executable, TRAIN, "--seconds", "600")
+        self.aggregate()
+        self.decrypt("one")
+        self.decrypt("two")
+        self.party("report", "reporter", "--ticket", *self.tickets, "--up", urls[1], "--up-token-file", read_token,
+                   "--hosts", "all")
+        results = self.await_results(lambda results: results["lists"]["released"] > 0)
+        self.assertEqual(results["devices"], DEVICES, "each has a ticket")
+        self.assertEqual(results["rejected"], 0)
+        assigned = json.loads((self.folder / "reporter/gpus.json").read_text(encoding="ascii"))["gpus"]
+        self.assertEqual(len(set(assigned.values())), 2, "the third ticket is for no GPU")
 
     def test_secrets_are_their_owners_alone(self):
         self.make_fleet()
