@@ -61,6 +61,15 @@ class ProgramsOfEveryKind(program.TestCase):
     def test_what_the_program_prints_is_all_there_is_on_standard_output(self):
         self.assertEqual(self.record("echo", "hello").stdout, "hello\n")
 
+    def test_what_outlives_the_program_is_named(self):
+        left = self.record("sh", "-c", "sleep 300 >/dev/null 2>&1 & echo $!; sleep 0.3")
+        os.kill(int(left.stdout), signal.SIGKILL)
+        self.assertIn(f"process {left.stdout.strip()} that it started still runs", left.stderr)
+
+    def test_a_helper_that_ends_after_the_program_is_not_left_running(self):
+        tracked = "import multiprocessing.resource_tracker as tracker, time; tracker.ensure_running(); time.sleep(0.5)"
+        self.assertNotIn("still runs", self.record(sys.executable, "-c", tracked).stderr)
+
     def test_a_thousand_children_are_all_there(self):
         done = self.record(PROGRAMS / "forker", options=("--hz", "499"), timeout=180)
         self.assertEqual(done.returncode, 0, done.stderr)

@@ -247,7 +247,17 @@ void PrintNotices(const agent::Recorder::Outcome& outcome) {
                 fmt::format("the wall clock was set by {:+.3f} s while recording; times in the recording "
                             "follow the clock before that change",
                             static_cast<double>(outcome.clock_step_ns) / kNanosPerSecond));
-  if (const auto& pids = outcome.left_running; outcome.exit_status.has_value() && !pids.empty())
+}
+
+// To be called once the recording is written: helpers such as the resource tracker of Python's
+// multiprocessing end a moment after their program.
+void PrintStillRunning(const agent::Recorder::Outcome& outcome) {
+  std::vector<int32_t> pids = outcome.left_running;
+  std::erase_if(pids, [](int32_t pid) {
+    const Result<proc::ProcessInfo> process = proc::ReadProcessStat(pid);
+    return !process.has_value() || process->state == 'Z';
+  });
+  if (outcome.exit_status.has_value() && !pids.empty())
     PrintNotice("record",
                 pids.size() == 1
                     ? fmt::format("the program has ended, but process {0} that it started still runs, not "
@@ -295,6 +305,7 @@ int Record(const RecordOptions& options) {
   const Status finished = FinishRecording(options, outcome->uncounted_rows);
   const bool program_runs_on = !options.command.empty() && !outcome->exit_status.has_value();
   if (!finished.has_value()) FailRecord(finished.error());
+  PrintStillRunning(*outcome);
   if (program_runs_on) {
     PrintNotice("record", "done; the program keeps running");
     return recorder->WaitForProgram(signals);
