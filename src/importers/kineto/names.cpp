@@ -7,7 +7,6 @@
 #include <array>
 #include <charconv>
 #include <optional>
-#include <tuple>
 #include <utility>
 
 #include "base/ascii.h"
@@ -142,7 +141,8 @@ Category CategoryOf(std::string_view category) {
   std::string_view rest(spelling.data(), category.size());
   while (!rest.empty()) {
     const std::string_view one = rest.substr(0, rest.find(','));
-    if (const Category known = CategoryOfSpelling(one); known != Category::kOther) return known;
+    const size_t begin = std::min(one.find_first_not_of('_'), one.size());  // the blank behind a comma
+    if (const Category known = CategoryOfSpelling(one.substr(begin)); known != Category::kOther) return known;
     rest.remove_prefix(std::min(rest.size(), one.size() + 1));
   }
   return Category::kOther;
@@ -176,14 +176,20 @@ int64_t ElementBytes(std::string_view type) {
 }
 
 void DescribeMemory(std::string_view name, GpuEvent& event) {
-  constexpr std::array<std::tuple<std::string_view, std::string_view, CopyKind>, 5> kKinds = {
-      {{"HtoD", "MemcpyH2D", CopyKind::kHostToDevice},
-       {"DtoH", "MemcpyD2H", CopyKind::kDeviceToHost},
-       {"DtoD", "MemcpyD2D", CopyKind::kDeviceToDevice},
-       {"HtoH", "MemcpyH2H", CopyKind::kHostToHost},
-       {"PtoP", "MemcpyP2P", CopyKind::kPeerToPeer}}};
-  for (const auto& [kineto, xla, kind] : kKinds)
-    if (name.find(kineto) != std::string_view::npos || name == xla) event.copy = kind;
+  struct Spellings {
+    std::string_view kineto, xla, roctracer;
+    CopyKind kind;
+  };
+  constexpr std::array<Spellings, 5> kKinds = {
+      {{"HtoD", "MemcpyH2D", "CopyHostToDevice", CopyKind::kHostToDevice},
+       {"DtoH", "MemcpyD2H", "CopyDeviceToHost", CopyKind::kDeviceToHost},
+       {"DtoD", "MemcpyD2D", "CopyDeviceToDevice", CopyKind::kDeviceToDevice},
+       {"HtoH", "MemcpyH2H", "CopyHostToHost", CopyKind::kHostToHost},
+       {"PtoP", "MemcpyP2P", "CopyPeerToPeer", CopyKind::kPeerToPeer}}};
+  for (const Spellings& known : kKinds)
+    if (name.find(known.kineto) != std::string_view::npos || name == known.xla ||
+        name.starts_with(known.roctracer))
+      event.copy = known.kind;
   const size_t open = name.find('(');
   const size_t close = name.rfind(')');
   if (open == std::string_view::npos || close == std::string_view::npos || close < open) return;

@@ -53,7 +53,7 @@ inline bool HasArguments(Category category) {
 }
 
 // The kind of a copy or set, from its name: "Memcpy HtoD (Pageable -> Device)", "Memset (Device)", XLA's
-// "MemcpyH2D", Level Zero's "zeCommandListAppendMemoryCopy(M2D)".
+// "MemcpyH2D", roctracer's "CopyHostToDevice", Level Zero's "zeCommandListAppendMemoryCopy(M2D)".
 void DescribeMemory(std::string_view name, GpuEvent& event);
 
 // The value of a key, which ends with a colon, in what XLA's profiler says of kernels and copies: "regs:32 …

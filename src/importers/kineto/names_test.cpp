@@ -49,7 +49,7 @@ TEST(DescribeMemory, ReadsTheNamesOfKineto) {
   EXPECT_EQ(event.target, MemoryKind::kUnknown);
 }
 
-TEST(DescribeMemory, ReadsTheNamesOfLevelZeroAndXla) {
+TEST(DescribeMemory, ReadsTheNamesOfLevelZeroXlaAndRoctracer) {
   GpuEvent event;
   DescribeMemory("zeCommandListAppendMemoryCopy(M2D)", event);
   EXPECT_EQ(event.copy, CopyKind::kHostToDevice);
@@ -65,6 +65,9 @@ TEST(DescribeMemory, ReadsTheNamesOfLevelZeroAndXla) {
   event = {};
   DescribeMemory("MemcpyD2D", event);
   EXPECT_EQ(event.copy, CopyKind::kDeviceToDevice);
+  event = {};
+  DescribeMemory("CopyDeviceToHost2D", event);
+  EXPECT_EQ(event.copy, CopyKind::kDeviceToHost);
 }
 
 TEST(DescribeXlaCopy, ReadsSizeAndMemory) {
@@ -105,8 +108,9 @@ TEST(CategoryOf, KnowsOldAndNewSpellings) {
 }
 
 TEST(CategoryOf, KnowsWhatConvertersOfOtherTracesWrite) {
-  for (const char* const category : {"KERNEL", "gpu_kernel", "GPU_Kernel", "GPU Kernel", "cuda-kernel",
-                                     "cuda_kernel", "gpu,kernel", "kernel,gpu"})
+  for (const char* const category :
+       {"KERNEL", "gpu_kernel", "GPU_Kernel", "GPU Kernel", "cuda-kernel", "cuda_kernel", "gpu,kernel",
+        "kernel,gpu", "gpu, kernel", "gpu , Kernel"})
     EXPECT_EQ(CategoryOf(category), Category::kKernel) << category;
   EXPECT_EQ(CategoryOf("GPU_Memcpy"), Category::kMemcpy);
   EXPECT_EQ(CategoryOf("CUDA Runtime"), Category::kApi);
