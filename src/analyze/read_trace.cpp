@@ -84,7 +84,8 @@ Result<TraceState> ReadTrace(importers::Trace& trace, const ReadOptions& options
   }
   TRY(std::move(work).status());
   for (size_t i = 1; i < states.size(); ++i) states[0]->Merge(std::move(*states[i]));
-  TRY(states[0]->Finish());
+  Status finished = states[0]->Finish();
+  if (!finished.has_value()) return Fail(std::move(finished).error().With(options.path));
   if (trace.info().separate_gpu_clock) states[0]->SeparateGpuClock();
   return std::move(*states[0]);
 }

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
+#include <string>
+
 #include "analyze/trace_state.h"
 #include "base/result.h"
 #include "importers/trace.h"
@@ -14,6 +17,7 @@ struct Share {
 };
 
 struct ReadOptions {
+  std::string path;  // for errors
   int threads = 1;
   bool partial = false;  // shards that can't be read are counted and skipped
   bool keep_records = true;

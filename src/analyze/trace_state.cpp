@@ -237,7 +237,7 @@ void TraceState::Merge(TraceState&& other) {
 }
 
 void TraceState::RefuseRanks() {
-  status_ = Fail(ErrorCode::kUnsupported, "more than 65535 processes, or processes on devices, in one trace");
+  status_ = Fail(ErrorCode::kUnsupported, "more than 65,535 processes, or processes on devices");
 }
 
 void TraceState::JoinDropped() {

@@ -130,7 +130,8 @@ Result<TracePart> ReadPart(const std::string& path, const std::optional<Share>& 
   ASSIGN_OR_RETURN(const auto trace, importers::OpenTrace(path, {.partial = options.partial,
                                                                  .kernels_only = options.kernel_summary,
                                                                  .temp_limit = options.temp_limit}));
-  ASSIGN_OR_RETURN(part.state, ReadTrace(*trace, {.threads = threads,
+  ASSIGN_OR_RETURN(part.state, ReadTrace(*trace, {.path = path,
+                                                  .threads = threads,
                                                   .partial = options.partial,
                                                   .keep_records = !options.kernel_summary,
                                                   .share = *share}));
@@ -153,7 +154,7 @@ Result<TracePart> ReadOpened(importers::Trace& trace, const std::string& path, c
   const int threads = ThreadsOf(options);
   TracePart part;
   part.path = path;
-  ASSIGN_OR_RETURN(part.state, ReadTrace(trace, {.threads = threads}));
+  ASSIGN_OR_RETURN(part.state, ReadTrace(trace, {.path = path, .threads = threads}));
   part.info = trace.info();
   part.whole = true;
   ASSIGN_OR_RETURN(part.ranks, FollowProcesses(part.state, threads, FollowOptionsOf(options)));
