@@ -119,6 +119,8 @@ void AddNotes(size_t trace, const importers::TraceInfo& info, const TraceState& 
   if (state.totals().skipped_shards > 0)
     notes.push_back({trace, NoteKind::kUnreadableParts, state.totals().skipped_shards});
   if (info.sampled_calls > 0) notes.push_back({trace, NoteKind::kSampledCalls, info.sampled_calls});
+  if (info.possible_launchers > 0)
+    notes.push_back({trace, NoteKind::kLaunchersUnknown, info.possible_launchers});
   if (state.totals().metric_texts > 0)
     notes.push_back({trace, NoteKind::kMetricsWithoutNumber, state.totals().metric_texts});
   if (state.totals().large_numbers > 0)

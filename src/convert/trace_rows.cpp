@@ -198,18 +198,10 @@ void TraceRows::Add(Span span) {
   if (identity_.one_process && !pid_.has_value() && span.process != 0) pid_ = span.process;
   span.process = KeyOf(span.process);
   Process& process = ProcessOf(span.process);
-  process.has_spans = true;
   if (span.kind == importers::SpanKind::kCall) Extend(process.gpu, At(span.start_ns), At(span.end_ns));
   Extend(extent_, At(span.start_ns), At(span.end_ns));
   if (threads_.size() < kMaxThreads) threads_.insert({span.process, span.tid});
   spans_.Add(span);
-}
-
-Id128 TraceRows::IdOf(int64_t key) {
-  // Old exports don't say whose the GPU work is; of a single process with calls it is that one's.
-  const bool nameless_work = key != 0 && processes_.size() == 2 && processes_.contains(0) &&
-                             processes_.at(0).has_work && !processes_.at(0).has_spans;
-  return ProcessOf(nameless_work ? 0 : key).id;
 }
 
 Status TraceRows::Finish() {
@@ -219,7 +211,8 @@ Status TraceRows::Finish() {
   TRY(spans_.Finish());
   model::DropCounts drops;
   SpanRows spans(
-      names_, domain_names_, [this](int64_t key) { return IdOf(key); }, info_.epoch_offset_ns, rows_, drops);
+      names_, domain_names_, [this](int64_t key) { return ProcessOf(key).id; }, info_.epoch_offset_ns, rows_,
+      drops);
   TRY(spans.Write(spans_));
   WriteDrops(drops);
   TRY(status());
@@ -242,24 +235,14 @@ void TraceRows::WriteSource() {
 }
 
 void TraceRows::WriteProcesses() {
-  // A process whose work joins another one's is the same one: a row of it for each would be shown twice.
-  std::map<Id128, std::pair<int64_t, Process>> merged;
-  for (const auto& [key, process] : std::map(processes_)) {
-    auto& [row_key, row] = merged[IdOf(key)];
-    row_key = std::max(row_key, key);
-    row.id = IdOf(key);
-    row.has_work |= process.has_work;
-    if (process.gpu.has_value()) Extend(row.gpu, process.gpu->from_ns, process.gpu->to_ns);
-  }
-  for (const auto& [id, entry] : merged) {
-    const auto& [key, process] = entry;
+  for (const auto& [key, process] : processes_) {
     const int64_t pid = pid_.value_or(importers::PidOf(key));
     const auto name = process_names_.find(identity_.one_process ? pid : key);
     std::string shown = name != process_names_.end() && !name->second.empty() ? name->second : "process";
     // Of several processes, such as a launcher's, the rank is the one with GPU work.
-    if (info_.rank.has_value() && (merged.size() == 1 || process.has_work))
+    if (info_.rank.has_value() && (processes_.size() == 1 || process.has_work))
       shown = fmt::format("rank {} ({})", *info_.rank, shown);
-    rows_.processes.Append({.process = id,
+    rows_.processes.Append({.process = process.id,
                             .source = identity_.source,
                             .pid = static_cast<int32_t>(pid),
                             .parent_pid = 0,
@@ -271,7 +254,7 @@ void TraceRows::WriteProcesses() {
                             .started_ns = extent_.has_value() ? extent_->from_ns : At(0),
                             .exited_ns = std::nullopt});
     if (!process.gpu.has_value()) continue;
-    rows_.gpu_sessions.Append({.process = id,
+    rows_.gpu_sessions.Append({.process = process.id,
                                .session = kSession,
                                // Sessions without a begin have 0.
                                .start_ns = std::max<int64_t>(process.gpu->from_ns, 1),
@@ -281,7 +264,7 @@ void TraceRows::WriteProcesses() {
   }
   for (const auto& [key, tid] : threads_) {
     const auto name = thread_names_.find({key, tid});
-    rows_.threads.Append({.process = IdOf(key),
+    rows_.threads.Append({.process = ProcessOf(key).id,
                           .tid = tid,
                           .name = name != thread_names_.end() ? name->second : std::to_string(tid),
                           .started_ns = std::nullopt,

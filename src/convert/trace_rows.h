@@ -64,14 +64,11 @@ class TraceRows final : public analyze::DetailSink {
     Id128 id;
     std::optional<TimeRange> gpu;  // from its first call or work on a GPU to the end of the last
     bool has_work = false;
-    bool has_spans = false;
   };
 
   // The key of an event's process.
   int64_t KeyOf(int64_t process) const { return identity_.one_process ? 0 : process; }
   Process& ProcessOf(int64_t key);
-  // The id of a span's process, known only in Finish, as GPU work may not say which process it belongs to.
-  Id128 IdOf(int64_t key);
   Id128 DeviceOf(int64_t process, int32_t ordinal);
   void Add(const importers::GpuEvent& event, const importers::GpuDetail& detail);
   void Add(const importers::SyncWait& wait);

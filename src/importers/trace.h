@@ -60,6 +60,8 @@ struct TraceInfo {
   bool separate_gpu_clock = false;  // times of GPU events are by another clock than those of calls
   bool truncated = false;           // the file ends in the middle; the part before is read
   int64_t sampled_calls = 0;        // of the calls, a sample: the program made others that aren't recorded
+  // Processes that may have launched the GPU work, if it doesn't say which of several did; else 0.
+  int64_t possible_launchers = 0;
   std::vector<TracedDevice> devices;
 };
 

@@ -98,6 +98,9 @@ constexpr std::array<Wording, kNoteKinds> kWordings = {{
     {kSampledCalls, "sampled_calls", "call",
      "its {counted} {are} a sample of the program's launches: API calls, latencies and causes of idle time "
      "are those of the sample, queues were longer, and how threads launch isn't known"},
+    {kLaunchersUnknown, "launchers_unknown", "process",
+     "its GPU work doesn't say which of {counted} launched it, so it isn't joined with calls: latencies, "
+     "threads and causes of idle time are unknown, and the work of all counts as that of one process"},
 }};
 
 constexpr bool AreInOrder() {

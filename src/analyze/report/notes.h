@@ -43,8 +43,9 @@ enum class NoteKind : uint8_t {
   kSharedNumbers,
   kNumbersTooLarge,
   kSampledCalls,
+  kLaunchersUnknown,
 };
-inline constexpr size_t kNoteKinds = static_cast<size_t>(NoteKind::kSampledCalls) + 1;
+inline constexpr size_t kNoteKinds = static_cast<size_t>(NoteKind::kLaunchersUnknown) + 1;
 
 constexpr NoteKind NoteOf(importers::Dropped reason) { return static_cast<NoteKind>(reason); }
 

@@ -24,7 +24,7 @@
 namespace gpusonde::analyze {
 namespace {
 
-constexpr std::string_view kMagic = "gpusonde analyze part 18\n";
+constexpr std::string_view kMagic = "gpusonde analyze part 19\n";
 constexpr uint64_t kMaxHeader = uint64_t{4} << 30;
 constexpr uint64_t kMaxParts = 1'000'000;
 

@@ -39,11 +39,13 @@ struct TracePart {
     archive(info.rank);
     archive(info.truncated);
     archive(info.sampled_calls);
+    archive(info.possible_launchers);
     archive(state);
     archive(whole);
     archive(ranks);
     archive(detail);
-    archive.Require(info.format <= importers::TraceFormat::kSonde && info.sampled_calls >= 0);
+    archive.Require(info.format <= importers::TraceFormat::kSonde && info.sampled_calls >= 0 &&
+                    info.possible_launchers >= 0);
     for (const RankResult& rank : ranks) archive.Require(HasOnlyKnownNames(rank, state.names().size()));
   }
 

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "importers/activities/activity_trace.h"
 
+#include <algorithm>
+#include <array>
 #include <optional>
+#include <set>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "importers/activities/nccl_payloads.h"
 #include "importers/activities/row_reader.h"
+#include "importers/activities/strings.h"
 
 namespace gpusonde::importers::activities {
 namespace {
@@ -14,6 +19,45 @@ namespace {
 bool IsGpuWork(Kind kind) {
   return kind == Kind::kKernel || kind == Kind::kMemcpy || kind == Kind::kMemset || kind == Kind::kSync ||
          kind == Kind::kGraph;
+}
+
+// Whether a table of GPU work should have the process of each row, but has none.
+bool LacksProcesses(const OpenTable& open) {
+  const std::string_view column = open.kind.columns[kGlobalPid];
+  return IsGpuWork(open.kind.kind) && open.kind.kind != Kind::kSync && !column.empty() &&
+         !open.table.Find(column).has_value();
+}
+
+// The processes whose threads have rows in the tables of a kind.
+Result<std::set<int64_t>> ReadProcesses(const sqlite::Database& database, const Layout& layout, Kind kind,
+                                        size_t thread_column) {
+  std::set<int64_t> processes;
+  for (const TableKind& wanted : layout.tables) {
+    if (wanted.kind != kind) continue;
+    ASSIGN_OR_RETURN(const std::optional<sqlite::Table> table, database.FindTable(wanted.table));
+    if (!table.has_value()) continue;
+    const std::optional<size_t> thread = table->Find(wanted.columns[thread_column]);
+    if (!thread.has_value()) continue;
+    ASSIGN_OR_RETURN(const auto reader, table->Read(std::array{*thread}));
+    sqlite::IntegerRows rows;
+    for (size_t part = 0; part < table->parts(); ++part) {
+      TRY(reader->Seek(part));
+      while (true) {
+        ASSIGN_OR_RETURN(const bool more, reader->NextIntegers(rows));
+        if (!more) break;
+        for (size_t row = 0; row < rows.count; ++row)
+          if ((rows.integers[row] & 1) != 0) processes.insert(ProcessOf(rows.values[row * rows.stride]));
+      }
+    }
+  }
+  return processes;
+}
+
+// Those that may have launched the GPU work: all with calls, or without recorded calls all with ranges.
+Result<std::set<int64_t>> ReadLaunchers(const sqlite::Database& database, const Layout& layout) {
+  ASSIGN_OR_RETURN(std::set<int64_t> callers, ReadProcesses(database, layout, Kind::kRuntime, kGlobalTid));
+  if (!callers.empty()) return callers;
+  return ReadProcesses(database, layout, Kind::kNvtx, kRangeThread);
 }
 
 class ActivityTrace final : public Trace {
@@ -25,12 +69,7 @@ class ActivityTrace final : public Trace {
     info.truncated = database->truncated();
     std::unique_ptr<ActivityTrace> trace(
         new ActivityTrace(std::move(database), layout, std::move(info), options.detail));
-    ASSIGN_OR_RETURN(trace->strings_, trace->database_->FindTable(layout.strings));
-    // Strings are looked up by rowid; a table with its ids elsewhere was not written by the profiler.
-    if (trace->strings_.has_value()) {
-      const std::optional<size_t> id = trace->strings_->Find(layout.string_id);
-      if (!id.has_value() || !trace->strings_->columns()[*id].is_rowid) trace->strings_.reset();
-    }
+    ASSIGN_OR_RETURN(trace->strings_, Strings::Open(*trace->database_, layout));
     if (!options.detail && !options.kernels_only) {
       ASSIGN_OR_RETURN(trace->nccl_, NcclPayloads::Read(*trace->database_));
     }
@@ -39,6 +78,11 @@ class ActivityTrace final : public Trace {
       if (options.gpu_only && !IsGpuWork(kind.kind)) continue;
       ASSIGN_OR_RETURN(std::optional<sqlite::Table> table, trace->database_->FindTable(kind.table));
       if (table.has_value()) trace->tables_.push_back({kind, std::move(*table)});
+    }
+    if (std::ranges::any_of(trace->tables_, LacksProcesses)) {
+      ASSIGN_OR_RETURN(const std::set<int64_t> launchers, ReadLaunchers(*trace->database_, layout));
+      if (launchers.size() == 1) trace->only_launcher_ = *launchers.begin();
+      if (launchers.size() > 1) trace->info_.possible_launchers = static_cast<int64_t>(launchers.size());
     }
     return trace;
   }
@@ -58,7 +102,7 @@ class ActivityTrace final : public Trace {
   }
 
   Result<std::unique_ptr<ShardReader>> MakeReader(EventSink& sink) const override {
-    return std::make_unique<RowReader>(layout_, tables_, strings_, nccl_, detail_, sink);
+    return std::make_unique<RowReader>(layout_, tables_, strings_, nccl_, only_launcher_, detail_, sink);
   }
 
  private:
@@ -69,9 +113,10 @@ class ActivityTrace final : public Trace {
   std::unique_ptr<sqlite::Database> database_;
   TraceInfo info_;
   bool detail_;
-  std::optional<sqlite::Table> strings_;
+  Strings strings_;
   NcclPayloads nccl_;
   std::vector<OpenTable> tables_;
+  int64_t only_launcher_ = 0;
   size_t table_ = 0;
   size_t part_ = 0;
   uint64_t shards_ = 0;

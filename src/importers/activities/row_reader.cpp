@@ -27,9 +27,6 @@ constexpr int64_t kDomainCreation = 75;
 // CUpti_ActivityFlag.
 constexpr int64_t kMarkerStart = 1 << 1;
 
-// Nsight's globalTid holds the hardware's id (8 bits), the virtual machine's (8), the process's (24) and the
-// thread's (24); without the thread it identifies the process. globalPid is the same with a thread of 0.
-constexpr int kThreadBits = 24;
 constexpr int64_t kThreadMask = (int64_t{1} << kThreadBits) - 1;
 
 bool IsText(const sqlite::Cell& cell) {
@@ -140,7 +137,7 @@ void RowReader::AddProcessName(const Reading& reading, const sqlite::Row& row) {
   const sqlite::Cell& process = row.cells[reading.places[kNamedProcess]];
   const sqlite::Cell& name = row.cells[reading.places[kProcessName]];
   if (process.is_integer() && name.type == sqlite::CellType::kText)
-    sink_.NameProcess(process.integer >> kThreadBits, name.bytes);
+    sink_.NameProcess(ProcessOf(process.integer), name.bytes);
 }
 
 Status RowReader::AddThreadName(const Reading& reading, const sqlite::Row& row) {
@@ -148,7 +145,7 @@ Status RowReader::AddThreadName(const Reading& reading, const sqlite::Row& row) 
   const sqlite::Cell& name = row.cells[reading.places[kThreadName]];
   if (!thread.is_integer() || !name.is_integer()) return {};
   ASSIGN_OR_RETURN(const std::string_view text, LookUpString(name.integer));
-  sink_.NameThread(thread.integer >> kThreadBits, static_cast<int32_t>(thread.integer & kThreadMask), text);
+  sink_.NameThread(ProcessOf(thread.integer), static_cast<int32_t>(thread.integer & kThreadMask), text);
   return {};
 }
 
@@ -167,7 +164,7 @@ Status RowReader::AddNamedRange(Reading& reading, const sqlite::Row& row) {
   const int64_t thread = cell(kRangeThread).integer;
   Span span{.start_ns = cell(kStart).integer,
             .end_ns = has_end ? cell(kEnd).integer : cell(kStart).integer,
-            .process = thread >> kThreadBits,
+            .process = ProcessOf(thread),
             .tid = static_cast<int32_t>(thread & kThreadMask),
             .kind = type == kPushPopRange ? SpanKind::kNvtxPushPop : SpanKind::kNvtxStartEnd,
             .has_end = has_end ? uint8_t{1} : uint8_t{0}};
@@ -194,7 +191,7 @@ Status RowReader::AddNamedRange(Reading& reading, const sqlite::Row& row) {
 Status RowReader::AddDomain(Reading& reading, const sqlite::Row& row) {
   const auto cell = [&](size_t column) -> const sqlite::Cell& { return row.cells[reading.places[column]]; };
   const int32_t domain = DomainOf(cell(kDomain));
-  const int64_t process = cell(kRangeThread).is_integer() ? cell(kRangeThread).integer >> kThreadBits : 0;
+  const int64_t process = cell(kRangeThread).is_integer() ? ProcessOf(cell(kRangeThread).integer) : 0;
   if (domain == 0) return {};
   if (IsText(cell(kText))) {
     sink_.NameDomain(process, domain, cell(kText).bytes);
@@ -314,7 +311,7 @@ bool RowReader::FillGpu(const Cells& cells, GpuEvent& event) {
   event.device = static_cast<int32_t>(device);
   event.stream = static_cast<uint32_t>(stream);
   event.correlation = CorrelationOf(cells.Or(kCorrelation, kNoCorrelation));
-  event.process = cells[kGlobalPid] >> kThreadBits;
+  event.process = WorkProcess(cells, kGlobalPid);
   return true;
 }
 
@@ -343,7 +340,7 @@ void RowReader::AddGpu(const GpuEvent& event, const Cells& cells) {
 }
 
 void RowReader::AddSync(const Cells& cells) {
-  SyncWait wait{.process = cells[kSyncPid] >> kThreadBits,
+  SyncWait wait{.process = WorkProcess(cells, kSyncPid),
                 .correlation = CorrelationOf(cells.Or(kSyncCorrelation, kNoCorrelation)),
                 .context = cells[kSyncContext],
                 .stream = cells[kSyncStream],
@@ -357,7 +354,7 @@ uint32_t RowReader::ThreadOf(const Cells& cells) {
 }
 
 Status RowReader::AddSpan(Reading& reading, const Cells& cells, SpanKind kind) {
-  Span span{.process = cells[kGlobalTid] >> kThreadBits,
+  Span span{.process = ProcessOf(cells[kGlobalTid]),
             .tid = static_cast<int32_t>(ThreadOf(cells)),
             .result = static_cast<int32_t>(cells[kResult]),
             .kind = kind,
@@ -398,7 +395,7 @@ Status RowReader::AddGraph(Reading& reading, const Cells& cells) {
 Status RowReader::AddCall(Reading& reading, const Cells& cells) {
   ApiCall call;
   if (!Times(cells, call.start_ns, call.end_ns)) return {};
-  call.process = cells[kGlobalTid] >> kThreadBits;
+  call.process = ProcessOf(cells[kGlobalTid]);
   call.thread = ThreadOf(cells);
   call.correlation = CorrelationOf(cells.Or(kCallCorrelation, kNoCorrelation));
   ASSIGN_OR_RETURN(call.name, NameOf(reading, cells, kNameId));
@@ -449,13 +446,13 @@ Result<uint32_t> RowReader::NameOf(Reading& reading, int64_t id) {
 }
 
 Result<std::string_view> RowReader::LookUpString(int64_t string_id) {
-  const std::optional<size_t> value = strings_.has_value() ? strings_->Find("value") : std::nullopt;
-  if (!value.has_value()) return kNoName;
   if (string_reader_ == nullptr) {
-    ASSIGN_OR_RETURN(string_reader_, strings_->Read(std::array{*value}));
+    ASSIGN_OR_RETURN(string_reader_, strings_.MakeReader());
   }
+  const std::optional<int64_t> rowid = strings_.RowidOf(string_id);
+  if (string_reader_ == nullptr || !rowid.has_value()) return kNoName;
   sqlite::Row row;
-  ASSIGN_OR_RETURN(const bool found, string_reader_->Find(string_id, row));
+  ASSIGN_OR_RETURN(const bool found, string_reader_->Find(*rowid, row));
   if (!found || !IsText(row.cells[0])) return kNoName;
   if (!layout_.mangled) return row.cells[0].bytes;
   demangled_ = Demangle(std::string(row.cells[0].bytes));

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "importers/activities/nccl_payloads.h"
+#include "importers/activities/strings.h"
 #include "importers/activities/tables.h"
 #include "importers/sqlite/table.h"
 #include "importers/trace.h"
@@ -24,13 +25,13 @@ struct OpenTable {
 // Turns rows into events, for one thread.
 class RowReader final : public ShardReader {
  public:
-  // All arguments but the sink belong to the trace.
-  RowReader(const Layout& layout, std::span<const OpenTable> tables,
-            const std::optional<sqlite::Table>& strings, const NcclPayloads& nccl, bool detail,
-            EventSink& sink)
+  // All arguments but the sink belong to the trace. `only_launcher` is the process of GPU work that has none.
+  RowReader(const Layout& layout, std::span<const OpenTable> tables, const Strings& strings,
+            const NcclPayloads& nccl, int64_t only_launcher, bool detail, EventSink& sink)
       : layout_(layout),
         tables_(tables),
         nccl_(nccl),
+        only_launcher_(only_launcher),
         detail_(detail),
         readers_(tables.size()),
         strings_(strings),
@@ -112,6 +113,10 @@ class RowReader final : public ShardReader {
   // The start and end of a row; returns false after counting the row as dropped.
   bool Times(const Cells& cells, int64_t& start_ns, int64_t& end_ns);
   bool FillGpu(const Cells& cells, GpuEvent& event);
+  // The process of work on a device.
+  int64_t WorkProcess(const Cells& cells, size_t column) const {
+    return cells.Has(column) ? ProcessOf(cells[column]) : only_launcher_;
+  }
   // The sink's id of the name whose number a column has.
   Result<uint32_t> NameOf(Reading& reading, const Cells& cells, size_t column);
   Result<uint32_t> NameOf(Reading& reading, int64_t id);
@@ -124,9 +129,10 @@ class RowReader final : public ShardReader {
   const NcclPayloads& nccl_;
   std::set<uint64_t> communicators_;             // whose groups the sink knows
   std::unordered_map<int64_t, NcclCall> calls_;  // by the number of their names
+  int64_t only_launcher_;
   bool detail_;
   std::vector<Reading> readers_;  // as tables_
-  const std::optional<sqlite::Table>& strings_;
+  const Strings& strings_;
   std::unique_ptr<sqlite::TableReader> string_reader_;
   std::string demangled_;
   EventSink& sink_;

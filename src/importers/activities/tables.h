@@ -73,6 +73,11 @@ enum SyncDetails : uint8_t {
   kSyncType
 };
 
+// Nsight's globalTid holds the hardware's id (8 bits), the virtual machine's (8), the process's (24) and the
+// thread's (24); without the thread it identifies the process. globalPid is the same with a thread of 0.
+constexpr int kThreadBits = 24;
+constexpr int64_t ProcessOf(int64_t global_id) { return global_id >> kThreadBits; }
+
 // The database layout of a profiler.
 struct Layout {
   TraceFormat format = TraceFormat::kNsysSqlite;
