@@ -21,11 +21,19 @@ bool IsGpuWork(Kind kind) {
          kind == Kind::kGraph;
 }
 
-// Whether a table of GPU work should have the process of each row, but has none.
-bool LacksProcesses(const OpenTable& open) {
-  const std::string_view column = open.kind.columns[kGlobalPid];
-  return IsGpuWork(open.kind.kind) && open.kind.kind != Kind::kSync && !column.empty() &&
-         !open.table.Find(column).has_value();
+// Whether the rows of a table of GPU work don't have the process that they should have: no column, or nothing
+// in it.
+Result<bool> LacksProcesses(const OpenTable& open) {
+  const std::string_view name = open.kind.columns[kGlobalPid];
+  if (!IsGpuWork(open.kind.kind) || open.kind.kind == Kind::kSync || name.empty()) return false;
+  const std::optional<size_t> column = open.table.Find(name);
+  if (!column.has_value()) return true;
+  if (open.table.parts() == 0) return false;
+  ASSIGN_OR_RETURN(const auto reader, open.table.Read(std::array{*column}));
+  TRY(reader->Seek(0));
+  sqlite::Row first;
+  ASSIGN_OR_RETURN(const bool any, reader->Next(first));
+  return any && !first.cells[0].is_integer();
 }
 
 // The processes whose threads have rows in the tables of a kind.
@@ -79,11 +87,7 @@ class ActivityTrace final : public Trace {
       ASSIGN_OR_RETURN(std::optional<sqlite::Table> table, trace->database_->FindTable(kind.table));
       if (table.has_value()) trace->tables_.push_back({kind, std::move(*table)});
     }
-    if (std::ranges::any_of(trace->tables_, LacksProcesses)) {
-      ASSIGN_OR_RETURN(const std::set<int64_t> launchers, ReadLaunchers(*trace->database_, layout));
-      if (launchers.size() == 1) trace->only_launcher_ = *launchers.begin();
-      if (launchers.size() > 1) trace->info_.possible_launchers = static_cast<int64_t>(launchers.size());
-    }
+    TRY(trace->FindLauncher(options.partial));
     return trace;
   }
 
@@ -108,6 +112,20 @@ class ActivityTrace final : public Trace {
  private:
   ActivityTrace(std::unique_ptr<sqlite::Database> database, const Layout& layout, TraceInfo info, bool detail)
       : layout_(layout), database_(std::move(database)), info_(std::move(info)), detail_(detail) {}
+
+  // Of GPU work that doesn't say whose it is.
+  Status FindLauncher(bool partial) {
+    // Damaged pages are reported where they are read.
+    if (std::ranges::none_of(tables_,
+                             [](const OpenTable& open) { return LacksProcesses(open).value_or(false); }))
+      return {};
+    auto launchers = ReadLaunchers(*database_, layout_);
+    if (!launchers.has_value() && partial) return {};
+    if (!launchers.has_value()) return Fail(std::move(launchers).error());
+    if (launchers->size() == 1) only_launcher_ = *launchers->begin();
+    if (launchers->size() > 1) info_.possible_launchers = static_cast<int64_t>(launchers->size());
+    return {};
+  }
 
   const Layout& layout_;
   std::unique_ptr<sqlite::Database> database_;
