@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "importers/activities/activity_trace.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -85,7 +87,16 @@ class ActivityTrace final : public Trace {
       if (kind.only_in_detail && !options.detail) continue;
       if (options.gpu_only && !IsGpuWork(kind.kind)) continue;
       ASSIGN_OR_RETURN(std::optional<sqlite::Table> table, trace->database_->FindTable(kind.table));
-      if (table.has_value()) trace->tables_.push_back({kind, std::move(*table)});
+      if (table.has_value()) {
+        trace->tables_.push_back({kind, std::move(*table)});
+        continue;
+      }
+      ASSIGN_OR_RETURN(const bool is_view, trace->database_->HasView(kind.table));
+      if (is_view)
+        return Fail(ErrorCode::kUnsupported,
+                    fmt::format("{0} is a view; only tables are read: CREATE TABLE … AS SELECT * FROM {0} "
+                                "makes one",
+                                kind.table));
     }
     TRY(trace->FindLauncher(options.partial));
     return trace;

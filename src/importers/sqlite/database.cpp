@@ -121,23 +121,24 @@ Result<std::vector<std::string>> Database::TableNames() const {
   }
 }
 
-Result<std::optional<Table>> Database::FindTable(std::string_view name) const {
+Result<bool> Database::HasView(std::string_view name) const {
   ASSIGN_OR_RETURN(
       Statement statement,
-      connection_->Prepare("SELECT name, rootpage, type = 'view' FROM sqlite_schema WHERE (type = 'view' OR "
-                           "(type = 'table' AND rootpage > 0)) AND name = ?1 COLLATE NOCASE"));
+      connection_->Prepare("SELECT 1 FROM sqlite_schema WHERE type = 'view' AND name = ?1 COLLATE NOCASE"));
+  sqlite3_bind_text(statement.get(), 1, name.data(), static_cast<int>(name.size()), SQLITE_STATIC);
+  return statement.Step();
+}
+
+Result<std::optional<Table>> Database::FindTable(std::string_view name) const {
+  ASSIGN_OR_RETURN(Statement statement,
+                   connection_->Prepare("SELECT name, rootpage FROM sqlite_schema WHERE type = 'table' AND "
+                                        "rootpage > 0 AND name = ?1 COLLATE NOCASE"));
   sqlite3_bind_text(statement.get(), 1, name.data(), static_cast<int>(name.size()), SQLITE_STATIC);
   ASSIGN_OR_RETURN(const bool found, statement.Step());
   if (!found) return std::optional<Table>();
   Table table;
   table.database_ = this;
   table.name_ = statement.Text(0);
-  // A view of an untrusted file may compute without end.
-  if (sqlite3_column_int(statement.get(), 2) != 0)
-    return Fail(
-        ErrorCode::kUnsupported,
-        fmt::format("{} is a view; only tables are read: CREATE TABLE … AS SELECT * FROM {} makes one",
-                    table.name_, table.name_));
   const int64_t root = sqlite3_column_int64(statement.get(), 1);
   table.direct_ = direct_ && root <= std::numeric_limits<uint32_t>::max();
   table.root_ = table.direct_ ? static_cast<uint32_t>(root) : 0;

@@ -133,8 +133,9 @@ class Database {
   bool truncated() const { return truncated_ || unfinished_; }
   // Tables by name, without views, virtual tables and SQLite's own.
   Result<std::vector<std::string>> TableNames() const;
-  // The table of that name with its parts; nothing if there is none. Errors: kCorrupt; kUnsupported for a
-  // view.
+  // Views aren't read: one of an untrusted file may compute without end.
+  Result<bool> HasView(std::string_view name) const;
+  // The table of that name with its parts; nothing if there is none. Errors: kCorrupt.
   Result<std::optional<Table>> FindTable(std::string_view name) const;
 
  private:
