@@ -9,6 +9,7 @@
 #include <cmath>
 #include <iterator>
 #include <optional>
+#include <regex>
 #include <string_view>
 #include <utility>
 
@@ -67,6 +68,19 @@ CLI::Validator Path() {
             return input.empty() ? std::string("an empty path names no file: is a variable unset?") : "";
           },
           ""};
+}
+
+CLI::Validator Regex() {
+  return {[](std::string& input) -> std::string {
+            try {
+              std::regex compiled;
+              compiled.assign(input, std::regex::ECMAScript);
+              return "";
+            } catch (const std::regex_error& error) {
+              return fmt::format("'{}' is not a regular expression: {}", input, error.what());
+            }
+          },
+          "REGEX"};
 }
 
 CLI::Validator OneOf(std::vector<std::string> values) {

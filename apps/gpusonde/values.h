@@ -19,6 +19,8 @@ inline constexpr int64_t kMaxPid = int64_t{1} << 22;  // PID_MAX_LIMIT of Linux
 
 // A path that isn't empty, as it is where a script's variable is unset.
 CLI::Validator Path();
+// A regular expression of ECMAScript.
+CLI::Validator Regex();
 CLI::Validator OneOf(std::vector<std::string> values);
 CLI::Validator WholeNumber(std::string name, int64_t min, int64_t max = kAnyWhole);
 // A finite number from `min` to `max`, or also 0 if `also_zero`.

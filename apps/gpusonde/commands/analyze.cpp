@@ -163,14 +163,17 @@ void AddAnalyze(CLI::App& app, int& exit_status) {
   merge->excludes(traces);
   command->add_option("--threads", options->how.threads, "Reader threads; default: one per usable core")
       ->check(WholeNumber("N", 1, 1024));
-  command->add_option(
-      "--rank-from", options->rank_from,
-      "Regular expression that finds the rank in a file's name; its first group is the number");
+  command
+      ->add_option("--rank-from", options->rank_from,
+                   "Regular expression that finds the rank in a file's name; its first group is the number")
+      ->check(Regex());
   command->add_option(
       "--steps", options->how.steps,
       "Prefix of the NVTX ranges that mark steps; default: ProfilerStep#, or ranges that repeat");
-  command->add_option("--communication", options->communication,
-                      "Also count kernels whose names match this regular expression as communication");
+  command
+      ->add_option("--communication", options->communication,
+                   "Also count kernels whose names match this regular expression as communication")
+      ->check(Regex());
   command
       ->add_option("--align", options->align,
                    "How to align the clocks of several traces: none, or by the ends of collectives")

@@ -274,8 +274,10 @@ void AddCompare(CLI::App& app, int& exit_status) {
   command->add_option("--min-change", options->min_change, "Ignore smaller changes as noise")
       ->default_str("1%")
       ->transform(Percentage());
-  command->add_option("--communication", options->communication,
-                      "Also count kernels whose names match this regular expression as communication");
+  command
+      ->add_option("--communication", options->communication,
+                   "Also count kernels whose names match this regular expression as communication")
+      ->check(Regex());
   command->add_option("--threads", options->how.threads, "Reader threads; default: one per usable core")
       ->check(WholeNumber("N", 1, 1024));
   command
