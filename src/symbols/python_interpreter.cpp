@@ -18,16 +18,18 @@ namespace {
 
 constexpr std::string_view kEvaluator = "_PyEval_EvalFrameDefault";
 constexpr std::string_view kRuntime = "_PyRuntime";
-constexpr size_t kMaxSymbolName = 64;  // longer than those above and below
-constexpr size_t kMaxEvaluators = 16;  // CPython's own have two parts
+constexpr std::string_view kOldRuntime = "_PyThreadState_Current";  // until CPython 3.6
+constexpr size_t kMaxSymbolName = 64;                               // longer than those above and below
+constexpr size_t kMaxEvaluators = 16;                               // CPython's own have two parts
 
 // The symbols that say whether there is an interpreter, where it is, and of which version.
 struct Symbols {
-  std::optional<Elf64_Sym> runtime, version, new_ref, frame_get_back, code_type;
+  std::optional<Elf64_Sym> runtime, old_runtime, version, new_ref, frame_get_back, code_type;
   std::vector<PythonInterpreter::Range> evaluators;
 
   void Note(std::string_view name, const Elf64_Sym& symbol) {
     if (name == kRuntime) runtime = symbol;
+    if (name == kOldRuntime) old_runtime = symbol;
     if (name == "Py_Version") version = symbol;
     if (name == "Py_NewRef") new_ref = symbol;
     if (name == "PyFrame_GetBack") frame_get_back = symbol;
@@ -39,16 +41,18 @@ struct Symbols {
   }
 };
 
-// Whether a string table may name the runtime. It is read piece by piece, each with the end of the one
+// Whether a string table may name a runtime. It is read piece by piece, each with the end of the one
 // before: most files have no interpreter, and large ones have tens of MB of names.
 Result<bool> MayNameRuntime(ElfImage& image, const ElfImage::Section& strings) {
   bool found = false;
   std::string text;
   TRY(image.ForEachPiece(strings.offset, strings.size, [&](std::span<const std::byte> piece) -> Result<bool> {
-    text.erase(0, text.size() - std::min(text.size(), kRuntime.size() - 1));
+    text.erase(0, text.size() - std::min(text.size(), kOldRuntime.size() - 1));
     // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): bytes are characters here
     text.append(reinterpret_cast<const char*>(piece.data()), piece.size());
-    found = ::memmem(text.data(), text.size(), kRuntime.data(), kRuntime.size()) != nullptr;
+    found = std::ranges::any_of(std::array{kRuntime, kOldRuntime}, [&](std::string_view name) {
+      return ::memmem(text.data(), text.size(), name.data(), name.size()) != nullptr;
+    });
     return !found;
   }));
   return found;
@@ -115,6 +119,11 @@ bool IsFreeThreaded(int fd, Segments segments, uint64_t runtime) {
          std::ranges::any_of(std::string_view(bytes.data() + 16, 8), [](char c) { return c != 0; });
 }
 
+std::unexpected<Error> Unsupported(const std::string& file, std::string_view what) {
+  return Fail(ErrorCode::kUnsupported,
+              fmt::format("{}: no Python frames of {}; those of CPython 3.9 to 3.13 are read", file, what));
+}
+
 }  // namespace
 
 bool PythonInterpreter::IsEvaluator(uint64_t address) const {
@@ -129,6 +138,8 @@ Result<std::optional<PythonInterpreter>> FindPythonInterpreter(int fd, const std
   // The full table knows the parts that the compiler split off; and a program that exports nothing has only
   // that.
   TRY(ReadSymbols(image, SHT_SYMTAB, symbols));
+  if (!symbols.runtime.has_value() && symbols.old_runtime.has_value())
+    return Unsupported(name, "a CPython before 3.7");
   if (!symbols.runtime.has_value() || symbols.evaluators.empty()) return std::nullopt;
 
   const Segments segments = image.segments();
@@ -139,11 +150,9 @@ Result<std::optional<PythonInterpreter>> FindPythonInterpreter(int fd, const std
   const bool free_threaded = version >= 0x030d && IsFreeThreaded(fd, segments, symbols.runtime->st_value);
   const PythonLayout* layout = FindPythonLayout(version);
   if (layout == nullptr || free_threaded)
-    return Fail(ErrorCode::kUnsupported,
-                fmt::format("{}: no Python frames of {}{}; those of CPython 3.9 to 3.13 are read", name,
-                            version == 0 ? "a CPython before 3.9"
-                                         : fmt::format("CPython {}.{}", version >> 8, version & 0xff),
-                            free_threaded ? " without a GIL" : ""));
+    return Unsupported(name, version == 0 ? "a CPython before 3.9"
+                                          : fmt::format("CPython {}.{}{}", version >> 8, version & 0xff,
+                                                        free_threaded ? " without a GIL" : ""));
   return PythonInterpreter{.layout = layout,
                            .runtime = symbols.runtime->st_value,
                            .code_type = symbols.code_type.has_value() ? symbols.code_type->st_value : 0,

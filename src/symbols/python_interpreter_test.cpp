@@ -37,10 +37,10 @@ TEST(PythonInterpreter, OtherProgramsHaveNone) {
   EXPECT_FALSE(found->has_value());
 }
 
-// A library whose full table alone names an interpreter, behind a name of this length.
-std::string Library(const std::string& folder, size_t name_before) {
+// A library whose full table alone names this runtime of an interpreter, behind a name of this length.
+std::string Library(const std::string& folder, size_t name_before, const std::string& runtime) {
   std::string source = ".data\n" + std::string(name_before, 'x') + ": .long 1\n";
-  source += "_PyRuntime: .long 1\n.text\n_PyEval_EvalFrameDefault: ret\n";
+  source += runtime + ": .long 1\n.text\n_PyEval_EvalFrameDefault: ret\n";
   source += ".size _PyEval_EvalFrameDefault, 1\n";
   EXPECT_TRUE(WriteFileAtomically(folder + "/python.s", source).has_value());
   const std::string command =
@@ -54,8 +54,19 @@ TEST(PythonInterpreter, ItsNameIsFoundWhereverItLiesAmongTheOthers) {
   ASSERT_NE(::mkdtemp(folder.data()), nullptr);
   // Names are read in pieces of 128 KiB: it lies before, across and behind the end of one.
   for (size_t name_before = (128 << 10) - 32; name_before < (128 << 10) + 8; ++name_before)
-    EXPECT_EQ(Find(Library(folder, name_before)).error().code, ErrorCode::kUnsupported)
+    EXPECT_EQ(Find(Library(folder, name_before, "_PyRuntime")).error().code, ErrorCode::kUnsupported)
         << "found, and of no known version: " << name_before;
+  std::filesystem::remove_all(folder);
+}
+
+// CPython 2.7 to 3.6, whose frames nobody reads, are named rather than passed over.
+TEST(PythonInterpreter, OneBeforeTheRuntimeStructIsNamed) {
+  std::string folder = testing::TempDir() + "python-XXXXXX";
+  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
+  const auto found = Find(Library(folder, 8, "_PyThreadState_Current"));
+  ASSERT_FALSE(found.has_value());
+  EXPECT_TRUE(found.error().message.contains("no Python frames of a CPython before 3.7"))
+      << found.error().message;
   std::filesystem::remove_all(folder);
 }
 
