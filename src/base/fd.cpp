@@ -2,6 +2,7 @@
 #include "base/fd.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -124,7 +125,7 @@ Status WriteAll(int fd, std::span<const std::byte> data) {
   return {};
 }
 
-Result<Fd> LockFolder(const std::string& path) {
+Result<Fd> LockFolder(const std::string& path, std::string_view advice) {
   if (::mkdir(path.c_str(), 0700) == 0) {
     TRY(SyncFolderOf(path));
   } else if (errno != EEXIST) {
@@ -135,9 +136,8 @@ Result<Fd> LockFolder(const std::string& path) {
   if (errno != EWOULDBLOCK) return Fail(ErrnoError(errno, "lock folder " + path));
   const std::optional<int> taker = LockTaker(folder);
   return Fail(ErrorCode::kUnavailable,
-              path + " is in use by another gpusonde" +
-                  (taker.has_value() ? " (process " + std::to_string(*taker) + ")" : std::string()) +
-                  "; stop that one or choose another folder");
+              fmt::format("{} is in use by another gpusonde{}; {}", path,
+                          taker.has_value() ? fmt::format(" (process {})", *taker) : "", advice));
 }
 
 Status SyncFolderOf(const std::string& path) {

@@ -52,9 +52,10 @@ Status WriteFileAtomically(const std::string& path, std::string_view content);
 
 // Creates the folder (mode 0700) if it doesn't exist (its parent must exist), and holds an exclusive flock on
 // it until the descriptor is closed. Waits up to 5 s for the lock of a process that has ended, which a child
-// that it was starting may still hold. Errors: kUnavailable when another process holds it; kNotFound,
-// kPermissionDenied, kIo.
-Result<Fd> LockFolder(const std::string& path);
+// that it was starting may still hold. Errors: kUnavailable, with the advice, when another process holds it;
+// kNotFound, kPermissionDenied, kIo.
+Result<Fd> LockFolder(const std::string& path,
+                      std::string_view advice = "stop that one or choose another folder");
 
 // fsync of the folder that holds `path`, so that a rename or a new name survives a power cut.
 Status SyncFolderOf(const std::string& path);

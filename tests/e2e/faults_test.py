@@ -64,6 +64,7 @@ class Record(Faults):
         beside = program.run("record", "--recover", "-o", self.recording)
         self.assertEqual(beside.returncode, 125)
         self.assertIn("another recorder is still writing", beside.stderr)
+        self.assertIn("wait until it ends, or give another -o", " ".join(beside.stderr.split()))
         self.assertIn(f"process {recorder.pid}", beside.stderr)
         again = self.record("true")
         self.assertEqual(again.returncode, 125)

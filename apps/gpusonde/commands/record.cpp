@@ -151,7 +151,7 @@ Status FinishRecording(const RecordOptions& options, int64_t uncounted_rows) {
 
 // Locks the spool so that no other process writes to it meanwhile.
 Result<Fd> LockSpool(const RecordOptions& options) {
-  Result<Fd> lock = LockFolder(options.spool_folder());
+  Result<Fd> lock = LockFolder(options.spool_folder(), "wait until it ends, or give another -o");
   if (lock.has_value() || lock.error().code != ErrorCode::kUnavailable) return lock;
   return Fail(ErrorCode::kUnavailable,
               fmt::format("another recorder is still writing {}: {}", options.output, lock.error().message));
