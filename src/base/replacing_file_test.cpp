@@ -50,14 +50,15 @@ TEST_F(ReplacingFileTest, WithoutCommitNothingRemains) {
   EXPECT_THAT(Names(), IsEmpty());
 }
 
-TEST_F(ReplacingFileTest, AFileThatAnEarlierRunLeftBehindIsReplacedToo) {
-  ASSERT_TRUE(WriteFileAtomically(path_ + ".tmp", "left behind").has_value());
+TEST_F(ReplacingFileTest, AFileWithTheNameOfTheTemporaryOneStays) {
+  ASSERT_TRUE(WriteFileAtomically(path_ + ".tmp", "of the user").has_value());
   auto file = ReplacingFile::Create(path_);
   ASSERT_TRUE(file.has_value()) << file.error().message;
   Write(*file, "new");
   ASSERT_TRUE(file->Commit().has_value());
   EXPECT_EQ(ReadFile(path_).value(), "new");
-  EXPECT_THAT(Names(), testing::ElementsAre("file"));
+  EXPECT_EQ(ReadFile(path_ + ".tmp").value(), "of the user");
+  EXPECT_THAT(Names(), testing::UnorderedElementsAre("file", "file.tmp"));
 }
 
 }  // namespace

@@ -7,11 +7,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "base/fd.h"
@@ -174,12 +176,32 @@ Result<std::unique_ptr<Store>> CreateStore(const std::string& path, const duckdb
   return duckdb::DuckDbStore::Create(std::move(instance), kCatalog);
 }
 
+// Whether the file is what a killed process left of a recording: empty, or a database.
+bool IsLeftover(const std::string& path) {
+  constexpr std::string_view kMagic = "DUCK";
+  constexpr off_t kMagicAt = 8;  // behind a checksum
+  const Result<Fd> file = Open(path, O_RDONLY);
+  std::array<char, kMagic.size()> bytes{};
+  if (!file.has_value()) return false;
+  const ssize_t got = ::pread(file->get(), bytes.data(), bytes.size(), kMagicAt);
+  return got == 0 || std::string_view(bytes.data(), bytes.size()) == kMagic;
+}
+
+// A name beside `path` that no file of the user's has.
+std::string TemporaryFor(const std::string& path) {
+  std::string name = path + ".tmp";
+  std::error_code ignored;
+  for (int number = 2; std::filesystem::exists(name, ignored) && !IsLeftover(name); ++number)
+    name = fmt::format("{}.tmp{}", path, number);
+  return name;
+}
+
 // Returns the database, to which the recording is still attached.
 Result<std::shared_ptr<duckdb::Instance>> PlaceFile(
     const std::string& path, const RecordingSize& size,
     const std::function<Status(const BatchSink& sink)>& produce) {
   TRY(CheckReplaceable(path));
-  const std::string temporary = path + ".tmp";
+  const std::string temporary = TemporaryFor(path);
   RemoveFileAndLog(temporary);
   auto written = WriteFile(temporary, size, produce);
   Status placed = written.has_value() ? Replace(path, temporary) : Fail(written.error());

@@ -88,6 +88,20 @@ TEST_F(Recording, HoldsWhatTheSpoolHeldWithTheLastRowPerKey) {
   EXPECT_FALSE(std::filesystem::exists(path + ".wal"));
 }
 
+TEST_F(Recording, AFileWithTheNameOfTheTemporaryOneStays) {
+  ASSERT_TRUE(WriteFileAtomically(folder_ / "run.sonde.tmp", "of the user").has_value());
+  const std::string path = Write("run.sonde");
+  EXPECT_EQ(Ask(*OpenRecordings({path}).value(), "SELECT count(*) FROM samples"), "3");
+  EXPECT_EQ(ReadFile(path + ".tmp").value(), "of the user");
+  EXPECT_FALSE(std::filesystem::exists(path + ".tmp2"));
+}
+
+TEST_F(Recording, WhatAKilledProcessLeftIsReplaced) {
+  std::filesystem::copy(Write("old.sonde"), folder_ / "run.sonde.tmp");
+  const std::string path = Write("run.sonde");
+  EXPECT_FALSE(std::filesystem::exists(path + ".tmp"));
+}
+
 TEST_F(Recording, EveryTableTravelsThroughASpool) {
   std::mt19937_64 random(7);
   std::vector<Batch> batches;
