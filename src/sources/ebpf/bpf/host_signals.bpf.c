@@ -274,6 +274,27 @@ __noinline int blame_runs(struct delay *delay, struct thread *thread, struct cpu
   return done;
 }
 
+/* Attributes the part of a delay that is older than this CPU's last runs to the process that ran at a time
+ * chosen at random within these. On average that is right if the CPU was used alike before. A thread of low
+ * priority, or one among many, waits for hundreds of runs. */
+__noinline int blame_as_later(struct delay *delay, struct thread *thread, struct cpu *cpu) {
+  if (!delay || !thread || !cpu) return 0;
+  const __u64 woken = delay->woken, now = delay->now, end = delay->end;
+  __u32 pid = 0;
+  if (end < now) {
+    const __u64 then = end + bpf_get_prandom_u32() % (now - end);
+    for (__u32 age = 1; age <= RUNS; ++age) {
+      const struct run *run = &cpu->runs[(cpu->next_run - age) % RUNS];
+      if (!run->since_ns || run->since_ns > then) continue;
+      pid = runner(cpu, run, now);
+      break;
+    }
+  }
+  spend(thread, GPUSONDE_SIGNAL_RUN_QUEUE, pid, woken, end);
+  if (pid && (pid == thread->pid || wanted(pid))) blame_displacer(thread, delay->task, cpu, woken, now, end);
+  return 0;
+}
+
 /* Attributes [woken, now) of a thread's run-queue delay to the processes that ran on this CPU, backwards from
  * now. */
 static __always_inline void blame(struct thread *thread, struct task_struct *task, struct cpu *cpu,
@@ -281,7 +302,7 @@ static __always_inline void blame(struct thread *thread, struct task_struct *tas
   if (woken >= now) return;
   struct delay delay = {.task = task, .woken = woken, .now = now, .end = now};
   for (__u32 age = 1; age <= RUNS && !blame_runs(&delay, thread, cpu, age); age += RUNS_AT_ONCE);
-  if (delay.end > woken) spend(thread, GPUSONDE_SIGNAL_RUN_QUEUE, 0, woken, delay.end);
+  if (delay.end > woken) blame_as_later(&delay, thread, cpu);
 }
 
 static __always_inline void arrive(struct task_struct *task, struct cpu *cpu, __u64 now) {
