@@ -238,15 +238,27 @@ class Accountant {
       return;
     }
     const std::optional<int32_t> thread = BusiestOf(who);
-    const ThreadTime time = thread.has_value() ? host_.Of(who, *thread, range) : ThreadTime{};
-    const double known = time.total();
-    if (known <= 0) {
+    ThreadTime time = thread.has_value() ? host_.Of(who, *thread, range) : ThreadTime{};
+    if (time.total() <= 0) {
       AddWaitOf(who, ns, range, depth);
       return;
     }
-    const double factor = ns / known;
+    if (who != program_.process) RemoveWaitsForProgram(ns, time);
+    const double factor = ns / time.total();
     AddOther(who, time, factor, range);
     AddWaitOf(who, factor * time[kWaiting], range, depth);
+  }
+
+  // A process can't have waited for the program while that waited `ns` for it: it did so in the rest of the
+  // time, as a loader that waits for the next request.
+  void RemoveWaitsForProgram(double ns, ThreadTime& time) const {
+    double rest = time.total() - ns;
+    for (const ThreadState state : kWaitStates) {
+      const double removed = std::min(rest, time.By(state, program_.process));
+      if (removed <= 0) continue;
+      time.Add(state, -removed, program_.process);
+      rest -= removed;
+    }
   }
 
   // Adds what a thread did while it was waited for, except its own waits for others.

@@ -204,6 +204,33 @@ TEST_F(CriticalPathTest, AServerOnThisMachineIsWaitedForThroughTheThreadThatRead
   EXPECT_NEAR(account.states[State::kNetwork], 3 * kMs, 1);
 }
 
+// A process that feeds the program waits for its requests, but not while the program waits for it.
+TEST_F(CriticalPathTest, AHelpersWaitForRequestsIsNoPartOfAWaitForIt) {
+  AddRanks(1);
+  program.family.insert(Rank(5));
+  AddSignal(0, "thread.running", 6 * kMs);
+  AddSignal(0, "thread.network", 4 * kMs, Rank(5));
+  AddSignal(5, "thread.network", 4 * kMs, Rank(0));
+  AddSignal(5, "thread.waiting", 1 * kMs, Rank(0));
+  AddSignal(5, "thread.running", 5 * kMs);
+  const PathAccount account = Account();
+  EXPECT_NEAR(account.states[State::kCpu], 6 * kMs, 1);
+  EXPECT_NEAR(account.states[State::kLoader], 4 * kMs, 1);
+  EXPECT_NEAR(account.states[State::kNetwork] + account.states[State::kWaiting], 0, 1);
+}
+
+// As if another thread of the program kept the helper from its work: what both waited for is unknown.
+TEST_F(CriticalPathTest, AHelperThatDidNothingElseWaitedAsWell) {
+  AddRanks(1);
+  program.family.insert(Rank(5));
+  AddSignal(0, "thread.waiting", 10 * kMs, Rank(5));
+  AddSignal(5, "thread.waiting", 9 * kMs, Rank(0));
+  AddSignal(5, "thread.running", 1 * kMs);
+  const PathAccount account = Account();
+  EXPECT_NEAR(account.states[State::kLoader], 1 * kMs, 1);
+  EXPECT_NEAR(account.states[State::kWaiting], 9 * kMs, 1);
+}
+
 TEST_F(CriticalPathTest, SleepsWhileTheGpuWorksAreWaitsForItAndOthersAreIdle) {
   AddRanks(1);
   AddSignal(0, "thread.running", 1 * kMs);
