@@ -59,6 +59,15 @@ TEST_F(CausesTest, PacketsThatQueueAtADeviceAreNetworkContentionAndItsSenderIsNa
   EXPECT_THAT(report.incident.sentence, HasSubstr("stress (process 99) in /batch.slice sent"));
 }
 
+TEST_F(CausesTest, ALinkThatIsNarrowForAPartOfTheTimeHasNoMeanNumberOfLanes) {
+  world.Gauge("gpu.pcie.width", 16);
+  int readings = 0;
+  const Report report = Slow({.copy_ns = 2 * kMs}, {.copy_ns = 42 * kMs},
+                             [&](int64_t) { world.Gauge("gpu.pcie.width", readings++ % 2 == 0 ? 2 : 16); });
+  EXPECT_EQ(report.incident.cause, "pcie_pressure") << FormatText(diagnosis);
+  EXPECT_THAT(report.incident.sentence, HasSubstr("its link has 2 lanes instead of 16"));
+}
+
 TEST_F(CausesTest, AProgramThatIsAllowedFewerCpusIsSlowForThat) {
   const World::Step on_one{.behind_loader_ns = 20 * kMs, .one_cpu = true, .loader_hidden_ns = 20 * kMs};
   const auto run = [&](const World::Step& step, int64_t cpus) {
@@ -515,7 +524,7 @@ TEST_F(CausesTest, AnotherThreadThatRunsMuchLongerIsNotASlowerCpu) {
       Slow({}, {.cpu_ns = 14 * kMs, .behind_stranger_ns = 9 * kMs, .own_thread_runs_ns = 12 * kMs});
   EXPECT_EQ(report.incident.cause, "slow_data_loading") << FormatText(diagnosis);
   EXPECT_THAT(report.incident.sentence, HasSubstr(" Waiting for other threads of the program ("));
-  EXPECT_THAT(report.incident.sentence, HasSubstr("only one runs at a time"));
+  EXPECT_THAT(report.incident.sentence, HasSubstr("only one thread runs at a time"));
   EXPECT_THAT(report.incident.sentence, Not(HasSubstr("loader workers")));
 }
 

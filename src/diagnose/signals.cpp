@@ -107,6 +107,12 @@ void DescribeDevice(const SignalScope& scope, const Id128& device, Situation& si
        {Metric::kGpuClockSm, Metric::kGpuPcieGeneration, Metric::kGpuPcieRx, Metric::kGpuPcieTx,
         Metric::kGpuPcieWidth, Metric::kGpuTemperature, Metric::kGpuPower})
     if (const Change change = mean(metric, 0); change.known()) situation.signals[metric] = change;
+  // The mean of a link that had fewer lanes for a part of the time is no number of lanes.
+  if (const auto lanes = situation.signals.find(Metric::kGpuPcieWidth);
+      lanes != situation.signals.end() && lanes->second.rise() < 0)
+    for (const auto& [time_ns, reading] :
+         scope.host.ReadingsOf(Metric::kGpuPcieWidth, device, scope.incident))
+      lanes->second.during = std::min(*lanes->second.during, reading);
   if (const Change reasons = mean(Metric::kGpuThrottleReasons, model::kSlowingThrottleBits); reasons.known())
     situation.signals[Metric::kGpuThrottleReasons] = reasons;
   if (const Change busy = mean(Metric::kGpuUtilization, 0); busy.known()) {

@@ -20,8 +20,8 @@ constexpr std::array kSlowDataLoadingStates = {State::kLoader};
 // Threads of the same process need not load data: they may hold a lock, such as the Python interpreter's.
 constexpr std::string_view kOwnThreadsTitle = "Waiting for other threads of the program";
 constexpr std::string_view kOwnThreadsAdvice =
-    "The CPU flame graph of those threads in this time shows what they do; of Python's threads only one runs "
-    "at a time, so use processes.";
+    "The CPU flame graph of those threads in this time shows what they do. In a Python program only one "
+    "thread runs at a time; processes avoid that.";
 
 // "the program's own processes (cc1, as)": up to three, that ran longer than before while it was waited for.
 std::string OwnProcesses(const Situation& situation) {
