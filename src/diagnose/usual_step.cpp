@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -37,8 +38,11 @@ Largest LargestOf(const std::map<Id128, double>& by_process, double per_step,
   return LargestRises({}, SharesOf(by_process, per_step, context), false);
 }
 
-std::string Sentence(const Cause& cause, const std::string& what) {
-  return fmt::format("{} all the time: {}. {}", cause.title, what, cause.advice);
+constexpr double kAlways = 0.9;  // of the time
+constexpr std::string_view kAllTheTime = "all the time", kPartOfTheTime = "a part of the time";
+
+std::string Sentence(const Cause& cause, const std::string& what, std::string_view when = kAllTheTime) {
+  return fmt::format("{} {}: {}. {}", cause.title, when, what, cause.advice);
 }
 
 // Adds what delays each step by a tenth or more. Other ranks of the job don't count: they share its CPUs by
@@ -100,6 +104,33 @@ std::vector<std::pair<TimeRange, double>> TimesOf(std::vector<TimeRange> steps) 
   return times;
 }
 
+// The GPU utilization (%) of other programs in the range.
+Shares NeighboursIn(const TimeRange& range, const Id128& device, const SituationContext& context) {
+  Shares neighbours;
+  for (const auto& [process, percent] :
+       context.host.ReadingsByProcess(model::Metric::kGpuProcessUtilization, device, range))
+    if (!context.program.family.contains(process) && !context.program.ranks.contains(process))
+      AddShare(neighbours, context.actors.ActorOf(process, context.program.family), percent);
+  return neighbours;
+}
+
+// Whether a program used the GPU in all of these times but a tenth, and so until their end. Its utilization
+// is read once a second.
+bool IsAlwaysThere(const Actor& neighbour, const Id128& device,
+                   const std::vector<std::pair<TimeRange, double>>& times, const SituationContext& context) {
+  constexpr int64_t kPresenceNs = 3 * kNanosPerSecond / 2;
+  double there = 0, windows = 0;
+  for (const auto& [time, share] : times)
+    for (int64_t to_ns = time.to_ns; to_ns == time.to_ns || to_ns - kPresenceNs >= time.from_ns;
+         to_ns -= kPresenceNs) {
+      const Shares used = NeighboursIn({to_ns - kPresenceNs, to_ns}, device, context);
+      const auto found = used.find(neighbour);
+      there += found != used.end() && found->second > 0 ? 1 : 0;
+      windows += 1;
+    }
+  return there >= kAlways * windows;
+}
+
 // Adds other programs that use the GPU for a tenth of the time, and heat or a weak power supply that limits
 // its clocks most of the time. How much shorter steps would be otherwise is not measured. A power limit
 // doesn't count, as many programs run at it.
@@ -108,10 +139,8 @@ void AddGpuDisturbances(const Id128& device, const std::vector<std::pair<TimeRan
   Shares neighbours;
   double limited = 0;
   for (const auto& [time, share] : times) {
-    for (const auto& [process, percent] :
-         context.host.ReadingsByProcess(model::Metric::kGpuProcessUtilization, device, time))
-      if (!context.program.family.contains(process) && !context.program.ranks.contains(process))
-        AddShare(neighbours, context.actors.ActorOf(process, context.program.family), share * percent);
+    for (const auto& [actor, percent] : NeighboursIn(time, device, context))
+      AddShare(neighbours, actor, share * percent);
     limited += share * context.host
                            .MeanReading(model::Metric::kGpuThrottleReasons, device, time,
                                         model::kSlowingThrottleBits & ~model::kThrottlePowerCap)
@@ -120,15 +149,18 @@ void AddGpuDisturbances(const Id128& device, const std::vector<std::pair<TimeRan
   const Largest most = LargestRises({}, neighbours, false);
   if (!most.empty() && most.front().second >= kIncidentTable.lasting.neighbour)
     usual.disturbances.push_back(
-        {State::kGpuRun, Sentence(CauseOf(CauseId::kGpuNeighbour),
-                                  fmt::format("{} uses the GPU {:.0f} % of the time",
-                                              NameActor(most.front().first), most.front().second))});
+        {State::kGpuRun,
+         Sentence(CauseOf(CauseId::kGpuNeighbour),
+                  fmt::format("{} uses the GPU {:.0f} % of the time", NameActor(most.front().first),
+                              most.front().second),
+                  IsAlwaysThere(most.front().first, device, times, context) ? kAllTheTime : kPartOfTheTime)});
   if (limited >= kIncidentTable.lasting.clocks)
     usual.disturbances.push_back(
         {State::kGpuRun,
-         Sentence(CauseOf(CauseId::kGpuClocks),
-                  fmt::format("heat or the power supply limited the clocks {:.0f} % of the time",
-                              100 * limited))});
+         Sentence(
+             CauseOf(CauseId::kGpuClocks),
+             fmt::format("heat or the power supply limited the clocks {:.0f} % of the time", 100 * limited),
+             limited >= kAlways ? kAllTheTime : kPartOfTheTime)});
 }
 
 }  // namespace

@@ -119,6 +119,29 @@ TEST_F(UsualStepTest, NamesWhoElseUsesTheGpuAllTheTime) {
               HasSubstr("GPU neighbour all the time: stress (process 99) in /batch.slice uses the GPU"));
 }
 
+TEST_F(UsualStepTest, WhoUsesTheGpuNowAndThenDoesNotDoSoAllTheTime) {
+  for (int i = 0; i < 300; ++i) {
+    world.Gauge("gpu.process.utilization", i < 150 ? 0 : 80, world.stranger);
+    world.Run({});
+  }
+  EXPECT_TRUE(world.Finish().empty());
+  ASSERT_EQ(Usual().disturbances.size(), 1u);
+  EXPECT_THAT(
+      Usual().disturbances[0].sentence,
+      HasSubstr("GPU neighbour a part of the time: stress (process 99) in /batch.slice uses the GPU"));
+}
+
+TEST_F(UsualStepTest, WhoUsedTheGpuUntilItEndedDoesNotDoSoAllTheTime) {
+  for (int i = 0; i < 130; ++i) {
+    world.Gauge("gpu.process.utilization", 80, world.stranger);
+    world.Run({});
+  }
+  world.Run({}, 55);
+  EXPECT_TRUE(world.Finish().empty());
+  ASSERT_EQ(Usual().disturbances.size(), 1u);
+  EXPECT_THAT(Usual().disturbances[0].sentence, HasSubstr("GPU neighbour a part of the time: stress"));
+}
+
 TEST_F(UsualStepTest, WhoUsesTheGpuOnlyInAnIncidentDoesNotDoSoAllTheTime) {
   const auto run = [&](int steps, double stranger, int64_t behind_stranger_ns) {
     for (int i = 0; i < steps; ++i) {
