@@ -412,7 +412,7 @@ TEST_F(DiagnosisTest, AShortSleepInEachStepIsPartOfIt) {
   const auto reports = world.Finish();
   ASSERT_EQ(reports.size(), 1u);
   EXPECT_EQ(reports[0].incident.cause, kAbstain);
-  EXPECT_THAT(reports[0].incident.sentence, HasSubstr("\"Sleeping\""));
+  EXPECT_THAT(reports[0].incident.sentence, HasSubstr("The program itself slept"));
 }
 
 // Detected by the third slow step; the baseline reaches back minutes.

@@ -115,6 +115,11 @@ std::string Abstain(const Situation& situation) {
     return fmt::format(
         "Waiting for other threads of the program, which slept, took {}; no known cause explains that",
         amount);
+  if (largest == State::kSleeping && WhoHadEnded(situation, largest).empty())
+    return fmt::format(
+        "The program itself slept (nanosleep), as for a retry or to limit its rate, for {}; no known cause "
+        "explains that",
+        amount);
   if (largest == State::kUnexplained)
     return fmt::format("No known cause explains it: no signal says where {} went", amount);
   return fmt::format("No known cause explains it: {} are in \"{}\"{}{}", amount,
@@ -158,11 +163,16 @@ std::string NextStep(const Situation& situation) {
 
 // "Steps slowed 2.2×". With a large ratio, which only says how long a step has lasted, the times.
 std::string HowSlow(const Situation& situation) {
-  constexpr double kHugeRatio = 10;
+  constexpr double kHugeRatio = 10, kNearlyAll = 0.9;
   const double usual_ns = situation.before.total();
   const double ns = situation.unfinished ? situation.unfinished_ns : situation.during.total();
   const double slowdown = usual_ns > 0 && situation.unfinished ? ns / usual_ns : situation.slowdown;
   if (usual_ns > 0 && slowdown >= kHugeRatio) {
+    // A few steps of which one waited nearly all of the time: their mean is no step's length.
+    const double all_ns = ns * static_cast<double>(situation.steps);
+    if (!situation.unfinished && situation.steps > 1 && situation.idle_ns >= kNearlyAll * all_ns)
+      return fmt::format("A step took {} (usually {})",
+                         Time(all_ns - static_cast<double>(situation.steps - 1) * usual_ns), Time(usual_ns));
     if (situation.unfinished || situation.steps == 1)
       return fmt::format("A step {} {} (usually {})", situation.unfinished ? "has taken" : "took", Time(ns),
                          Time(usual_ns));

@@ -86,6 +86,32 @@ TEST(Explain, AWaitForAPacketOfAnUnknownSenderSaysWhereToLook) {
   EXPECT_THAT(Explain(situation, {}, kBegin).sentence, HasSubstr("in \"Network\". Another machine"));
 }
 
+TEST(Explain, ASleepThatTheProgramAskedForIsSaidToBeOne) {
+  Situation situation{.onset_ns = kBegin, .slowdown = 3, .signals_known = true};
+  situation.before[State::kCpu] = situation.during[State::kCpu] = 10e6;
+  situation.during[State::kSleeping] = 20e6;
+  EXPECT_THAT(
+      Explain(situation, {}, kBegin).sentence,
+      HasSubstr("The program itself slept (nanosleep), as for a retry or to limit its rate, for 100 % of "
+                "the 20 ms that each step lost"));
+  situation.helpers = {{.name = "loader (process 12)", .ended = true}};
+  EXPECT_THAT(Explain(situation, {}, kBegin).sentence,
+              HasSubstr("loader (process 12) of the program had ended"));
+}
+
+// Kernels take half as long again, while contention takes more than that.
+TEST(Explain, AShareThatDidNotGrowIsToldInTime) {
+  Situation situation{.onset_ns = kBegin, .slowdown = 1.6, .signals_known = true};
+  situation.before[State::kGpuRun] = 8e6;
+  situation.during[State::kGpuRun] = 12e6;
+  situation.before[State::kRunQueue] = 30e6;
+  situation.during[State::kRunQueue] = 53e6;
+  situation.signals[model::Metric::kGpuClockSm] = {.before = 1865, .during = 1089};
+  const std::string sentence = Explain(situation, Rank(situation), kBegin).sentence;
+  EXPECT_THAT(sentence, HasSubstr("the step waited for the GPU's kernels for 12 ms (8.0 ms before)"));
+  EXPECT_THAT(sentence, HasSubstr("the step waited for a CPU 82 % of the time (79 % before)"));
+}
+
 TEST(Explain, SharesAreOfTheLostTimeAndTinyOrHugeRatiosAreNotPrinted) {
   Situation situation{.onset_ns = kBegin, .slowdown = 1.002, .signals_known = true};
   situation.before[State::kCpu] = 30e6;
@@ -106,6 +132,9 @@ TEST(Explain, SharesAreOfTheLostTimeAndTinyOrHugeRatiosAreNotPrinted) {
   situation.steps = 2;
   EXPECT_THAT(Explain(situation, {}, kBegin).sentence,
               HasSubstr("Steps took 4.0 s on average (usually 30 ms) from"));
+  situation.idle_ns = 7.9e9;  // one of them waited for nearly all of that time
+  EXPECT_THAT(Explain(situation, {}, kBegin).sentence, HasSubstr("A step took 8.0 s (usually 30 ms) from"));
+  situation.idle_ns = 0;
   situation.unfinished = true;
   situation.unfinished_ns = 8e9;
   EXPECT_THAT(Explain(situation, {}, kBegin).sentence,

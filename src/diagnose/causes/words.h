@@ -64,8 +64,12 @@ inline std::string TakenByOthers(std::vector<std::pair<Actor, double>> actors, d
   return text;
 }
 
-// "41 % of the time (2 % before)": the state's share of the steps.
+// "41 % of the time (2 % before)": the state's share of the steps. Where something else has grown more, "for
+// 12 ms (7.9 ms before)".
 inline std::string ShareOf(const Situation& situation, State state) {
+  if (situation.excess(state) > 0 && situation.during[state] * situation.before.total() <=
+                                         situation.before[state] * situation.during.total())
+    return fmt::format("for {} ({} before)", Time(situation.during[state]), Time(situation.before[state]));
   return fmt::format("{} of the time ({} before)", Percent(situation.during[state], situation.during.total()),
                      Percent(situation.before[state], situation.before.total()));
 }
