@@ -197,6 +197,20 @@ void Accounting::Complete(AccountedStep& accounted) {
   accounted.observed = known_since_ns.has_value() && *known_since_ns <= accounted.from_ns;
   --incomplete_;
   if (accounted.clean) baseline_.Add(accounted);
+  if (accounted.slow && accounted.observed && !HasSignals(accounted)) DropUnlessOnly(accounted);
+}
+
+// After a restart of the agent, GPU work is observed before host signals are: its steps are no evidence.
+bool Accounting::HasSignals(const AccountedStep& accounted) const {
+  const TimeRange range{accounted.from_ns, accounted.step.end_ns};
+  return host_.Of(process_, accounted.launch_thread, range).total() > 0;
+}
+
+// Takes a step out of the sum of slow ones, unless it is the only one.
+void Accounting::DropUnlessOnly(AccountedStep& accounted) {
+  int64_t steps = 0;
+  for (const auto& [type, count] : slow_.types) steps += count;
+  if (steps > 1) RemoveSlow(accounted);
 }
 
 int64_t Accounting::RefreshKnown() {

@@ -100,6 +100,8 @@ class Accounting {
   void Complete(AccountedStep& accounted);
   void AddSlow(AccountedStep& accounted);
   void RemoveSlow(AccountedStep& accounted);
+  bool HasSignals(const AccountedStep& accounted) const;
+  void DropUnlessOnly(AccountedStep& accounted);
   void SumUp(const AccountedStep& slow);
 
   Id128 process_;

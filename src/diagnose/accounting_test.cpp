@@ -157,6 +157,27 @@ TEST_F(AccountingTest, SlowStepsAreSummedFromTheOnsetWithTheirNewestAccounts) {
   EXPECT_EQ(UsualCpu(), 10 * kMs) << "slow steps aren't clean";
 }
 
+// As after a restart of the agent in the middle of an incident.
+TEST_F(AccountingTest, SlowStepsFromBeforeSignalsAreObservedAgainAreNotInTheSum) {
+  for (int i = 0; i < 6; ++i) {
+    if (i < 2 || i > 3) Running(i, 80 * kMs);
+    accounting.Add(Span(i), true);
+  }
+  accounting.CompleteUntil(INT64_MAX);
+  const StepSum sum = accounting.SlowUntil(INT64_MAX);
+  EXPECT_EQ(sum.types.at({1, 1}), 4);
+  EXPECT_EQ(sum.path.states[State::kCpu], 320.0 * kMs);
+  EXPECT_NEAR(sum.path.states[State::kUnexplained], 80.0 * kMs, 1);
+}
+
+TEST_F(AccountingTest, TheOnlySlowStepStaysInTheSumWithoutSignals) {
+  Running(0, 80 * kMs);
+  accounting.Add(Span(0), false);
+  accounting.Add(Span(1), true);
+  accounting.CompleteUntil(INT64_MAX);
+  EXPECT_EQ(accounting.SlowUntil(INT64_MAX).types.at({1, 1}), 1);
+}
+
 TEST_F(AccountingTest, StepsThatBeganLaterAreNotPartOfTheSum) {
   accounting.BeginSlow(kBegin);
   for (int i = 0; i < 5; ++i) {
