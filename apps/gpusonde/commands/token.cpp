@@ -25,6 +25,9 @@ namespace gpusonde::app {
 namespace {
 
 constexpr size_t kMaxFileBytes = size_t{2} << 20;
+// Readable for all, whatever the umask: servers run as users of their own, and a token can't be made from its
+// hash.
+constexpr mode_t kMode = 0644;
 
 struct TokenFlags {
   std::string file = "tokens";
@@ -41,8 +44,8 @@ struct TokensFile {
 
 Result<TokensFile> OpenTokens(const std::string& path, int flags) {
   TokensFile file;
-  // Readable for all: servers run as users of their own, and a token can't be made from its hash.
-  Result<Fd> opened = Open(path, flags | O_NONBLOCK | O_NOCTTY, 0644);
+  const bool is_new = (flags & O_CREAT) != 0 && ::access(path.c_str(), F_OK) != 0 && errno == ENOENT;
+  Result<Fd> opened = Open(path, flags | O_NONBLOCK | O_NOCTTY, kMode);
   if (!opened.has_value() && opened.error().code == ErrorCode::kNotFound)
     opened.error().message +=
         (flags & O_CREAT) != 0 ? "; make its folder first" : "; `gpusonde token new` makes it";
@@ -50,6 +53,8 @@ Result<TokensFile> OpenTokens(const std::string& path, int flags) {
   struct stat status{};
   if (::fstat(file.fd.get(), &status) != 0) return Fail(ErrnoError(errno, "stat " + path));
   if (!S_ISREG(status.st_mode)) return Fail(ErrorCode::kUnsupported, path + " is not a regular file");
+  if (is_new && ::fchmod(file.fd.get(), kMode) != 0)
+    return Fail(ErrnoError(errno, "change the mode of " + path));
   if (::flock(file.fd.get(), LOCK_EX) != 0) return Fail(ErrnoError(errno, "lock " + path));
   ASSIGN_OR_RETURN(file.text, ReadRegular(file.fd, kMaxFileBytes));
   Result<server::Tokens> tokens = server::Tokens::Parse(file.text);
