@@ -5,6 +5,7 @@
 
 #include <string_view>
 
+#include "base/ascii.h"
 #include "base/time.h"
 
 namespace gpusonde::server {
@@ -37,6 +38,10 @@ RequestHeader HeaderOf(const http::request<http::empty_body>& request) {
           .mcp_protocol_version = View(request["MCP-Protocol-Version"]),
           .content_type = View(request[http::field::content_type]),
           .cookie = View(request[http::field::cookie])};
+}
+
+bool AwaitsContinue(const http::request<http::empty_body>& request) {
+  return request.version() >= 11 && EqualsIgnoringCase(View(request[http::field::expect]), "100-continue");
 }
 
 std::optional<HttpResponse> RefusalOf(error_code error) {

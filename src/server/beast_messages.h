@@ -26,6 +26,9 @@ using BeastResponse = boost::beast::http::response<boost::beast::http::span_body
 // Its texts point into `request`.
 RequestHeader HeaderOf(const boost::beast::http::request<boost::beast::http::empty_body>& request);
 
+// Whether the client sends its body only once it is told to (Expect: 100-continue), or has waited a while.
+bool AwaitsContinue(const boost::beast::http::request<boost::beast::http::empty_body>& request);
+
 // The response to bytes that are no request; empty if the client is gone.
 std::optional<HttpResponse> RefusalOf(boost::system::error_code error);
 

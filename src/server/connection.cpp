@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <array>
 #include <boost/asio/bind_executor.hpp>
+#include <boost/asio/write.hpp>
 #include <boost/beast/core/detect_ssl.hpp>
+#include <string_view>
 #include <tuple>
 
 namespace gpusonde::server {
@@ -27,6 +29,9 @@ constexpr size_t kMinBytesPerSecond = 64 << 10;
 // unread data would reset the connection, and the response might be lost.
 constexpr auto kLinger = seconds(2);
 constexpr size_t kMaxLingerBytes = 1 << 20;
+
+// RFC 9110, section 15.2.1.
+constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
 
 seconds TimeFor(size_t bytes) { return seconds(bytes / kMinBytesPerSecond); }
 
@@ -93,6 +98,14 @@ asio::awaitable<error_code> Connection::ReadHeader(http::request_parser<http::em
   auto [error, bytes] = co_await http::async_read_header(stream_, buffer_, parser, kAsTuple);
   stream_.bare().expires_never();
   co_return error;
+}
+
+asio::awaitable<bool> Connection::SendContinue() {
+  stream_.bare().expires_after(kSendTimeout);
+  auto [error, bytes] =
+      co_await asio::async_write(stream_, asio::buffer(kContinue.data(), kContinue.size()), kAsTuple);
+  stream_.bare().expires_never();
+  co_return !error;
 }
 
 asio::awaitable<error_code> Connection::ReadBody(http::request_parser<http::string_body>& parser,

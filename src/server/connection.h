@@ -110,6 +110,8 @@ class Connection {
   boost::asio::awaitable<boost::system::error_code> ReadHeader(
       boost::beast::http::request_parser<boost::beast::http::empty_body>& parser,
       std::chrono::milliseconds timeout);
+  // Asks for the body of a request that waits for that. Returns false when the client is gone.
+  boost::asio::awaitable<bool> SendContinue();
   // Whatever length the client has announced, it has `timeout` and a second for each 64 KiB that have
   // arrived.
   boost::asio::awaitable<boost::system::error_code> ReadBody(

@@ -371,8 +371,13 @@ asio::awaitable<std::optional<HttpResponse>> HttpServer::State::RespondToPost(
                                                        bytes, options.max_body_bytes)});
   if (bodies_bytes + bytes > options.max_bodies_bytes) co_return Busy("too many requests are being received");
   const ScopedCount receiving(bodies_bytes, bytes);
+  const bool awaits_word = AwaitsContinue(header.get());
   http::request_parser<http::string_body> parser(std::move(header));
   parser.body_limit(options.max_body_bytes);
+  if (awaits_word) {
+    const bool asked = co_await connection.SendContinue();
+    if (!asked) co_return std::nullopt;
+  }
   const error_code error = co_await connection.ReadBody(parser, options.body_timeout);
   if (error == http::error::body_limit)
     co_return ErrorResponse(

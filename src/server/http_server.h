@@ -66,8 +66,8 @@ struct HttpServerOptions {
 };
 
 // HTTP/1.1, with TLS if the guard has it: GET and HEAD, keep-alive, pipelining, gzip, nothing else; for
-// agents and for signing in also POST. Clients are untrusted, as any page in the browser and any user of the
-// machine may send requests:
+// agents and for signing in also POST, with Expect: 100-continue. Clients are untrusted, as any page in the
+// browser and any user of the machine may send requests:
 //
 // - server/admission.h says which requests are refused;
 // - a header has at most 16 KiB, an address 8 KiB; a body is only read of a POST that is admitted;

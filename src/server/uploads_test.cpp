@@ -137,6 +137,16 @@ TEST_F(UploadsTest, ABodyThatStallsLosesItsPlaceHoweverLongItSaysToBe) {
   EXPECT_EQ(third.Receive().value().body, "/api/x y");
 }
 
+TEST_F(UploadsTest, AClientThatWaitsToBeAskedForItsBodyIsAsked) {
+  HttpClient client = Connect();
+  client.Send(Head("Content-Length: 5\r\nExpect: 100-Continue\r\n"));
+  EXPECT_EQ(client.Receive().value().status, 100);
+  client.Send("whole");
+  EXPECT_EQ(client.Receive().value().body, "/api/x whole");
+  client.Send(Head("Content-Length: 1001\r\nExpect: 100-continue\r\n"));
+  EXPECT_EQ(client.Receive().value().status, 413) << "before it is asked for";
+}
+
 TEST_F(UploadsTest, HalfABodyReachesNobody) {
   {
     HttpClient client = Connect();
