@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/cancellation.h"
 #include "base/json_writer.h"
 #include "base/time.h"
 #include "server/query_parameters.h"
@@ -131,6 +132,9 @@ server::HttpResponse HostsQuery::Answer(const server::HttpRequest& request) {
   SqlAnswer answer(question->limit);
   for (const std::shared_ptr<Host>& host : question->hosts) {
     if (answer.IsFull()) break;
+    // The files of the other hosts would be opened for nobody.
+    if (Cancellation::IsRequested())
+      return server::ErrorResponse({ErrorCode::kUnavailable, "the client has hung up"});
     const int64_t left_ns = end_ns - MonotonicNow();
     if (left_ns <= 0) {
       answer.AddError(host->name(),

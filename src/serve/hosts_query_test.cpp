@@ -8,11 +8,13 @@
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "base/cancellation.h"
 #include "base/testing/temp_folder.h"
 #include "base/time.h"
 #include "model/tables/kernels.h"
@@ -70,6 +72,16 @@ TEST_F(HostsQueryTest, OnlyForAdmins) {
   EXPECT_THAT(*refused.body, HasSubstr("'ada' is of scope read"));
   request.caller->scope = server::Scope::kAdmin;
   EXPECT_EQ(query_.Answer(request).status, 200);
+}
+
+TEST_F(HostsQueryTest, NoFilesAreOpenedForAClientThatHasHungUp) {
+  const auto two = hosts_->Find("two").value();
+  ASSERT_TRUE(two->CloseFiles());
+  std::stop_source gone;
+  gone.request_stop();
+  const Cancellation cancellation(gone.get_token());
+  EXPECT_EQ(Get("SELECT 1").status, 503);
+  EXPECT_FALSE(two->IsOpen());
 }
 
 TEST_F(HostsQueryTest, OnlyTheHostsThatAreNamed) {

@@ -385,8 +385,10 @@ asio::awaitable<std::optional<HttpResponse>> HttpServer::State::RespondToPost(
               fmt::format("the request's body has more than {} bytes", options.max_body_bytes)});
   if (error) co_return RefusalOf(error);
   request->body = std::move(parser.get().body());
-  // What was sent is stored, whether the client is still there or not.
-  co_return co_await RespondFromWorker(routes.uploads, *std::move(request), {});
+  std::optional<HangUpWatch> watch;
+  std::stop_token gone;
+  if (options.posts_ask) gone = watch.emplace(network, connection).token();
+  co_return co_await RespondFromWorker(routes.uploads, *std::move(request), gone);
 }
 
 asio::awaitable<HttpResponse> HttpServer::State::RespondFromWorker(const HttpHandler& handler,

@@ -49,6 +49,8 @@ struct HttpServerOptions {
   Scope get_scope = Scope::kRead;
   Scope post_scope = Scope::kIngest;
   bool sign_in = false;  // as Gate::sign_in
+  // Whether a POST is cancelled when its client hangs up, as a GET is: one that asks. One that stores isn't.
+  bool posts_ask = false;
   // Bounds on the body of a POST and on all that are being received or handled; beyond the second, 503.
   size_t max_body_bytes = size_t{16} << 20;
   size_t max_bodies_bytes = size_t{64} << 20;

@@ -61,8 +61,11 @@ Result<std::unique_ptr<UiServer>> UiServer::Start(HttpHandler api, const std::op
   const HttpRoutes routes{.api = AnsweringSession(std::move(api), sign_in),
                           .files = AnsweringHealth(UiHandler(UiFolders())),
                           .uploads = sign_in ? SignInHandler(guard.access, std::move(posts)) : HttpHandler()};
-  HttpServerOptions options{
-      .guard = guard, .post_scope = Scope::kAdmin, .sign_in = sign_in, .max_body_bytes = kMaxStatementBytes};
+  HttpServerOptions options{.guard = guard,
+                            .post_scope = Scope::kAdmin,
+                            .sign_in = sign_in,
+                            .posts_ask = true,
+                            .max_body_bytes = kMaxStatementBytes};
   if (listen.has_value()) options.listen = *listen;
   ASSIGN_OR_RETURN(std::unique_ptr<HttpServer> server, listen.has_value()
                                                            ? HttpServer::Create(options, routes)

@@ -5,9 +5,11 @@
 
 #include <atomic>
 #include <chrono>
+#include <future>
 #include <string>
 #include <thread>
 
+#include "base/cancellation.h"
 #include "server/http_server.h"
 #include "server/testing/http_client.h"
 #include "server/testing/tokens_file.h"
@@ -24,12 +26,14 @@ class UploadsTest : public testing::Test {
  protected:
   void SetUp() override { Start(kMaxBody); }
   void TearDown() override { Stop(); }
-  void Start(size_t max_body, std::chrono::milliseconds body_timeout = std::chrono::seconds(30)) {
+  void Start(size_t max_body, std::chrono::milliseconds body_timeout = std::chrono::seconds(30),
+             bool posts_ask = false) {
     const auto reply = [](std::string text) {
       return HttpResponse{.content_type = "text/plain",
                           .body = std::make_shared<const std::string>(std::move(text))};
     };
     server_ = HttpServer::Create({.guard = {.access = tokens_.Open()},
+                                  .posts_ask = posts_ask,
                                   .max_body_bytes = max_body,
                                   .max_bodies_bytes = 2 * max_body,
                                   .body_timeout = body_timeout},
@@ -38,6 +42,7 @@ class UploadsTest : public testing::Test {
                                   .uploads =
                                       [=, this](const HttpRequest& request) {
                                         ++uploads_;
+                                        if (request.body == "wait") AwaitCancellation();
                                         return reply(request.path + " " + request.body);
                                       }})
                   .value();
@@ -49,6 +54,13 @@ class UploadsTest : public testing::Test {
   }
   HttpClient Connect() const { return HttpClient(server_->address().port); }
 
+  void AwaitCancellation() {
+    const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(100);
+    while (!Cancellation::IsRequested() && std::chrono::steady_clock::now() < give_up)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    cancelled_.set_value(Cancellation::IsRequested());
+  }
+
   static std::string Head(std::string_view more, std::string_view token = "token of agent") {
     return fmt::format("POST /api/x HTTP/1.1\r\nHost: proxy\r\nAuthorization: Bearer {}\r\n{}\r\n", token,
                        more);
@@ -59,6 +71,7 @@ class UploadsTest : public testing::Test {
 
   const TokensFile tokens_{{{"agent", Scope::kIngest}}};
   std::atomic<int> uploads_ = 0;
+  std::promise<bool> cancelled_;
   std::unique_ptr<HttpServer> server_;
   std::thread thread_;
 };
@@ -145,6 +158,17 @@ TEST_F(UploadsTest, AClientThatWaitsToBeAskedForItsBodyIsAsked) {
   EXPECT_EQ(client.Receive().value().body, "/api/x whole");
   client.Send(Head("Content-Length: 1001\r\nExpect: 100-continue\r\n"));
   EXPECT_EQ(client.Receive().value().status, 413) << "before it is asked for";
+}
+
+TEST_F(UploadsTest, APostThatAsksIsCancelledWhenItsClientHangsUp) {
+  Stop();
+  Start(kMaxBody, std::chrono::seconds(30), /*posts_ask=*/true);
+  {
+    HttpClient client = Connect();
+    client.Send(Post("wait"));
+    while (uploads_ == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  EXPECT_TRUE(cancelled_.get_future().get());
 }
 
 TEST_F(UploadsTest, HalfABodyReachesNobody) {
