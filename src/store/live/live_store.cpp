@@ -400,8 +400,17 @@ Status LiveStore::AppendWithWindows(Day day, std::span<const model::Batch> batch
 // The rows are committed whatever becomes of the sums, which the next append tries again.
 void LiveStore::Advance(Rollup& rollup, Day day, const std::optional<TimeRange>& times) {
   if (!times.has_value() || !database_->is_open()) return;
-  if (const Status done = RetireOnDamage(rollup.Advance(writer(), CatalogOf(day), *times)); !done.has_value())
-    LogWarn("{} of {} are not summed yet: {}", rollup.name(), NameOf(day), done.error().message);
+  const Status done = RetireOnDamage(rollup.Advance(writer(), CatalogOf(day), *times));
+  switch (unsummed_[rollup.name()].Set(done.has_value() ? "" : done.error().message)) {
+    case ProblemLog::Change::kNone:
+      break;
+    case ProblemLog::Change::kBegan:
+      LogWarn("{} of {} are not summed yet: {}", rollup.name(), NameOf(day), done.error().message);
+      break;
+    case ProblemLog::Change::kEnded:
+      LogInfo("{} are summed again", rollup.name());
+      break;
+  }
 }
 
 TimeRange LiveStore::gpu_windows() const {

@@ -10,10 +10,12 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/fd.h"
 #include "base/id128.h"
+#include "base/problem_log.h"
 #include "base/result.h"
 #include "base/time.h"
 #include "model/batch.h"
@@ -174,7 +176,8 @@ class LiveStore : public Store {
   Held held_;
   std::unique_ptr<Rollup> samples_;  // whose sums are in the days' files
   std::unique_ptr<Rollup> work_;
-  uint64_t revision_ = 0;  // transactions and deleted days since it was opened
+  std::map<std::string_view, ProblemLog> unsummed_;  // by what is summed
+  uint64_t revision_ = 0;                            // transactions and deleted days since it was opened
 };
 
 }  // namespace gpusonde::store

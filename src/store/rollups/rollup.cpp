@@ -12,6 +12,10 @@ namespace {
 // Rows come once a second; windows wait a little longer for what is slow.
 constexpr int64_t kLatenessNs = 10 * kNanosPerSecond;
 
+// The pause after a failure, as a multiple of the time that it took, and at least.
+constexpr int64_t kPauseParts = 50;
+constexpr int64_t kMinPauseNs = 10 * kNanosPerSecond;
+
 bool IsEmpty(const TimeRange& range) { return range.from_ns >= range.to_ns; }
 
 }  // namespace
@@ -19,6 +23,7 @@ bool IsEmpty(const TimeRange& range) { return range.from_ns >= range.to_ns; }
 void Rollup::Reset() {
   summed_ = {};
   newest_ns_.clear();
+  last_ = {};
 }
 
 Status Rollup::Load(duckdb::Connection& connection, std::span<const std::string> catalogs) {
@@ -60,7 +65,12 @@ Status Rollup::Correct(duckdb::Connection& connection, std::string_view catalog,
 Status Rollup::Advance(duckdb::Connection& connection, const std::string& catalog, const TimeRange& times) {
   const auto newest = newest_ns_.try_emplace(catalog, times.to_ns).first;
   newest->second = std::max(newest->second, times.to_ns);
-  return SumEnded(connection);
+  const int64_t begin_ns = monotonic_now_();
+  if (!last_.has_value() && begin_ns < retry_ns_) return last_;
+  last_ = SumEnded(connection);
+  const int64_t end_ns = monotonic_now_();
+  retry_ns_ = end_ns + std::max(kPauseParts * (end_ns - begin_ns), kMinPauseNs);
+  return last_;
 }
 
 Status Rollup::SumEnded(duckdb::Connection& connection) {

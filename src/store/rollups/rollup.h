@@ -61,8 +61,11 @@ class RollupTables {
 class Rollup {
  public:
   // `epoch_now` is the wall clock, which may be stepped: nothing is summed that lies in the future by it.
-  explicit Rollup(std::unique_ptr<const RollupTables> tables, std::function<int64_t()> epoch_now = EpochNow)
-      : tables_(std::move(tables)), epoch_now_(std::move(epoch_now)) {}
+  explicit Rollup(std::unique_ptr<const RollupTables> tables, std::function<int64_t()> epoch_now = EpochNow,
+                  std::function<int64_t()> monotonic_now = MonotonicNow)
+      : tables_(std::move(tables)),
+        epoch_now_(std::move(epoch_now)),
+        monotonic_now_(std::move(monotonic_now)) {}
 
   std::string_view name() const { return tables_->traits().name; }
 
@@ -84,7 +87,8 @@ class Rollup {
   Status Correct(duckdb::Connection& connection, std::string_view catalog, const TimeRange& times);
 
   // Call after that transaction: sums the windows that ended at least the allowed lateness before the newest
-  // row. After an error the next call tries again.
+  // row. After an error a later call tries again, and those until then return it: a minute that has too much
+  // work for the memory that there is takes long to fail.
   Status Advance(duckdb::Connection& connection, const std::string& catalog, const TimeRange& times);
 
   // The file is about to be deleted.
@@ -95,6 +99,9 @@ class Rollup {
 
   std::unique_ptr<const RollupTables> tables_;
   std::function<int64_t()> epoch_now_;
+  std::function<int64_t()> monotonic_now_;
+  Status last_;           // of the last call of Advance that tried
+  int64_t retry_ns_ = 0;  // monotonic
   TimeRange summed_;
   std::map<std::string, int64_t> newest_ns_;  // of the rows, by catalog
 };

@@ -33,6 +33,9 @@ class FakeTables : public RollupTables {
     std::map<std::string, Stored> files;
     std::vector<std::string> calls;
     bool sums_fail = false;
+    int64_t failure_takes_ns = 0;
+    int failures = 0;
+    int64_t clock_ns = kMinute;  // monotonic
     int64_t backlog_ns = 10 * kMinute;
     std::optional<int64_t> corrected_until_ns;  // else everything stays summed
   };
@@ -49,7 +52,11 @@ class FakeTables : public RollupTables {
   }
   Status Sum(duckdb::Connection& /*connection*/, std::string_view catalog,
              const TimeRange& range) const override {
-    if (state_.sums_fail) return Fail(ErrorCode::kOutOfSpace, "full");
+    if (state_.sums_fail) {
+      state_.clock_ns += state_.failure_takes_ns;
+      ++state_.failures;
+      return Fail(ErrorCode::kUnavailable, "no memory");
+    }
     state_.calls.push_back(fmt::format("{} {}-{}", catalog, range.from_ns / kSecond, range.to_ns / kSecond));
     return {};
   }
@@ -85,7 +92,8 @@ class RollupTest : public duckdb::MemoryConnectionTest {
 
   FakeTables::State tables_;
   int64_t clock_ns_ = EpochNow();
-  Rollup rollup_{std::make_unique<FakeTables>(tables_), [this] { return clock_ns_; }};
+  Rollup rollup_{std::make_unique<FakeTables>(tables_), [this] { return clock_ns_; },
+                 [this] { return tables_.clock_ns; }};
 };
 
 TEST_F(RollupTest, SumsWindowsThatEndedTheAllowedLatenessBeforeTheNewestRow) {
@@ -127,11 +135,21 @@ TEST_F(RollupTest, SumsAgainWhatACorrectionDeleted) {
   EXPECT_EQ(Summed(), "5460-5460") << "never before the first sums";
 }
 
-TEST_F(RollupTest, TriesAgainAfterAnError) {
+TEST_F(RollupTest, TriesAgainAfterAnErrorForAFiftiethOfTheTimeAtMost) {
   tables_.sums_fail = true;
-  EXPECT_FALSE(rollup_.Advance(*connection_, "a", {6000 * kSecond, 6070 * kSecond}).has_value());
+  tables_.failure_takes_ns = 3 * kSecond;
+  const auto fails = [this](int64_t at_ns) {
+    tables_.clock_ns = at_ns;
+    const Status failed = rollup_.Advance(*connection_, "a", {6000 * kSecond, 6070 * kSecond});
+    return !failed.has_value() && failed.error().message == "no memory";
+  };
+  for (int64_t second = 0; second < 600; ++second) EXPECT_TRUE(fails(kMinute + second * kSecond));
+  EXPECT_EQ(tables_.failures, 4);
   tables_.sums_fail = false;
-  EXPECT_THAT(Advance("a", 6070, 6070), ElementsAre("a 5460-6060"));
+  EXPECT_TRUE(fails(kMinute + 600 * kSecond)) << "of a file whose rows are summed later all the same";
+  tables_.clock_ns = kMinute + 1000 * kSecond;
+  EXPECT_THAT(Advance("b", 6070, 6070), ElementsAre("a 5460-6060", "b 5460-6060"));
+  EXPECT_THAT(Advance("b", 6071, 6131), ElementsAre("a 6060-6120", "b 6060-6120"));
 }
 
 TEST_F(RollupTest, ContinuesWithTheSumsOfTheFiles) {
