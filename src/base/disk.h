@@ -8,8 +8,8 @@
 
 namespace gpusonde {
 
-// Checks that the file system of `folder` has at least `min_free_bytes` available. Errors: kOutOfSpace, with
-// the available size; those of statvfs.
+// Checks that the file system of `folder` is writable and has at least `min_free_bytes` available. Errors:
+// kPermissionDenied for a read-only one; kOutOfSpace, with the available size; those of statvfs.
 Status CheckDiskRoom(const std::string& folder, int64_t min_free_bytes);
 
 }  // namespace gpusonde
