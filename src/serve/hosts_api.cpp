@@ -66,7 +66,9 @@ std::vector<std::string> NoticesOf(Host& host, const Hosts& hosts, const Refusal
   if (const auto store = host.Store(); store.has_value())
     std::ranges::move((*store)->notices(), std::back_inserter(notices));
   const int64_t seen_ns = host.last_seen_ns();
-  if (host.IsSilent(MonotonicNow()))
+  if (seen_ns == 0)
+    notices.push_back(fmt::format("{} has sent nothing that could be stored yet.", host.name()));
+  else if (host.IsSilent(MonotonicNow()))
     notices.push_back(
         fmt::format("No data from {} since {} UTC: its agent doesn't run, or can't reach this server.",
                     host.name(), FormatUtcSecond(seen_ns)));

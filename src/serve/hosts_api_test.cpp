@@ -52,6 +52,11 @@ class HostsApiTest : public testing::Test {
   server::HttpHandler api_ = HostsApi(*hosts_, counts_);
 };
 
+TEST_F(HostsApiTest, AHostWhoseAgentHasOnlyAskedIsNotSilentSince1970) {
+  hosts_->FindOrMake("one").value();
+  EXPECT_EQ(Ok("overview")["notices"][0], "one has sent nothing that could be stored yet.");
+}
+
 TEST_F(HostsApiTest, WithoutHostsThereIsAnEmptyOverview) {
   const json overview = Ok("overview");
   EXPECT_EQ(overview["mode"], "serve");

@@ -156,7 +156,7 @@ function HostRow({ host, shown, onOpen }: { host: HostUse; shown: string; onOpen
           {shown}
         </a>
       </th>
-      <td class="figure" title={formatUtc(host.last_seen_us)}>
+      <td class="figure" title={host.last_seen_us === 0 ? undefined : formatUtc(host.last_seen_us)}>
         <LastData host={host} />
       </td>
       <td class="figure">{host.gpus ?? "–"}</td>
@@ -225,6 +225,7 @@ function IncidentsOfAll({ incidents, omitted, onOpen }: { incidents: HostInciden
 }
 
 function LastData({ host: { last_seen_us: seen, silent } }: { host: HostUse }) {
+  if (seen === 0) return <span class="alarm">nothing yet</span>;
   // No age: the clocks of the browser and the server may differ.
   return silent ? <span class="alarm">silent since {formatTime(seen)}</span> : <>{formatTime(seen)}</>;
 }
