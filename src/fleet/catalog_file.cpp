@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/json_depth.h"
 #include "base/json_writer.h"
 #include "base/printable.h"
 #include "base/text.h"
@@ -67,6 +68,7 @@ std::string ToJson(const Catalog& catalog) {
 }
 
 Result<Catalog> ParseCatalog(std::string_view text) {
+  if (IsTooDeep(text)) return Invalid(fmt::format("nests more than {} levels deep", kMaxJsonDepth));
   const json document = json::parse(text, nullptr, false);
   if (!document.is_object() || !document.contains("version") || !document["version"].is_number_integer())
     return Invalid("not a JSON object with a version; `gpusonde fleet catalog` makes one");

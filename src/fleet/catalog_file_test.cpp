@@ -45,6 +45,10 @@ TEST(CatalogFileTest, RefusesWhatIsNoCatalog) {
         R"({"version":1,"applications":[{"name":"a","fingerprint":[1]}]})"})
     EXPECT_EQ(ParseCatalog(text).error().code, ErrorCode::kInvalidArgument) << text;
   EXPECT_EQ(ParseCatalog(R"({"version":2})").error().code, ErrorCode::kTooNew);
+  const std::string open(500'000, '['), close(500'000, ']');
+  const std::string deep =
+      R"({"version":1,"applications":[{"name":"a","fingerprint":[)" + open + close + "]}]}";
+  EXPECT_THAT(ParseCatalog(deep).error().message, HasSubstr("nests more than 512 levels"));
   Catalog twice = TwoApplications();
   twice.applications[1].name = "llama";
   EXPECT_THAT(ParseCatalog(ToJson(twice)).error().message, HasSubstr("llama is there twice"));

@@ -6,6 +6,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "base/json_depth.h"
 #include "base/printable.h"
 
 namespace gpusonde::mcp {
@@ -64,6 +65,8 @@ Json CutLines(const Missing& missing, const std::string& uncounted) {
 }  // namespace
 
 std::string FinishAnswer(std::string_view found_text, int64_t max_elements) {
+  if (IsTooDeep(found_text))
+    return ErrorAnswer(fmt::format("the answer nests more than {} levels deep", kMaxJsonDepth));
   Json found = Json::parse(found_text, nullptr, false);
   if (!found.is_object()) return ErrorAnswer("the answer can't be read");
   Missing missing;

@@ -59,6 +59,11 @@ TEST(McpAnswer, WhatCannotBeCutIsAnError) {
   EXPECT_THAT(Finished(found)["error"].get<std::string>(), HasSubstr("too large"));
 }
 
+TEST(McpAnswer, WhatNestsDeeperThanTheStackAllowsIsAnError) {
+  const std::string deep = R"({"value":)" + std::string(500'000, '[') + std::string(500'000, ']') + "}";
+  EXPECT_THAT(json::parse(FinishAnswer(deep, 10))["error"].get<std::string>(), HasSubstr("more than 512"));
+}
+
 TEST(McpAnswer, ErrorsKeepTheirLinesButNoOtherControls) {
   const json answer = json::parse(ErrorAnswer("LINE 1: \x1b[2J\n   ^"));
   EXPECT_EQ(answer["error"], "LINE 1: \\x1b[2J\n   ^");

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/json_depth.h"
 #include "base/json_writer.h"
 
 namespace gpusonde::mcp {
@@ -25,6 +26,9 @@ std::expected<Message, std::string> ParseMessage(std::string_view text) {
   if (text.size() > kMaxMessageBytes)
     return Refuse(kUnknownId, kInvalidRequest,
                   fmt::format("the message has more than {} bytes", kMaxMessageBytes));
+  if (IsTooDeep(text))
+    return Refuse(kUnknownId, kParse,
+                  fmt::format("the message nests more than {} levels deep", kMaxJsonDepth));
   const json parsed = json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (parsed.is_discarded()) return Refuse(kUnknownId, kParse, "the message is not JSON");
   if (parsed.is_array())

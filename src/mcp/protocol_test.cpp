@@ -42,6 +42,9 @@ TEST(McpProtocol, WhatIsNoMessageIsRefusedWithItsCodeAndItsId) {
   EXPECT_EQ(RefusalOf(R"({"jsonrpc":"2.0","id":1,"method":"ping","params":[1]})"), (Refusal{-32602, 1}));
   EXPECT_EQ(RefusalOf(std::string(kMaxMessageBytes + 1, ' ')), (Refusal{-32600, none}));
   EXPECT_EQ(RefusalOf(std::string(kMaxMessageBytes / 2, '[')), (Refusal{-32700, none})) << "deep";
+  const std::string open(kMaxMessageBytes / 3, '['), close(kMaxMessageBytes / 3, ']');
+  EXPECT_EQ(RefusalOf(R"({"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":)" + open + close + "}}"),
+            (Refusal{-32700, none}));
 }
 
 TEST(McpProtocol, KindsOfMessagesAreDistinguished) {

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
 #include <atomic>
 #include <utility>
 
+#include "base/json_depth.h"
 #include "mcp/source.h"
 
 namespace gpusonde::mcp {
@@ -15,7 +18,12 @@ class OverHttp final : public Source {
   // A request that has been sent is waited for.
   Result<std::string> Get(const std::string& target) override {
     if (interrupted_) return Fail(ErrorCode::kUnavailable, "the call was interrupted");
-    return ask_(target);
+    ASSIGN_OR_RETURN(std::string body, ask_(target));
+    // Tools copy and write parts of it.
+    if (IsTooDeep(body))
+      return Fail(ErrorCode::kCorrupt,
+                  fmt::format("the server's answer nests more than {} levels deep", kMaxJsonDepth));
+    return body;
   }
   void Interrupt() override { interrupted_ = true; }
   void Resume() override { interrupted_ = false; }

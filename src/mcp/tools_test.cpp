@@ -117,6 +117,17 @@ TEST(McpTools, OfARunningServerTheLastMinutesAreAskedFor) {
             "flamegraph?from_us=4999000000&to_us=5000000000&filter=a%20b%26c%3Dd&type=off_cpu&wait=lock");
 }
 
+TEST(McpTools, AnswersThatNestDeeperThanTheStackAllowsAreErrors) {
+  const std::string brackets = std::string(500'000, '[') + std::string(500'000, ']');
+  const std::string deep = R"({"live":true,"from_us":0,"to_us":5,"gpus":)" + brackets + "}";
+  const auto source = ServerSource([&](const std::string&) -> Result<std::string> { return deep; });
+  Server server(*source);
+  const json call = json::parse(*server.Handle(
+      {.id = "1", .method = "tools/call", .params = R"({"name":"gpu_usage","arguments":{"by":"job"}})"}));
+  EXPECT_EQ(call["result"]["isError"], true);
+  EXPECT_THAT(call.dump(), HasSubstr("more than 512 levels deep"));
+}
+
 TEST(McpTools, ToolsThatNeedFilesAreOnlyThereWithFiles) {
   const auto source = ServerSource([](const std::string&) -> Result<std::string> { return "{}"; });
   Server server(*source);

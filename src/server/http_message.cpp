@@ -56,8 +56,9 @@ HttpResponse ErrorResponse(const Error& error) { return ErrorResponse(StatusOf(e
 std::string ErrorMessageOf(std::string_view body) {
   const nlohmann::json answer = nlohmann::json::parse(body, nullptr, false);
   if (!answer.is_object() || !answer.contains("error") || !answer["error"].is_object()) return "";
-  const nlohmann::json& message = answer["error"].value("message", nlohmann::json());
-  return message.is_string() ? message.get<std::string>() : "";
+  const nlohmann::json& error = answer["error"];
+  const auto message = error.find("message");
+  return message != error.end() && message->is_string() ? message->get<std::string>() : "";
 }
 
 HttpResponse Compressed(HttpResponse response, bool accepts_gzip) {

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/ascii.h"
+#include "base/json_depth.h"
 #include "base/json_writer.h"
 #include "base/utf8.h"
 
@@ -67,6 +68,9 @@ class JsonRows final : public store::Rows {
 }  // namespace
 
 Result<SqlAnswer> ParseSqlAnswer(const std::string& text) {
+  if (IsTooDeep(text))
+    return Fail(ErrorCode::kCorrupt,
+                fmt::format("the server's answer nests more than {} levels deep", kMaxJsonDepth));
   try {
     nlohmann::json json = nlohmann::json::parse(text);
     std::vector<store::Rows::Column> columns;

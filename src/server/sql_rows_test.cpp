@@ -45,5 +45,14 @@ TEST(SqlAnswer, OfAnotherServerIsRefused) {
     EXPECT_EQ(ParseSqlAnswer(other).error().code, ErrorCode::kCorrupt) << other;
 }
 
+TEST(SqlAnswer, ThatNestsDeeperThanTheStackAllowsIsRefused) {
+  const std::string deep = std::string(500'000, '[') + std::string(500'000, ']');
+  EXPECT_EQ(ParseSqlAnswer(R"({"columns":[{"name":"a","type":"B"}],"rows":[[)" + deep +
+                           R"(]],"more":false,"errors":[]})")
+                .error()
+                .code,
+            ErrorCode::kCorrupt);
+}
+
 }  // namespace
 }  // namespace gpusonde::server

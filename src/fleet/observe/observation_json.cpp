@@ -3,12 +3,14 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <optional>
 #include <unordered_set>
 #include <utility>
 
+#include "base/json_depth.h"
 #include "base/json_writer.h"
 #include "base/printable.h"
 #include "base/text.h"
@@ -53,7 +55,8 @@ std::optional<Row> ParseRow(const json& values) {
 
 Status ParseMeasured(const json& value, Observation& observation) {
   const std::string gpu = Printable(observation.gpu_uuid);
-  if (!value["busy"].is_boolean() || !value["kernels"].is_number_unsigned())
+  if (!value["busy"].is_boolean() || !value["kernels"].is_number_unsigned() ||
+      value["kernels"].get<uint64_t>() > uint64_t{INT64_MAX})
     return Invalid(
         fmt::format("of GPU {}, busy is not true or false, or kernels is not a whole number", gpu));
   observation.is_busy = value["busy"].get<bool>();
@@ -125,6 +128,7 @@ std::string ToJson(const Observations& observations) {
 }
 
 Result<Observations> ParseObservations(std::string_view text) {
+  if (IsTooDeep(text)) return Invalid(fmt::format("nests more than {} levels deep", kMaxJsonDepth));
   const json document = json::parse(text, nullptr, false);
   if (!document.is_object() || !document.contains("version") || !document["version"].is_number_integer())
     return Invalid("not a JSON object with a version, as /api/v1/fleet/observations answers");

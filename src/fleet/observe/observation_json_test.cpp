@@ -53,6 +53,7 @@ TEST(ObservationJson, RefusesWhatIsNone) {
                                   Replaced(good, R"("busy")", R"("bosy")"),
                                   Replaced(good, R"("kernels":1)", R"("kernels":-1)"),
                                   Replaced(good, R"("kernels":1)", R"("kernels":1.5)"),
+                                  Replaced(good, R"("kernels":1)", R"("kernels":9223372036854775808)"),
                                   Replaced(good, R"("gpu_uuid":"GPU-1")", R"("gpu_uuid":"")"),
                                   Replaced(good, R"("gpu_uuid":"GPU-1")", R"("gpu_uuid":1)"),
                                   Replaced(good, R"("gpu_name":"")", R"("gpu_name":null)"),
@@ -97,6 +98,9 @@ TEST(ObservationJson, RefusesNumbersThatArentWhole) {
     EXPECT_THAT(ParseObservations(good.substr(0, numbers) + number + good.substr(first)).error().message,
                 HasSubstr("not an array of whole numbers"))
         << number;
+  const std::string open(500'000, '['), close(500'000, ']');
+  EXPECT_THAT(ParseObservations(good.substr(0, numbers) + open + close + good.substr(first)).error().message,
+              HasSubstr("nests more than 512 levels"));
 }
 
 }  // namespace

@@ -62,6 +62,10 @@ TEST(DescriptionTest, RefusesRulesThatProtectNobody) {
 TEST(DescriptionTest, RefusesWhatIsNone) {
   for (const char* const text : {"", "{", "[]", "{}", R"({"version":1})"})
     EXPECT_EQ(ParseDescription(text).error().code, ErrorCode::kInvalidArgument) << text;
+  const std::string json = ToJson(UsualFleet());
+  const std::string open(500'000, '['), close(500'000, ']');
+  const std::string deep = json.substr(0, json.find("\"catalog\":") + 10) + open + close + "}";
+  EXPECT_THAT(ParseDescription(deep).error().message, HasSubstr("nests more than 512 levels"));
 }
 
 }  // namespace
