@@ -230,6 +230,8 @@ Status Board::PostNotice(std::span<const uint8_t> bytes, int64_t now_ms) {
   const std::scoped_lock lock(mutex_);
   if (!broken_.has_value()) TRY(Load());
   if (notice->kind == NoticeKind::kEnrolment) return PostEnrolment(bytes, *notice, now_ms);
+  if (notice->sender >= description_.decryptors.size())
+    return Never(fmt::format("this fleet has no decryptor {}", notice->sender));
   const auto found = epochs_.find(notice->epoch);
   const Epoch* const known = found == epochs_.end() ? nullptr : &found->second;
   const NoticeKey key(notice->kind, notice->sender, notice->item);

@@ -105,6 +105,14 @@ TEST_F(BoardTest, RefusesNoticesOfOthers) {
               ErrorCode::kInvalidArgument);
 }
 
+// Before its signature is looked at, as that takes longest.
+TEST_F(BoardTest, RefusesAPartOfADecryptorThatThereIsNot) {
+  for (const uint8_t i : std::array<uint8_t, 2>{0, 1})
+    ASSERT_TRUE(
+        board_->PostNotice(NoticeOf(NoticeKind::kCommitment, kEpoch, i, {i}), In(kEpoch)).has_value());
+  EXPECT_EQ(Refusal(NoticeOf(NoticeKind::kPart, kEpoch, 2, {}), In(kEpoch)), ErrorCode::kInvalidArgument);
+}
+
 TEST_F(BoardTest, EnrolsHoldersOfTicketsWhileItIsTheirTime) {
   const Ticket ticket = MakeTicket(fleet_.Id(), testing::AuthorityKey());
   const Bytes enrolment = EnrolmentNotice(ticket, kEpoch);
