@@ -348,9 +348,12 @@ Release::List Board::Open(Epoch& epoch, size_t index) const {
 
 // Suspects' reports are not taken any more. Decryptors needn't know: they answer for lists without them.
 Status Board::Expel(uint32_t released, std::span<const Suspects::Cohort> window) {
+  // Reports of the next epoch may have been taken by now, and of later ones if this was delayed. After a
+  // restart they must be acceptable again.
+  uint32_t from = released + 2;
+  for (const auto& [number, epoch] : epochs_)
+    if (epoch.intake.has_value()) from = std::max(from, number + 1);
   for (const uint64_t device : suspects_.Judge(window)) {
-    // Reports of the next epoch may have been taken by now.
-    const uint32_t from = released + 2;
     std::vector<uint8_t> record;
     AppendLittleEndian(record, device);
     AppendLittleEndian(record, from);

@@ -4,13 +4,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
+#include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "base/testing/temp_folder.h"
 #include "fleet/roles/beacon.h"
+#include "fleet/roles/message.h"
 #include "fleet/service/keys.h"
 #include "fleet/service/testing/fleet.h"
 
@@ -134,6 +138,99 @@ TEST_F(BoardTest, OneProcessHasAFolderOfOneFleet) {
   board_.reset();
   EXPECT_EQ(Board::Open(testing::SmallFleet(3), folder_.path() + "/board").error().code,
             ErrorCode::kInvalidArgument);
+}
+
+// An aggregator whose releases are late has taken reports of the second epoch after by then: of a device that
+// it expels now, too.
+class LateBoardTest : public BoardTest {
+ protected:
+  static constexpr uint8_t kDevices = 8;
+  static constexpr int64_t kMinute = 60'000;  // after which no more reports are taken
+
+  void EnrolAll() {
+    OfferExchanges(kEpoch);
+    for (uint8_t i = 0; i < kDevices; ++i)
+      ASSERT_TRUE(
+          board_->PostNotice(EnrolmentNotice(testing::TicketOf(fleet_.Id(), i), kEpoch), In(kEpoch - 1))
+              .has_value());
+  }
+  // A beacon, and reports of all, of which the first device's can't be true.
+  void DrawAndReport(uint32_t epoch) {
+    std::vector<Commitment> commitments;
+    const std::vector<BeaconPart> parts{{1}, {2}};
+    for (const BeaconPart& part : parts) commitments.push_back(Commit(epoch, part));
+    for (const uint8_t i : std::array<uint8_t, 2>{0, 1})
+      ASSERT_TRUE(board_->PostNotice(NoticeOf(NoticeKind::kCommitment, epoch, i, commitments[i]), In(epoch))
+                      .has_value());
+    for (const uint8_t i : std::array<uint8_t, 2>{0, 1})
+      ASSERT_TRUE(board_->PostNotice(NoticeOf(NoticeKind::kPart, epoch, i, parts[i]), In(epoch)).has_value());
+    const Beacon beacon = Reveal(epoch, commitments, parts).value();
+    for (uint8_t i = 0; i < kDevices; ++i) {
+      const Ticket ticket = testing::TicketOf(fleet_.Id(), i);
+      const Assignment drawn = AssignmentOf(ticket.device, epoch, beacon, fleet_.layout());
+      std::vector<uint32_t> slots = MessageOf({}, drawn, fleet_.layout(), RoundToReport({}));
+      if (i == 0) slots[0] = 100'000;
+      const Bytes report =
+          MakeReport({.epoch = epoch, .place = drawn.place, .device = ticket.device},
+                     BytesOf(privacy::Slots(slots)), SigningKey(privacy::KeyBytes(ticket.seed.values())));
+      const auto verdict = board_->PostReport(report, In(epoch + 1));
+      ASSERT_TRUE(verdict.has_value()) << verdict.error().message;
+      if (i == 0) verdict_of_first_ = *verdict;
+    }
+  }
+  // Without noise.
+  void AnswerLists(uint32_t epoch) {
+    const std::vector<ListedReports> lists = board_->Lists(epoch).value();
+    for (uint32_t item = 0; item < lists.size(); ++item) {
+      const auto list = privacy::ReportList::Create(epoch, lists[item].place, lists[item].entries);
+      Bytes payload(kAnswerBytes);
+      std::ranges::copy(list->hash(), payload.begin());
+      for (const uint8_t i : std::array<uint8_t, 2>{0, 1})
+        ASSERT_TRUE(board_
+                        ->PostNotice(MakeNotice({.kind = NoticeKind::kAnswer,
+                                                 .epoch = epoch,
+                                                 .sender = i,
+                                                 .item = item,
+                                                 .payload = payload},
+                                                fleet_.Id(), KeyOf(1 + i)),
+                                     In(epoch + 1) + kMinute)
+                        .has_value());
+    }
+  }
+  // Each expulsion makes the file longer.
+  uintmax_t MembersBytes() const {
+    uintmax_t bytes = 0;
+    for (const auto& file : std::filesystem::directory_iterator(folder_ / "board/members"))
+      bytes += file.file_size();
+    return bytes;
+  }
+  void Restart() {
+    board_.reset();
+    auto opened = Board::Open(fleet_, folder_.path() + "/board");
+    ASSERT_TRUE(opened.has_value()) << opened.error().message;
+    board_ = *std::move(opened);
+  }
+
+  std::string verdict_of_first_;
+};
+
+TEST_F(LateBoardTest, ContinuesWithReportsOfADeviceThatIsExpelledLater) {
+  EnrolAll();
+  const uintmax_t members = MembersBytes();
+  uint32_t epoch = kEpoch;
+  for (; MembersBytes() == members && epoch < kEpoch + 200 && !HasFailure(); epoch += 4) {
+    DrawAndReport(epoch);
+    ASSERT_TRUE(board_->Tick(In(epoch + 1) + kMinute).has_value());
+    AnswerLists(epoch);
+    // The next Tick comes two epochs later.
+    DrawAndReport(epoch + 2);
+    EXPECT_EQ(verdict_of_first_, "accepted");
+    ASSERT_TRUE(board_->Tick(In(epoch + 3)).has_value());
+  }
+  Restart();
+  if (HasFailure()) return;
+  DrawAndReport(epoch);
+  EXPECT_EQ(verdict_of_first_, "stranger");
 }
 
 TEST_F(BoardTest, TakesNoReportBeforeTheBeaconIsDrawn) {
