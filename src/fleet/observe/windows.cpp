@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/id128.h"
+#include "base/saturated.h"
 #include "base/time.h"
 
 namespace gpusonde::fleet {
@@ -24,10 +25,10 @@ void WindowChooser::Add(int64_t second_ns, int64_t count) {
   const auto operations = static_cast<double>(count);
   while (times_ns_.size() < edges_.size() && edges_[times_ns_.size()] <= before_ + operations) {
     const double share = (edges_[times_ns_.size()] - before_) / operations;
-    times_ns_.push_back(second_ns + static_cast<int64_t>(share * kNanosPerSecond));
+    times_ns_.push_back(AddSaturated(second_ns, static_cast<int64_t>(share * kNanosPerSecond)));
   }
   before_ += operations;
-  until_ns_ = second_ns + kNanosPerSecond;
+  until_ns_ = AddSaturated(second_ns, kNanosPerSecond);
 }
 
 std::vector<TimeRange> WindowChooser::Finish() {

@@ -25,7 +25,8 @@ class WindowChooser {
   // `total` > size.operations. The same seed chooses the same windows.
   WindowChooser(int64_t total, const SampleSize& size, uint64_t seed);
 
-  // Adds a second in which `count` > 0 operations start. Seconds are rising.
+  // Adds a second in which `count` > 0 operations start. Seconds are rising. Rows come from files that anyone
+  // may have written: times may be as late as numbers go.
   void Add(int64_t second_ns, int64_t count);
 
   // In time order, disjoint; fewer if the counts added don't sum to the total.

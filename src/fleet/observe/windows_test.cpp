@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <map>
 
 #include "base/testing/units.h"
@@ -99,6 +100,15 @@ TEST(WindowChooser, FewerOperationsThanCountedLeaveWindowsOut) {
   EXPECT_LE(windows.size(), 13u);
   EXPECT_LE(windows.back().to_ns, kSecond);
   EXPECT_TRUE(WindowChooser(1'000'000, {}, 1).Finish().empty());
+}
+
+TEST(WindowChooser, TimesEndWhereNumbersDo) {
+  constexpr int64_t kLast = std::numeric_limits<int64_t>::max();
+  const Seconds last{{kLast / kSecond, 10}};
+  const auto windows = Choose(last, {.operations = 9, .windows = 3});
+  ASSERT_EQ(windows.size(), 3u);
+  EXPECT_GE(windows.front().from_ns, kLast / kSecond * kSecond);
+  EXPECT_EQ(windows.back().to_ns, kLast);
 }
 
 }  // namespace
