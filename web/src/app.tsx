@@ -2,19 +2,20 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { apiUrl } from "./api/client";
-import type { Session } from "./api/types";
+import type { Overview, Session } from "./api/types";
 import { useKeys } from "./state/keys";
 import { useTheme, type Theme } from "./state/theme";
 import { useHost, type ChooseHost } from "./state/use-host";
 import { useHostData, type HostData } from "./state/use-host-data";
 import { useResource } from "./state/use-resource";
-import { Answer } from "./views/answer";
+import { GpuLines } from "./views/answer";
 import { Header, nameOf } from "./views/header";
 import { Help } from "./views/help";
 import { HostsPage } from "./views/hosts";
 import { PageBody } from "./views/page-body";
 import { PageNav, titleOf } from "./views/page-nav";
 import { SignedIn, SignIn } from "./views/sign-in";
+import { slowLines } from "./views/slow-steps";
 import { Failed, Loading, Notices, Problems } from "./views/states";
 import { StripsPanel } from "./views/strips-panel";
 import { UsagePage } from "./views/usage";
@@ -104,7 +105,7 @@ function HostPages({ host, onHost, theme, account, onEnded }: HostPagesProps) {
       />
       <Notices notices={seen.notices} />
       <Problems problems={data.problems} />
-      {view.page === "profile" && <AnswerPart data={data} sampled={seen.samples > 0} />}
+      {view.page === "profile" && <Answer data={data} overview={seen} />}
       <StripsPanel data={data} isDark={theme.isDark} />
       <PageNav data={data} />
       {data.busy && <div class="progress" role="progressbar" aria-label="Reading samples" />}
@@ -114,9 +115,21 @@ function HostPages({ host, onHost, theme, account, onEnded }: HostPagesProps) {
   );
 }
 
-function AnswerPart({ data: { summary, view, opensOn, nav }, sampled }: { data: HostData; sampled: boolean }) {
-  if (summary.data?.gpu) return <Answer gpu={summary.data.gpu} view={view} opensOn={opensOn} nav={nav} sampled={sampled} />;
-  return summary.data === null && summary.loading ? <p class="answer reading">Reading GPU time…</p> : null;
+// What a reader wants to know first: what made steps slow, and how the GPUs spent their time.
+function Answer({ data, overview }: { data: HostData; overview: Overview }) {
+  const { summary, incidents, view, opensOn, nav } = data;
+  const seen = { ...overview, lost: data.overview.error !== null };
+  const gpu = summary.data?.gpu;
+  const reading = summary.data === null && summary.loading;
+  const slow = incidents.data && slowLines({ found: incidents.data, seen, view, opensOn, nav });
+  if (!gpu && !slow && !reading) return null;
+  return (
+    <section class="answer" aria-label="What slowed steps, and how GPUs spent their time">
+      {slow}
+      {gpu && <GpuLines gpu={gpu} view={view} opensOn={opensOn} nav={nav} sampled={overview.samples > 0} />}
+      {reading && <p class="reading">Reading GPU time…</p>}
+    </section>
+  );
 }
 
 function UsageOfAll({ data: { usage, usageCsv, view, nav, retry } }: { data: HostData }) {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import type { ComponentChildren } from "preact";
 import type { Summary } from "../api/types";
 import { formatShare, unbroken } from "../format";
 import type { Navigation } from "../state/use-view";
@@ -17,7 +18,7 @@ const PROFILE: Partial<View> = { page: "profile", source: null, idle: false, wai
 
 // How GPUs spent their time, in two lines: how busy they were and with what, how idle and why. Each line links to the
 // detailed view.
-export function Answer({ gpu, view, opensOn, nav, sampled }: Props) {
+export function GpuLines({ gpu, view, opensOn, nav, sampled }: Props) {
   const idle = Math.max(0, gpu.observed_ns - gpu.busy_ns);
   const gpus = gpu.devices > 1 ? `${gpu.devices} GPUs` : "GPU";
   const waits = gpu.idle_cause === "waits";
@@ -27,10 +28,10 @@ export function Answer({ gpu, view, opensOn, nav, sampled }: Props) {
       ? [{ type: "cpu", idle: true }, "CPU time while idle"]
       : [{ page: "timeline" }, "Timeline"];
   const line = (what: string, ns: number, why: string, to: Partial<View>, name: string) => (
-    <Line
+    <AnswerLine
       label={`${gpus} ${what}`}
-      share={formatShare(ns, gpu.observed_ns)}
-      part={ns / Math.max(1, gpu.observed_ns)}
+      figure={formatShare(ns, gpu.observed_ns)}
+      beside={<Bar part={ns / Math.max(1, gpu.observed_ns)} />}
       kind={what}
       to={name}
       here={view.page === (to.page ?? "profile") && view.type === to.type && view.idle === (to.idle ?? false)}
@@ -38,20 +39,29 @@ export function Answer({ gpu, view, opensOn, nav, sampled }: Props) {
       onGo={() => nav.step({ ...PROFILE, ...to })}
     >
       {unbroken(why)}
-    </Line>
+    </AnswerLine>
   );
   return (
-    <section class="answer" aria-label="How GPUs spent their time">
+    <>
       {line("busy", gpu.busy_ns, gpu.busy, { type: "gpu" }, "GPU time")}
       {line("idle", idle, gpu.idle, why, whyName)}
-    </section>
+    </>
+  );
+}
+
+function Bar({ part }: { part: number }) {
+  return (
+    <span class="answer-bar" aria-hidden="true">
+      <span style={{ width: `${100 * part}%` }} />
+    </span>
   );
 }
 
 interface LineProps {
   label: string;
-  share: string;
-  part: number;
+  figure: string;
+  // Beside the figure: its bar, or whose it is.
+  beside: ComponentChildren;
   kind: string;
   to: string;
   here: boolean;
@@ -60,7 +70,8 @@ interface LineProps {
   children: string;
 }
 
-function Line({ label, share, part, kind, to, here, href, onGo, children }: LineProps) {
+// One line of the answer, a link to what shows it in detail.
+export function AnswerLine({ label, figure, beside, kind, to, here, href, onGo, children }: LineProps) {
   const go = (event: MouseEvent) => {
     if (event.ctrlKey || event.metaKey || event.shiftKey) return;
     event.preventDefault();
@@ -69,10 +80,8 @@ function Line({ label, share, part, kind, to, here, href, onGo, children }: Line
   return (
     <a class={`answer-line ${kind}`} href={href} aria-current={here ? "true" : undefined} onClick={go}>
       <span class="answer-label">{label}</span>
-      <strong class="answer-share figure">{share}</strong>
-      <span class="answer-bar" aria-hidden="true">
-        <span style={{ width: `${100 * part}%` }} />
-      </span>
+      <strong class="answer-share figure">{figure}</strong>
+      {beside}
       <span class="answer-why" title={children}>
         {children}
       </span>

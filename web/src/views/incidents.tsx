@@ -7,7 +7,7 @@ import type { Navigation } from "../state/use-view";
 import { Message } from "./states";
 
 // What is known of the data's end.
-type Seen = Pick<Overview, "live" | "silent" | "kernels"> & { lost: boolean };
+export type Seen = Pick<Overview, "live" | "silent" | "kernels"> & { lost: boolean };
 
 // Incidents (when steps were slow, and why), newest first. `lost`: the server doesn't respond.
 export function IncidentsPage({ found, overview: all, lost, nav }: { found: Incidents; overview: Overview; lost: boolean; nav: Navigation }) {
@@ -101,14 +101,18 @@ function NoIncidents({ steps, kernels }: { steps: number; kernels: number }) {
 
 const MAX_PROGRAMS = 8;
 
+// The parts of all steps of a program that something else caused, each with a sentence.
+export function disturbancesOf({ parts }: Program): Program["parts"] {
+  return parts.filter(({ sentence }) => sentence !== "");
+}
+
 // What steps usually do, and what disturbs all of them: those that are disturbed first.
 function Programs({ programs }: { programs: Program[] }) {
-  const disturbances = (program: Program) => program.parts.filter(({ sentence }) => sentence !== "");
-  const shown = [...programs].sort((a, b) => Number(disturbances(b).length > 0) - Number(disturbances(a).length > 0)).slice(0, MAX_PROGRAMS);
+  const shown = [...programs].sort((a, b) => Number(disturbancesOf(b).length > 0) - Number(disturbancesOf(a).length > 0)).slice(0, MAX_PROGRAMS);
   return (
     <>
       {shown.map((program) => (
-        <article class={disturbances(program).length > 0 ? "incident" : "incident calm"} key={program.process} aria-label={`Usual steps of ${printable(program.name)}`}>
+        <article class={disturbancesOf(program).length > 0 ? "incident" : "incident calm"} key={program.process} aria-label={`Usual steps of ${printable(program.name)}`}>
           <header>
             <span class="dim">Usual steps</span>
             <span>
@@ -116,7 +120,7 @@ function Programs({ programs }: { programs: Program[] }) {
             </span>
             <span class="dim figure">{formatCount(program.steps)} steps</span>
           </header>
-          {disturbances(program).map(({ signal, sentence }) => (
+          {disturbancesOf(program).map(({ signal, sentence }) => (
             <p class="sentence" key={signal}>
               {unbroken(sentence)}
             </p>
@@ -141,7 +145,7 @@ function UsualBar({ program }: { program: Program }) {
 }
 
 // Whether it is over, as far as the data tell.
-function stateOf({ to_us: to }: Incident | Warning, overview: Seen): string {
+export function stateOf({ to_us: to }: Incident | Warning, overview: Seen): string {
   if (to !== null) return "Ended";
   if (!overview.live) return "Until the end of the recording";
   if (overview.lost) return "Ongoing when last read";

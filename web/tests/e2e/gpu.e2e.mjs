@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
-import { DEVICES } from "../fixture-data.mjs";
+import { DEVICES, START_US as DATA_START_US } from "../fixture-data.mjs";
 
 const GPU0 = DEVICES[0].device;
 const pressed = (page, name) => page.raw.getByRole("button", { name, exact: true }).getAttribute("aria-pressed");
@@ -25,7 +25,7 @@ export const tests = [
       assert.equal(await pressed(page, "GPU time"), "true");
       assert.equal(page.param("type"), null);
       assert.match(await page.text(".summary"), /of GPU time in [\d,]+ kernels and copies/);
-      const [busy, idle] = (await page.raw.locator(".answer-line").allInnerTexts()).map((text) => text.replace(/[\u202f\s]+/g, " "));
+      const [busy, idle] = (await page.raw.locator(".answer-line:not(.slow)").allInnerTexts()).map((text) => text.replace(/[\u202f\s]+/g, " "));
       assert.match(busy, /^2 GPUs busy 54\.0 % SM activity 41 %, tensor pipe 12 %; 31 % sm90_xmma_gemm_bf16 ← train\.py:88 step.* GPU time →$/);
       assert.match(idle, /^2 GPUs idle 46\.0 % 61 % of the CPU time during that was in train\.py:41 load_batch → zlib_decompress CPU time while idle →$/);
       await page.raw.locator(".answer-line.idle").click();
@@ -37,6 +37,49 @@ export const tests = [
       await page.back();
       await page.raw.locator(".summary", { hasText: "of GPU time" }).waitFor();
       assert.ok(server.requests.some((r) => r.includes("/summary")));
+    },
+  },
+  {
+    name: "the page begins with what made steps slow, which leads to the incidents",
+    scenario: "gpu",
+    async run(page) {
+      await page.ready();
+      const lines = (await page.raw.locator(".answer-line").allInnerTexts()).map((text) => text.replace(/[\u202f\s]+/g, " "));
+      assert.equal(lines.length, 4, lines.join("\n"));
+      assert.match(lines[0], /^Steps were slow 2\.9× python3\.11 411 \S.* 01:11:40 – 01:11:52: CPU contention \(0\.93\): the step waited for a CPU 57 %.* Incidents →$/);
+      assert.match(lines[1], /^Every step python3\.11 411 CPU contention all the time: 23 % of each step; .* Incidents →$/);
+      assert.match(lines[2], /^2 GPUs busy/);
+      await page.raw.locator(".answer-line").first().click();
+      await page.raw.locator(".incident").first().waitFor();
+      assert.equal(page.param("page"), "incidents");
+    },
+  },
+  {
+    name: "an incident that lasts is said to, and those of other processes and times are not the answer",
+    scenario: "gpu",
+    async run(page) {
+      const change = (path, edit) =>
+        page.raw.route(`**/api/v1/${path}*`, async (route) => {
+          const response = await route.fetch();
+          await route.fulfill({ response, json: edit(await response.json()) });
+        });
+      await change("overview", (overview) => ({ ...overview, live: true }));
+      await change("incidents", (found) => {
+        const [ended] = found.incidents;
+        const newer = { ...ended, id: "6".repeat(32), process: "6".repeat(32), name: "newer", from_us: ended.from_us + 60e6, to_us: ended.to_us + 60e6 };
+        return { ...found, programs: [], incidents: [newer, { ...ended, to_us: null }] };
+      });
+      const line = page.raw.locator(".answer-line.slow");
+      await page.raw.reload();
+      await page.ready();
+      assert.match(await line.innerText(), /^Steps slow now\s+2\.9×\s+python3\.11 411\s+since \S.*01:11:40: CPU contention[^]*2 incidents/);
+      await page.open(`?last=all&process=${"6".repeat(32)}`);
+      await page.raw.locator(".answer-line").first().waitFor();
+      assert.match(await line.innerText(), /^Steps were slow\s+2\.9×\s+newer 411/);
+      await page.open(`?last=all&from_us=${DATA_START_US}&to_us=${DATA_START_US + 60e6}`);
+      await page.raw.locator(".answer-line.busy").waitFor();
+      await page.settle();
+      assert.equal(await line.count(), 0);
     },
   },
   {
