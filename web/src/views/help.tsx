@@ -8,6 +8,8 @@ const KEYS: [where: string, keys: Line[]][] = [
     "On every page",
     [
       [["Esc"], "Undo, in this order: the source file, the highlight, the search, the zoom, then the time selection; in the timeline: the details, then the time selection"],
+      [["←", "→"], "On a strip: select a time and move it, with Shift change its length"],
+      [["↑", "↓"], "On a strip: the one above or below"],
       [["Shift", "Enter"], "In the list of processes: add one to the selection, or take it away"],
       [["M"], "Strips of the GPUs’ state: clocks, power, memory, …"],
       [["?"], "This list"],

@@ -20,6 +20,9 @@ interface Props {
   base: Range | null;
   // `step` unless it only moves the brush that there was.
   onBrush: (brush: Range | null, step: boolean) => void;
+  // Whether Tab leads to it.
+  isStop: boolean;
+  onFocus: () => void;
   isDark: boolean;
   // Events of its device.
   marks: Mark[];
@@ -35,7 +38,7 @@ const LOW_HEIGHT = 32;
 const AXIS_HEIGHT = 18;
 
 // One metric over time, and the brush that selects a time range.
-export function MetricStrip({ strips, strip, shown: label, window, brush, base, onBrush, isDark, marks, low, axis }: Props) {
+export function MetricStrip({ strips, strip, shown: label, window, brush, base, onBrush, isStop, onFocus, isDark, marks, low, axis }: Props) {
   const host = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
   const [cursor, setCursor] = useState<number | null>(null);
@@ -80,8 +83,10 @@ export function MetricStrip({ strips, strip, shown: label, window, brush, base, 
     <section
       class={`strip ${low ? "low" : ""} ${strip.metric ? "state" : ""}`}
       style={{ height: `${height + 3}px` }}
-      tabIndex={0}
-      aria-label={`${nameOf(strip)} over time. Arrow keys select and move a stretch, with Shift they change its length.`}
+      tabIndex={isStop ? 0 : -1}
+      role="group"
+      aria-label={`${nameOf(strip)} over time: ${mean === null ? "not observed" : `${figure(mean)} ${strip.unit}`}. Left and right select and move a stretch, with Shift they change its length; up and down lead to other strips.`}
+      onFocus={onFocus}
       onKeyDown={(event) => {
         const next = nudge(brush, window, event.key, event.shiftKey);
         if (!next) return;

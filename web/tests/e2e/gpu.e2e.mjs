@@ -83,6 +83,25 @@ export const tests = [
     },
   },
   {
+    name: "Tab leads to one strip, and the arrow keys to the others",
+    scenario: "gpu",
+    async run(page) {
+      await page.ready();
+      const here = () => page.raw.evaluate(() => document.activeElement.closest(".strip")?.querySelector("h2").innerText.trim() ?? "");
+      await page.raw.locator(".strip").first().focus();
+      const seen = [await here()];
+      for (let i = 0; i < 3; i++) {
+        await page.press("ArrowDown");
+        seen.push(await here());
+      }
+      assert.deepEqual(seen.map((text) => text.slice(0, 5)), ["GPU 0", "GPU 1", "CPU", "CPU"]);
+      await page.press("Tab");
+      assert.equal(await here(), "", "the next stop is behind all strips");
+      await page.press("Shift+Tab");
+      assert.equal(await here(), "CPU", "and the way back leads to the strip that was left");
+    },
+  },
+  {
     name: "a trace is named by its file, and its idle GPU leads to the timeline, as no CPU was sampled",
     scenario: "gpu",
     async run(page) {
