@@ -118,8 +118,14 @@ export function narrowLongNames(names: string[], fits: number): string[] {
 function cutTo(name: string, places: number[]): string {
   if (places.length === 0) return name;
   const [first, last] = [Math.min(...places), Math.max(...places)];
-  const middle = last - first > MIDDLE ? `${name.slice(first, first + MIDDLE)}…` : "";
-  return `${name.slice(0, HEAD)}…${middle}${name.slice(middle ? last : first)}`;
+  const middle = last - first > MIDDLE ? `${part(name, first, first + MIDDLE)}…` : "";
+  return `${part(name, 0, HEAD)}…${middle}${part(name, middle ? last : first)}`;
+}
+
+// A part of a name that contains characters such as emoji, which are two units of UTF-16, whole or not at all.
+function part(name: string, from: number, to = name.length): string {
+  const [first, end] = [from, to].map((at) => (/^[\udc00-\udfff]/.test(name.slice(at, at + 1)) ? at - 1 : at));
+  return name.slice(first, end);
 }
 
 function commonBeginning(a: string, b: string): number {

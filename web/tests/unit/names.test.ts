@@ -54,3 +54,8 @@ test("names that begin alike are cut to where they differ, at the beginning of a
   ]);
   expect(narrowNames(["the_same_name_of_a_kernel<1>", "the_same_name_of_a_kernel<1>"])).toEqual(["the_same_name_of_a_kernel<1>", "the_same_name_of_a_kernel<1>"]);
 });
+
+test("no name is cut within a character of two units", () => {
+  const rockets = ["kernel_of_🚀🚀🚀", "kernel_of_🚀🚀🚁", "kernel_of_🛸🚀🚀", "kernel_🚀🚀🚀🚀🚀🚀🚀🚀_a", "kernel_🚀🚀🚀🚀🚀🚀🚀🚀_b", "kernel_🚀🚀🚀🚀🚀🚀🚀🚁🚁"];
+  for (const name of narrowNames(rockets)) expect(name).not.toMatch(/[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/);
+});
