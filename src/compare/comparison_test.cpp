@@ -571,5 +571,13 @@ TEST(Html, HasTheSentencesOfTheTextAndKeepsNamesText) {
   EXPECT_LT(page.size(), 1'000'000u);
 }
 
+TEST(Html, LeavesOutPartsOfTheTimeThatNeitherSideHas) {
+  compare::Run a = Make({}, 1), b = Make({}, 2);
+  a.times.graph_ns = b.times.graph_ns = 0;
+  EXPECT_THAT(ToHtml(CompareTwo(a, b, {})), Not(HasSubstr("graphs traced as a whole")));
+  b.times.graph_ns = 1e6;
+  EXPECT_THAT(ToHtml(CompareTwo(a, b, {})), HasSubstr("graphs traced as a whole"));
+}
+
 }  // namespace
 }  // namespace gpusonde::compare

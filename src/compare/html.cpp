@@ -109,6 +109,7 @@ class PageWriter {
     html_.Table("Parts of the time from the first to the last GPU event",
                 {"part", "", "#A", "#B", "#difference"});
     for (const Line& line : comparison_.times) {
+      if (line.a_ns == 0 && line.b_ns == 0) continue;
       const auto* const part = std::ranges::find(kTimeParts, line.name, &Part::name);
       const bool is_part = part != kTimeParts.end();
       const double whole_ns = std::max(comparison_.times.front().a_ns, comparison_.times.front().b_ns);
