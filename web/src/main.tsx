@@ -14,6 +14,7 @@ import "./styles/source.css";
 import "./styles/strips.css";
 import "./styles/timeline.css";
 import "./styles/usage.css";
+import "./styles/forced-colours.css";
 import "./styles/print.css";
 
 render(<App />, document.getElementById("app")!);

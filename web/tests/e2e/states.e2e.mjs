@@ -5,6 +5,25 @@ const background = (page) => page.raw.evaluate(() => getComputedStyle(document.b
 
 export const tests = [
   {
+    name: "with the colours of a high-contrast theme bars and what is chosen stay visible",
+    scenario: "gpu",
+    context: { forcedColors: "active" },
+    async run(page) {
+      await page.ready();
+      const look = (selector, ...properties) => page.raw.locator(selector).first().evaluate((e, all) => all.map((name) => getComputedStyle(e)[name]), properties);
+      const [bar] = await look(".answer-line.busy .answer-bar", "backgroundColor");
+      const [part] = await look(".answer-line.busy .answer-bar span", "backgroundColor");
+      assert.notEqual(part, bar);
+      const [chosen] = await look(".segments [aria-pressed=true]", "backgroundColor");
+      const [other] = await look(".segments [aria-pressed=false]", "backgroundColor");
+      assert.notEqual(chosen, other);
+      assert.deepEqual(await look(".pages a[aria-current]", "borderBottomStyle"), ["solid"], "the page that is shown");
+      await page.open("?page=usage");
+      await page.raw.locator(".usage tbody .bar").first().waitFor();
+      assert.notDeepEqual(await look(".usage tbody .bar .busy", "backgroundColor"), await look(".usage tbody .bar .idle", "backgroundColor"));
+    },
+  },
+  {
     name: "without data the page says what to run",
     scenario: "empty",
     async run(page) {
