@@ -48,6 +48,17 @@ export const tests = [
     },
   },
   {
+    name: "on a phone the list of hosts shows silence, waste and incidents without scrolling",
+    scenario: "cluster",
+    context: { viewport: { width: 390, height: 800 } },
+    async run(page) {
+      const heads = page.raw.locator(".hosts:not(.host-incidents) thead th");
+      await heads.first().waitFor();
+      const shown = await heads.evaluateAll((all) => all.filter((head) => head.clientWidth > 0 && head.getBoundingClientRect().right <= innerWidth).map((head) => head.innerText.trim()));
+      assert.deepEqual(shown, ["Host", "Last data", "Held idle", "Incidents"]);
+    },
+  },
+  {
     name: "of many hosts those with problems come first, and the list is filtered and sorted",
     scenario: "cluster",
     async run(page) {
