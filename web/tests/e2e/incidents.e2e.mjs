@@ -4,6 +4,17 @@ import assert from "node:assert/strict";
 
 export const tests = [
   {
+    name: "on a phone warnings stay inside the page",
+    scenario: "gpu",
+    query: "?page=incidents",
+    context: { viewport: { width: 360, height: 800 } },
+    async run(page) {
+      await page.raw.locator(".warnings li").first().waitFor();
+      const ends = await page.raw.locator(".warnings .figure").evaluateAll((all) => all.map((time) => time.getBoundingClientRect().right - time.closest("ul").getBoundingClientRect().right));
+      assert.ok(ends.length === 2 && ends.every((over) => over <= 0), ends.join());
+    },
+  },
+  {
     name: "an incident says what to do, shows its account, and links to the profile of its time",
     scenario: "gpu",
     async run(page) {
