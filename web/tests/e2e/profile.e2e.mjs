@@ -6,6 +6,28 @@ const POSTGRES = "0000000000000000000000000000b207";
 
 export const tests = [
   {
+    name: "names of thousands of characters leave room for figures, and those from right to left leave these in their place",
+    context: { viewport: { width: 1000, height: 600 } },
+    async run(page) {
+      await page.raw.route("**/api/v1/flamegraph*", async (route) => {
+        const response = await route.fetch();
+        const json = await response.json();
+        const { functions, binaries, strings } = json;
+        for (const name of functions.name) if (strings[name].length < 100) strings[name] += `<${"std::vector<std::pair<漢字, T>>, ".repeat(80)}>`;
+        binaries.forEach((binary, i) => (binary.name = `${"ספרייה ".repeat(1 + (i % 3))}${i}`));
+        await route.fulfill({ response, json });
+      });
+      await page.raw.reload();
+      await page.ready();
+      await page.hover(0.3, 2);
+      const { top, bottom } = await page.raw.locator(".tooltip tbody tr").last().evaluate((row) => row.getBoundingClientRect());
+      assert.ok(top >= 0 && bottom <= 600, `the figures are at ${top} to ${bottom}`);
+      const legend = page.raw.locator(".legend li", { hasText: "ספרייה" }).filter({ hasText: "%" }).first();
+      const [name, share] = await Promise.all([".legend-name", ".figure"].map((part) => legend.locator(part).boundingBox()));
+      assert.ok(share.x >= name.x + name.width, "a share is behind its name");
+    },
+  },
+  {
     name: "the graph is drawn in several colours",
     anyServer: true,
     async run(page) {
