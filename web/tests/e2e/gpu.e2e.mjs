@@ -83,6 +83,23 @@ export const tests = [
     },
   },
   {
+    name: "the strips of many simulated GPUs say which GPU each is",
+    scenario: "gpu",
+    async run(page) {
+      await page.raw.route("**/api/v1/strips*", async (route) => {
+        const response = await route.fetch();
+        const found = await response.json();
+        const strips = Array.from({ length: 64 }, (_, i) => ({ ...found.strips[0], id: `gpu${i}`, label: `GPU ${100 + i}`, ordinal: 100 + i }));
+        await route.fulfill({ response, json: { ...found, marks: [], strips: [...strips, found.strips.at(-1)] } });
+      });
+      await page.raw.reload();
+      await page.ready();
+      const cut = await page.raw.locator(".strip-label").evaluateAll((all) => all.filter((label) => label.scrollWidth > label.clientWidth).map((label) => label.innerText));
+      assert.deepEqual(cut, []);
+      assert.equal(await page.count(".strip-label"), 65);
+    },
+  },
+  {
     name: "Tab leads to one strip, and the arrow keys to the others",
     scenario: "gpu",
     async run(page) {
