@@ -80,6 +80,7 @@ export function TopTable({ tree, zoom, view, nav, matches }: Props) {
             {last < order.length && <tr aria-hidden="true" style={{ height: `${(order.length - last) * ROW}px` }} />}
           </tbody>
         </table>
+        {last < order.length && <p class="top-rest">and {formatCount(order.length - last)} more</p>}
         {order.length === 0 && <p class="top-none">No function{view.search && ` contains “${view.search}”`}.</p>}
       </div>
     </section>

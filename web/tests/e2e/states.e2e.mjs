@@ -459,6 +459,41 @@ export const tests = [
     },
   },
   {
+    name: "a print has the largest functions and whole sentences, as nothing scrolls on paper",
+    scenario: "large",
+    context: { viewport: { width: 1100, height: 500 } },
+    async run(page) {
+      await page.ready();
+      await page.raw.locator(".top-scroller").evaluate((box) => box.scrollTo(0, 5000));
+      await page.settle();
+      const printed = await page.raw.evaluate(async () => {
+        dispatchEvent(new Event("beforeprint"));
+        for (let microtask = 0; microtask < 20; microtask++) await null;
+        const rows = [...document.querySelectorAll(".top tbody tr[aria-rowindex]")];
+        const box = document.querySelector(".top-scroller");
+        return { rows: rows.map((row) => Number(row.getAttribute("aria-rowindex"))), hidden: box.scrollHeight - box.clientHeight, rest: document.querySelector(".top-rest").innerText };
+      });
+      assert.deepEqual(printed.rows, Array.from({ length: 30 }, (_, i) => i + 2));
+      assert.equal(printed.hidden, 0);
+      assert.match(printed.rest, /^and [\d,]+ more$/);
+      await page.raw.evaluate(() => dispatchEvent(new Event("afterprint")));
+      await page.settle();
+      assert.ok(!(await page.raw.locator(".top-rest").isVisible()));
+    },
+  },
+  {
+    name: "the first lines of a print have all their words",
+    scenario: "gpu",
+    context: { viewport: { width: 1024, height: 700 } },
+    async run(page) {
+      await page.ready();
+      await page.raw.evaluate(() => dispatchEvent(new Event("beforeprint")));
+      await page.settle();
+      const cut = await page.raw.locator(".answer-why").evaluateAll((all) => all.filter((line) => line.scrollWidth > line.clientWidth).length);
+      assert.equal(cut, 0);
+    },
+  },
+  {
     name: "a print has all incidents, on white",
     scenario: "gpu",
     query: "?page=incidents",
