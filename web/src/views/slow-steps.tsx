@@ -38,7 +38,7 @@ export function slowLines({ found, seen, view, opensOn, nav }: Props) {
         </AnswerLine>
       )}
       {disturbed && (
-        <AnswerLine {...link} kind="slow" label="Every step" figure="" beside={<Whose of={disturbed.program} />}>
+        <AnswerLine {...link} to="Usual steps" kind="slow" label="Every step" figure="" beside={<Whose of={disturbed.program} />}>
           {unbroken(disturbed.sentence)}
         </AnswerLine>
       )}

@@ -47,7 +47,9 @@ export const tests = [
       const lines = (await page.raw.locator(".answer-line").allInnerTexts()).map((text) => text.replace(/[\u202f\s]+/g, " "));
       assert.equal(lines.length, 4, lines.join("\n"));
       assert.match(lines[0], /^Steps were slow 2\.9× python3\.11 411 \S.* 01:11:40 – 01:11:52: CPU contention \(0\.93\): the step waited for a CPU 57 %.* Incidents →$/);
-      assert.match(lines[1], /^Every step python3\.11 411 CPU contention all the time: 23 % of each step; .* Incidents →$/);
+      assert.match(lines[1], /^Every step python3\.11 411 CPU contention all the time: 23 % of each step; .* Usual steps →$/);
+      const cut = await page.raw.locator(".slow .answer-why").evaluateAll((all) => all.filter((line) => line.scrollHeight > line.clientHeight || line.scrollWidth > line.clientWidth).length);
+      assert.equal(cut, 0, "who slowed them comes last");
       assert.match(lines[2], /^2 GPUs busy/);
       await page.raw.locator(".answer-line").first().click();
       await page.raw.locator(".incident").first().waitFor();
