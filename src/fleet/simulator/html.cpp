@@ -51,6 +51,7 @@ th, td { padding: 2px 14px 2px 0; border-bottom: 1px solid var(--line); text-ali
 th:first-child, td:first-child { text-align: left; }
 .wide { overflow-x: auto; }
 summary { cursor: pointer; color: var(--dim); }
+@media print { * { print-color-adjust: exact; } figure, tr { break-inside: avoid; } }
 </style>
 </head>
 <body>

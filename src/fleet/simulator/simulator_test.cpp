@@ -207,6 +207,8 @@ TEST(Simulator, ThePageIsSelfContained) {
   EXPECT_THAT(page, HasSubstr("simulated"));
   for (const char* outside : {"http://", "https://", "src=", "<link", "@import", "url("})
     EXPECT_THAT(page, testing::Not(HasSubstr(outside)));
+  // Browsers print no backgrounds otherwise, and the curves' keys are such.
+  EXPECT_THAT(page, HasSubstr("print-color-adjust: exact"));
 }
 
 }  // namespace
