@@ -8,6 +8,7 @@
 #include <ranges>
 #include <string_view>
 
+#include "base/json_depth.h"
 #include "base/log.h"
 #include "base/printable.h"
 #include "base/time.h"
@@ -37,7 +38,8 @@ Result<std::vector<std::string>> FleetObserver::Hosts() const {
     return names;
   }
   ASSIGN_OR_RETURN(const std::string body, AskApi(server_, "hosts"));
-  const nlohmann::json answer = nlohmann::json::parse(body, nullptr, false);
+  const nlohmann::json answer =
+      IsTooDeep(body) ? nlohmann::json() : nlohmann::json::parse(body, nullptr, false);
   if (answer.is_object() && answer.contains("hosts") && answer["hosts"].is_array())
     for (const nlohmann::json& host : answer["hosts"])
       if (host.is_object() && host.contains("name") && host["name"].is_string())

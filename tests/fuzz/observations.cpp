@@ -18,11 +18,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto again = fleet::ParseObservations(fleet::ToJson(*read));
   if (!again.has_value() || *again != *read) std::abort();
   fleet::Catalog catalog;
-  for (const fleet::Observation& observation : *read) {
+  for (const fleet::Observation& observation : read->gpus) {
     static_cast<void>(fleet::SignatureOf(observation.fingerprint));
     catalog.applications.push_back({.name = "x", .fingerprint = observation.fingerprint});
   }
-  if (fleet::IdentifiedJson(catalog, *read).empty()) std::abort();
-  if (fleet::IdentifiedText(catalog, *read, "", {}).find('\x1b') != std::string::npos) std::abort();
+  if (fleet::IdentifiedJson(catalog, read->gpus).empty()) std::abort();
+  if (fleet::IdentifiedText(catalog, read->gpus, "", {}).find('\x1b') != std::string::npos) std::abort();
   return 0;
 }
