@@ -112,14 +112,14 @@ Status Board::LoadEpoch(uint32_t number) {
     std::filesystem::remove_all(folder, error);
     return {};
   }
-  // Its records need the epoch, which needs the journal to be open.
-  std::vector<Bytes> records;
-  ASSIGN_OR_RETURN(Journal journal, Journal::Open(folder, [&](std::span<const uint8_t> record) -> Status {
-                     records.emplace_back(record.begin(), record.end());
-                     return {};
-                   }));
-  Epoch& epoch = epochs_.try_emplace(number, std::move(journal)).first->second;
-  for (const Bytes& record : records) TRY(TakeRecord(number, epoch, record));
+  Epoch& epoch = epochs_[number];
+  Result<Journal> journal = Journal::Open(
+      folder, [&](std::span<const uint8_t> record) { return TakeRecord(number, epoch, record); });
+  if (!journal.has_value()) {
+    epochs_.erase(number);
+    return Fail(std::move(journal).error());
+  }
+  epoch.journal = *std::move(journal);
   return {};
 }
 
@@ -244,7 +244,7 @@ Status Board::PostNotice(std::span<const uint8_t> bytes, int64_t now_ms) {
   if (!IsBySender(bytes, *notice, description_, id_))
     return Never("the notice isn't signed by a decryptor of this fleet");
   ASSIGN_OR_RETURN(Epoch* const epoch, FindOrMake(notice->epoch));
-  broken_ = epoch->journal.Append(kNotice, bytes);
+  broken_ = epoch->journal->Append(kNotice, bytes);
   TRY(broken_);
   epoch->notices[key] = {bytes.begin(), bytes.end()};
   Draw(notice->epoch, *epoch);
@@ -262,7 +262,7 @@ Result<std::string> Board::PostReport(std::span<const uint8_t> report, int64_t n
   Epoch& epoch = found->second;
   const Verdict verdict = epoch.intake->Accept(report);
   if (verdict == Verdict::kAccepted) {
-    broken_ = epoch.journal.Append(kReport, report);
+    broken_ = epoch.journal->Append(kReport, report);
     TRY(broken_);
   }
   return std::string(Name(verdict));
@@ -396,7 +396,7 @@ Status Board::Tick(int64_t now_ms) {
   std::vector<uint32_t> due;
   for (auto& [number, epoch] : epochs_) {
     if (!epoch.is_closed && now_ms >= schedule_.ReportsEndMs(number)) {
-      broken_ = epoch.journal.Append(kClosed, {});
+      broken_ = epoch.journal->Append(kClosed, {});
       TRY(broken_);
       TRY(Close(number, epoch));
     }

@@ -74,9 +74,7 @@ class Board {
     privacy::MaskedSum sum;
   };
   struct Epoch {
-    explicit Epoch(Journal opened) : journal(std::move(opened)) {}
-
-    Journal journal;
+    std::optional<Journal> journal;  // once its records are taken
     std::map<NoticeKey, Bytes> notices;
     std::optional<Intake> intake;  // once the beacon is drawn
     bool is_closed = false;
