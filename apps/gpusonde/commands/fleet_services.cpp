@@ -250,7 +250,7 @@ Status Report(const ReportOptions& options) {
   FleetObserver observer(options.up_server, options.hosts, fleet.catalog);
   const auto work_of = [&](uint64_t device, int64_t from_ms, int64_t to_ms) -> Result<fleet::Work> {
     TRY(observer.Read(from_ms, to_ms, NowMs()));
-    TRY(gpus.Assign(observer.Gpus()));
+    if (gpus.GpuOf(device) == nullptr) TRY(gpus.Assign(observer.Gpus()));
     const std::string* const gpu = gpus.GpuOf(device);
     if (gpu == nullptr)
       return Fail(ErrorCode::kUnavailable,

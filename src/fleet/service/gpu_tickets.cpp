@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
+#include <string_view>
 
 #include "base/fd.h"
 #include "base/json_writer.h"
@@ -70,9 +71,9 @@ Result<GpuTickets> GpuTickets::Open(const std::string& folder, std::vector<uint6
 
 Status GpuTickets::Assign(std::vector<std::string> gpus) {
   std::map<uint64_t, std::string> assigned = gpus_;
-  std::erase_if(gpus, [&](const std::string& gpu) {
-    return std::ranges::any_of(assigned, [&](const auto& entry) { return entry.second == gpu; });
-  });
+  std::set<std::string_view> taken;
+  for (const auto& [device, gpu] : gpus_) taken.insert(gpu);
+  std::erase_if(gpus, [&](const std::string& gpu) { return taken.contains(gpu); });
   std::ranges::sort(gpus);
   auto next = gpus.begin();
   for (const uint64_t device : devices_)
