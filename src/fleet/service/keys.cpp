@@ -90,13 +90,17 @@ Result<SigningKey> ReadKeyFile(const std::string& path) {
   return SigningKey(privacy::KeyBytes(seed.values()));
 }
 
+void SignTicket(Ticket& ticket, const SigningKey& authority) {
+  const SigningKey key(privacy::KeyBytes(ticket.seed.values()));
+  ticket.signature = authority.Sign(TicketBytes(ticket.fleet, ticket.device, key.open()));
+}
+
 Ticket MakeTicket(const FleetId& fleet, const SigningKey& authority) {
   Ticket ticket{.fleet = fleet};
   privacy::Random random = privacy::Random::FromSystem();
   ticket.device = random.Next();
   random.Fill(ticket.seed.values());
-  const SigningKey key(privacy::KeyBytes(ticket.seed.values()));
-  ticket.signature = authority.Sign(TicketBytes(fleet, ticket.device, key.open()));
+  SignTicket(ticket, authority);
   return ticket;
 }
 

@@ -32,6 +32,8 @@ struct Ticket {
   Signature signature{};                             // of the authority
 };
 
+// Signs a ticket whose other parts are there.
+void SignTicket(Ticket& ticket, const SigningKey& authority);
 // A ticket for a device whose number and key are drawn at random.
 Ticket MakeTicket(const FleetId& fleet, const SigningKey& authority);
 // Writes a new file; errors as for MakeKeyFile.

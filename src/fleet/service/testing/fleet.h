@@ -8,11 +8,9 @@
 #include <random>
 #include <span>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
-#include "base/little_endian.h"
 #include "fleet/service/board.h"
 #include "fleet/service/decryptor_service.h"
 #include "fleet/service/device_service.h"
@@ -33,13 +31,7 @@ inline SigningKey AuthorityKey() { return KeyOf(99); }
 inline Ticket TicketOf(const FleetId& fleet, uint8_t number) {
   Ticket ticket{.fleet = fleet, .device = uint64_t{1000} + number};
   std::ranges::fill(ticket.seed.values(), static_cast<uint8_t>(50 + number));
-  constexpr std::string_view kTitle = "gpusonde fleet ticket 1";
-  std::vector<uint8_t> bytes(kTitle.begin(), kTitle.end());
-  bytes.insert(bytes.end(), fleet.begin(), fleet.end());
-  AppendLittleEndian(bytes, ticket.device);
-  const SigningKey key(privacy::KeyBytes(ticket.seed.values()));
-  bytes.insert(bytes.end(), key.open().begin(), key.open().end());
-  ticket.signature = AuthorityKey().Sign(bytes);
+  SignTicket(ticket, AuthorityKey());
   return ticket;
 }
 
