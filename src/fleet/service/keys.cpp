@@ -66,9 +66,13 @@ Status WriteSecretFile(const std::string& path, std::string_view content) {
   if (!file.has_value() && errno == EEXIST)
     return Fail(ErrorCode::kInvalidArgument, fmt::format("{} exists; give another name, or remove it", path));
   if (!file.has_value()) return Fail(std::move(file).error());
-  TRY(WriteAll(file->get(), std::as_bytes(std::span(content))));
-  if (::fsync(file->get()) != 0) return Fail(ErrnoError(errno, "write " + path));
-  return SyncFolderOf(path);
+  Status written = WriteAll(file->get(), std::as_bytes(std::span(content)));
+  if (!written.has_value()) written = Fail(std::move(written).error().With(path));
+  if (written.has_value() && ::fsync(file->get()) != 0) written = Fail(ErrnoError(errno, "write " + path));
+  if (written.has_value()) written = SyncFolderOf(path);
+  // A part of a secret is none, and would be in the way of another try.
+  if (!written.has_value()) ::unlink(path.c_str());
+  return written;
 }
 
 Result<VerifyKey> MakeKeyFile(const std::string& path) {

@@ -45,8 +45,8 @@ Result<Ticket> ReadTicket(const std::string& path);
 bool IsAdmitted(const FleetId& fleet, uint64_t device, const VerifyKey& key, const Signature& signature,
                 const VerifyKey& authority);
 
-// Creates a file that only its owner reads, durable on return. Errors: kInvalidArgument if it exists; those
-// of the file system.
+// Creates a file that only its owner reads, durable on return. If that fails, nothing remains of it. Errors:
+// kInvalidArgument if it exists; those of the file system.
 Status WriteSecretFile(const std::string& path, std::string_view content);
 
 }  // namespace gpusonde::fleet

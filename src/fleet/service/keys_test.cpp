@@ -3,9 +3,12 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <csignal>
+#include <filesystem>
 #include <string>
 
 #include "base/fd.h"
@@ -36,6 +39,20 @@ TEST_F(KeysTest, ReadsTheKeyThatItMade) {
 TEST_F(KeysTest, NeverReplacesAKey) {
   ASSERT_TRUE(MakeKeyFile(Path("key")).has_value());
   EXPECT_EQ(MakeKeyFile(Path("key")).error().code, ErrorCode::kInvalidArgument);
+}
+
+TEST_F(KeysTest, NothingRemainsOfAKeyThatTheDiskHasNoRoomFor) {
+  struct rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  ::signal(SIGXFSZ, SIG_IGN);  // write(2) fails instead, as on a full disk
+  const struct rlimit small{.rlim_cur = 40, .rlim_max = before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+  const auto made = MakeKeyFile(Path("key"));
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+  ASSERT_FALSE(made.has_value());
+  EXPECT_THAT(made.error().message, ::testing::HasSubstr(Path("key")));
+  EXPECT_FALSE(std::filesystem::exists(Path("key")));
+  EXPECT_TRUE(MakeKeyFile(Path("key")).has_value());
 }
 
 TEST_F(KeysTest, RefusesAnotherFile) {
