@@ -306,6 +306,8 @@ void AddReport(CLI::App& fleet, int& exit_status) {
       "--hosts", options->hosts,
       "Of `serve`: all, or names of the hosts whose GPUs these are, with commas between them");
   AddAggregatorFlags(*command, options->aggregator);
+  command->get_option("--tls-ca")
+      ->description("PEM file with the CA of the certificates of --aggregator and --up [the system's CAs]");
   command->callback([options, &exit_status] {
     ParseAggregator(options->aggregator);
     options->up_server = ParseApiServer(
