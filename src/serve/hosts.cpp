@@ -222,8 +222,9 @@ bool Hosts::IsPastRetention(const Host& host, int64_t epoch_now_ns) const {
   return (epoch_now_ns - host.last_seen_ns()) / kDayNs >= options_.max_days;
 }
 
-void Hosts::Retain(int64_t epoch_now_ns) {
+void Hosts::Retain(int64_t epoch_now_ns, const std::function<bool()>& is_stopping) {
   for (const std::shared_ptr<Host>& host : All()) {
+    if (is_stopping()) return;
     if (IsPastRetention(*host, epoch_now_ns)) continue;
     const Result<int> gone = host->Retain(options_.max_days, options_.max_bytes);
     if (!gone.has_value())

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <map>
 #include <memory>
@@ -117,8 +118,9 @@ class Hosts {
   std::vector<std::shared_ptr<Host>> All() const;
 
   // Deletes old days of each host (LiveStore::Retain), and hosts that have sent nothing for max_days if the
-  // days recorded by others say so as well: the clock of a server may be wrong. Failures are logged.
-  void Retain(int64_t epoch_now_ns);
+  // days recorded by others say so as well: the clock of a server may be wrong. Failures are logged. Ends
+  // early, between two hosts, once `is_stopping`: opening many hosts' files takes a while.
+  void Retain(int64_t epoch_now_ns, const std::function<bool()>& is_stopping = [] { return false; });
 
   // Closes the stores of silent hosts. While the process has more than `max_bytes` of memory, also closes
   // those that take most of it, beginning with hosts that no client looks at. Returns how many were closed.

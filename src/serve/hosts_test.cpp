@@ -133,6 +133,31 @@ TEST_F(HostsTest, RetentionForAllTimeDeletesNoHostAndStillLimitsTheBytes) {
   EXPECT_EQ(hosts->Find("busy").value()->Store().value()->days().size(), 1u);
 }
 
+TEST_F(HostsTest, RetentionEndsBetweenTwoHostsWhenTheServerStops) {
+  const auto hosts =
+      Hosts::Open({.folder = folder_.path() + "/hosts", .max_days = 1'000'000, .max_bytes = 0}).value();
+  for (const char* const name : {"a", "b"}) {
+    const auto host = hosts->FindOrMake(name).value();
+    for (int64_t day = 1; day <= 3; ++day) {
+      model::BatchBuilder samples(model::kSamples);
+      samples.Append({.time_ns = day * kRetainedDayNs, .process = {1, 1}});
+      ASSERT_TRUE(host->Store()
+                      .value()
+                      ->Commit(store::Day(std::chrono::days(day)), {1, 1}, day, {{samples.Take()}})
+                      .has_value());
+    }
+    host->SetLastSeen(EpochNow());
+  }
+  const auto days = [&](const char* name) {
+    return hosts->Find(name).value()->Store().value()->days().size();
+  };
+  hosts->Retain(EpochNow(), [&] { return days("a") == 1; });
+  EXPECT_EQ(days("a"), 1u);
+  EXPECT_EQ(days("b"), 3u);
+  hosts->Retain(EpochNow());
+  EXPECT_EQ(days("b"), 1u);
+}
+
 TEST_F(HostsTest, WhileAHostIsDeletedTheOthersAreFoundAndItsNameIsNotUsed) {
   const auto hosts = Open();
   const std::string folder = folder_.path() + "/hosts/gone";

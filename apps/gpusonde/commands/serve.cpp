@@ -108,7 +108,7 @@ Status RunServe(const ServeFlags& flags, const server::ListenAddress& listen,
     }
     if (retained_ns != 0 && MonotonicNow() - retained_ns < kRetainHostsEveryNs) continue;
     retained_ns = MonotonicNow();
-    hosts->Retain(EpochNow());
+    hosts->Retain(EpochNow(), StopRequested);
   }
   return {};
 }
