@@ -3,7 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "importers/kineto/event_parser.h"
@@ -13,6 +15,26 @@
 
 namespace gpusonde::importers::kineto {
 namespace {
+
+// Chrome-style traces of other profilers, by what is in their metadata, which comes first. Their GPU work has
+// no category, so that they would seem to have none.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 2> kOtherProfilers = {
+    {{R"("name":"process_name","sort_index")",
+      "a trace of ROCm's rocprof, which is not read; of AMD's GPUs, traces of PyTorch's and JAX's profilers "
+      "are"},
+     {R"(:0 Compute")",
+      "a timeline of TensorFlow's RunMetadata, which is not read; TensorFlow 2's profiler (tf.profiler) "
+      "writes a *.trace.json.gz, which is"}}};
+
+// Errors: kUnsupported if the first events of the trace say that another profiler wrote them.
+Status CheckProfiler(std::string_view events, const std::string& path) {
+  constexpr size_t kMetadataBytes = size_t{64} << 10;
+  const std::string_view head = events.substr(0, kMetadataBytes);
+  for (const auto& [mark, what] : kOtherProfilers)
+    if (head.find(mark) != std::string_view::npos)
+      return Fail(ErrorCode::kUnsupported, fmt::format("{}: {}", path, what));
+  return {};
+}
 
 class Reader final : public ShardReader {
  public:
@@ -41,7 +63,10 @@ class KinetoTrace final : public Trace {
     shard.first = splitter_.offset();
     EventSplitter::Chunk chunk{.text = std::move(shard.text), .ends = std::move(shard.ends)};
     auto more = splitter_.Next(chunk);
-    if (more.has_value() && *more && shards_ == 0) xla_->Learn(chunk.text);
+    if (more.has_value() && *more && shards_ == 0) {
+      TRY(CheckProfiler(chunk.text, source_->path()));
+      xla_->Learn(chunk.text);
+    }
     if (more.has_value()) more = JoinPairs(*more, chunk);
     shard.text = std::move(chunk.text);
     shard.ends = std::move(chunk.ends);
