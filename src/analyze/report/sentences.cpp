@@ -18,6 +18,7 @@
 #include "base/counted.h"
 #include "base/int128.h"
 #include "base/printable.h"
+#include "base/time.h"
 #include "importers/trace.h"
 
 namespace gpusonde::analyze {
@@ -246,9 +247,22 @@ class SentenceWriter {
   ReportSentences sentences_;
 };
 
+// "from 2026-11-29 10:19:39.123456 to 10:19:40.000001 UTC"; the second one has a date if it differs.
+std::string FromToUtc(int64_t begin_ns, int64_t end_ns) {
+  constexpr size_t kDate = std::string_view("2026-11-29 ").size();
+  const auto text = [](int64_t ns) {
+    const int64_t rest_ns = (ns % kNanosPerSecond + kNanosPerSecond) % kNanosPerSecond;
+    return fmt::format("{}.{:06}", FormatUtcSecond(ns), rest_ns / kNanosPerMicro);
+  };
+  const std::string begin = text(begin_ns), end = text(end_ns);
+  const bool same_day = begin.substr(0, kDate) == end.substr(0, kDate);
+  return fmt::format("from {} to {} UTC", begin, same_day ? end.substr(kDate) : end);
+}
+
 }  // namespace
 
 std::string FromTo(const TraceLine& trace, int64_t begin_ns, int64_t end_ns) {
+  if (trace.format == importers::Name(importers::TraceFormat::kSonde)) return FromToUtc(begin_ns, end_ns);
   const bool is_kineto = trace.format == importers::Name(importers::TraceFormat::kKinetoJson);
   const auto text = [&](int64_t ns) {
     const uint64_t size = ns < 0 ? -static_cast<uint64_t>(ns) : static_cast<uint64_t>(ns);

@@ -26,17 +26,18 @@ struct ReportSentences {
 struct AdviceSentences {
   std::string finding;
   std::string gain;      // with how it was computed
-  std::string evidence;  // names, and times in the traces' own clocks as they write them; may be empty
+  std::string evidence;  // names, and times as FromTo writes them; may be empty
 };
 
 AdviceSentences SentencesOf(const AdviceLine& advice, const Report& report, const model::ShortNames& shown);
 
 ReportSentences SentencesOf(const Report& report, const model::ShortNames& shown);
 
-// "from 12 to 15 µs": from one time of a trace's own clock to another, as the trace writes them.
+// "from 12 to 15 µs": from one time of a trace's own clock to another, as the trace writes them; of a
+// recording the times of day (UTC).
 std::string FromTo(const TraceLine& trace, int64_t begin_ns, int64_t end_ns);
 
-// "rank0.json from 12 to 15 µs (3 µs)": times as the trace writes them, Kineto's in µs, the others in ns.
+// "rank0.json from 12 to 15 µs (3 µs)": times as FromTo writes them.
 std::string PlaceText(const AdviceLine::Place& place, const Report& report);
 
 // The names of kernels and calls, for model::ShortNames.
