@@ -292,7 +292,9 @@ std::vector<std::string> Render(const Snapshot& snapshot, const View& view) {
     // an empty line above the sentences.
     const size_t other = 5 + (view.problem.empty() ? 0 : 1) + (sentences.empty() ? 0 : 1);
     const size_t room = view.height - std::min(view.height, other);
-    if (const size_t most = std::max<size_t>(room / 3, 1); most > 1)
+    // A third of the rest, and what the tables leave.
+    const size_t table_rows = (gpus.empty() ? 0 : gpus.size() - 1) + snapshot.processes.size();
+    if (const size_t most = std::max(room / 3, room - std::min(room, table_rows)); most > 1)
       Limit(sentences, most, "lines", width);
     else
       LeaveBeginning(sentences, width);

@@ -178,6 +178,18 @@ TEST(Render, SaysHowMuchThereIsNoRoomFor) {
   EXPECT_EQ(lines[23], "q quit · b busy · m memory · k kernels · c cpu (sorted)");
 }
 
+TEST(Render, SentencesAreCutOnlyWhereTablesNeedTheRoom) {
+  Snapshot snapshot = Some();
+  snapshot.incidents.assign(7, snapshot.incidents[0]);
+  const auto lines = [&] {
+    return Render(snapshot, {.terminal = {.width = 80}, .height = 24, .problem = ""});
+  };
+  EXPECT_THAT(lines(), Not(Contains(HasSubstr("more lines"))));
+  snapshot.processes.resize(5, snapshot.processes[0]);
+  EXPECT_THAT(lines(), Contains("… 4 more lines"));
+  EXPECT_THAT(lines(), Not(Contains(HasSubstr("more processes"))));
+}
+
 TEST(Render, AnIncidentBeginsToBeToldInTheSmallestTerminal) {
   const auto lines = Render(Some(), {.terminal = {.width = 40}, .height = 10, .problem = ""});
   EXPECT_THAT(lines, Contains("hpc\\x07 (411): Steps slowed 2.2× from…"));
