@@ -74,6 +74,7 @@ int Main(int argc, char** argv) {
     words.erase(words.begin());
     words.emplace_back("--help");
   }
+  const bool has_separator = std::ranges::find(words, "--") != words.end();
   AddCommands(app, words.empty() ? "" : words.front(), exit_status);
   try {
     std::ranges::reverse(words);  // as CLI11 takes them
@@ -81,7 +82,7 @@ int Main(int argc, char** argv) {
   } catch (const CLI::Success& done) {  // --help, --version
     return FinishOutput("help", app.exit(done));
   } catch (const CLI::ParseError& error) {
-    return WrongUsage(ExplainUsage(app, error));
+    return WrongUsage(ExplainUsage(app, error, has_separator));
   } catch (const std::system_error& error) {
     if (error.code() != std::errc::resource_unavailable_try_again) throw;
     return ExitStatusOf(app.get_subcommands().front()->get_name(),

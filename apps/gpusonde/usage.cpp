@@ -244,33 +244,36 @@ std::string DidYouMean(std::string_view word, const std::vector<std::string>& kn
   return similar.has_value() ? fmt::format("; did you mean {}?", *similar) : "";
 }
 
-std::string ExplainOption(const CLI::App& command, const std::string& option) {
+std::string ExplainOption(const CLI::App& command, const std::string& option, bool has_separator) {
   const std::string similar =
       DidYouMean(std::string_view(option).substr(0, option.find('=')), OptionNames(command));
-  // The option was probably meant for the program to run.
+  // Without --, the option was probably meant for the program to run.
   const CLI::Option* program = command.get_option_no_throw("COMMAND");
-  if (similar.empty() && program != nullptr && program->count() > 0)
+  if (similar.empty() && !has_separator && program != nullptr && program->count() > 0)
     return fmt::format("unknown option {}; put -- before the program to run, and its options after it",
                        option);
   return fmt::format("unknown option {}{}", option, similar);
 }
 
-std::string ExplainExtras(const CLI::App& command, const std::vector<std::string>& words) {
-  const auto option =
-      std::ranges::find_if(words, [](const std::string& word) { return word.starts_with("-"); });
-  if (option != words.end()) return ExplainOption(command, *option);
-  if (!command.get_subcommands({}).empty())
+std::string ExplainExtras(const CLI::App& command, const std::vector<std::string>& words,
+                          bool has_separator) {
+  const auto is_option = [](const std::string& word) { return word.starts_with("-"); };
+  // What follows a wrong command may be right.
+  if (!command.get_subcommands({}).empty() && !is_option(words.front()))
     return fmt::format("unknown command {}{}", words.front(),
                        DidYouMean(words.front(), CommandNames(command)));
+  const auto option = std::ranges::find_if(words, is_option);
+  if (option != words.end()) return ExplainOption(command, *option, has_separator);
   return fmt::format("unexpected argument {}", words.front());
 }
 
-std::string Explain(const CLI::App& app, const CLI::App& command, const CLI::ParseError& error) {
+std::string Explain(const CLI::App& app, const CLI::App& command, const CLI::ParseError& error,
+                    bool has_separator) {
   const std::vector<std::string> extras = app.remaining(true);
   // A wrong command also leaves out the one that is required.
   const bool no_command = command.get_require_subcommand_min() > 0 && command.get_subcommands().empty();
   if ((no_command || dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) && !extras.empty())
-    return ExplainExtras(command, extras);
+    return ExplainExtras(command, extras, has_separator);
   if (no_command) return fmt::format("no command was given: {}", fmt::join(CommandNames(command), ", "));
   std::string text = error.what();
   if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr) {
@@ -290,11 +293,12 @@ std::string Explain(const CLI::App& app, const CLI::App& command, const CLI::Par
 
 std::shared_ptr<CLI::FormatterBase> HelpFormatter() { return std::make_shared<Formatter>(); }
 
-std::string ExplainUsage(const CLI::App& app, const CLI::ParseError& error) {
+std::string ExplainUsage(const CLI::App& app, const CLI::ParseError& error, bool has_separator) {
   const CLI::App& command = ChosenCommand(app);
   const std::string name = FullName(command);
   const std::string head = Terminal::Of(STDERR_FILENO).Paint(Style::kBold, name + ":");
-  return fmt::format("{} {}\nRun `{} --help` for {}.\n", head, Printable(Explain(app, command, error)), name,
+  return fmt::format("{} {}\nRun `{} --help` for {}.\n", head,
+                     Printable(Explain(app, command, error, has_separator)), name,
                      command.get_subcommands({}).empty() ? "its options" : "the commands");
 }
 

@@ -16,8 +16,8 @@ namespace gpusonde::app {
 std::shared_ptr<CLI::FormatterBase> HelpFormatter();
 
 // Explains why `app` could not parse the command line: the command, the error and what is possible instead.
-// Ends with a line feed.
-std::string ExplainUsage(const CLI::App& app, const CLI::ParseError& error);
+// `has_separator`: whether the command line has a --. Ends with a line feed.
+std::string ExplainUsage(const CLI::App& app, const CLI::ParseError& error, bool has_separator);
 
 // Lists the subcommands of `app`, for a command line without one.
 std::string ListCommands(const CLI::App& app);
