@@ -98,6 +98,7 @@ std::optional<int> Child::TryWait() {
   if (exit_status_.has_value()) return exit_status_;
   int status = 0;
   if (::waitpid(pid_, &status, WNOHANG) != pid_) return std::nullopt;
+  if (WIFSIGNALED(status)) killed_by_ = WTERMSIG(status);
   exit_status_ = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
   return exit_status_;
 }

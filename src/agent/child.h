@@ -35,6 +35,8 @@ class Child {
   // The exit status if the child has ended: the program's own, or 128 + the number of the signal that killed
   // it, as in shells.
   std::optional<int> TryWait();
+  // The signal that killed it; 0 if none did, or it hasn't been waited for.
+  int killed_by() const { return killed_by_; }
 
   Child(Child&&) = default;
   Child& operator=(Child&&) = default;
@@ -47,6 +49,7 @@ class Child {
   Fd start_;    // closing it without a byte ends the waiting process
   Fd failure_;  // errno of a failed execvp arrives here; a successful execvp closes it
   std::optional<int> exit_status_;
+  int killed_by_ = 0;
   std::string program_;
 };
 

@@ -126,6 +126,7 @@ Result<Recorder::Outcome> Recorder::Run(RecorderSignals& signals) {
   TRY(state.Finish(signals));
   if (state.child.has_value()) {
     state.outcome.exit_status = state.child->TryWait();
+    state.outcome.killed_by = state.child->killed_by();
     state.outcome.left_running = collector.living();
     std::erase_if(state.outcome.left_running, [&](int32_t pid) {
       return pid == state.child->pid() || !proc::ReadProcessStat(pid).has_value();

@@ -44,6 +44,7 @@ class Recorder {
   struct Outcome {
     // The program's; nullopt when profiling a process by pid, or when the program still runs.
     std::optional<int> exit_status;
+    int killed_by = 0;                  // the signal that killed it; 0: none did
     std::vector<int32_t> left_running;  // processes that the program started and that outlived it
     int64_t failed_rows = 0;            // rows that could not be written to the spool
     int64_t uncounted_rows = 0;         // rows lost too late to be counted in the recording

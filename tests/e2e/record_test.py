@@ -55,8 +55,13 @@ class ProgramsOfEveryKind(program.TestCase):
 
     def test_the_exit_status_is_the_programs(self):
         self.assertEqual(self.record("sh", "-c", "exit 41").returncode, 41)
-        self.assertEqual(self.record("sh", "-c", "kill -9 $$").returncode, 128 + 9)
+        killed = self.record("sh", "-c", "kill -9 $$")
+        self.assertEqual(killed.returncode, 128 + 9)
+        self.assertIn("the program was killed by signal 9 (Killed); if nobody sent it, the kernel did", killed.stderr)
         self.assertEqual(self.record(PROGRAMS / "segfaulter").returncode, 128 + 11)
+        terminated = self.record("sh", "-c", "kill -TERM $$")
+        self.assertEqual(terminated.returncode, 128 + 15)
+        self.assertNotIn("killed by", terminated.stderr)
 
     def test_what_the_program_prints_is_all_there_is_on_standard_output(self):
         self.assertEqual(self.record("echo", "hello").stdout, "hello\n")

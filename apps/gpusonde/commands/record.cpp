@@ -5,8 +5,10 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <iterator>
 #include <optional>
@@ -249,6 +251,18 @@ void PrintNotices(const agent::Recorder::Outcome& outcome) {
                             static_cast<double>(outcome.clock_step_ns) / kNanosPerSecond));
 }
 
+// A shell says why a program that it runs was killed; of one that we run it only sees our exit status.
+// Signals by which people end programs, and the end of a pipe, are no news.
+void PrintKilled(const agent::Recorder::Outcome& outcome) {
+  constexpr std::array kUsual = {0, SIGHUP, SIGINT, SIGPIPE, SIGTERM};
+  if (std::ranges::find(kUsual, outcome.killed_by) != kUsual.end()) return;
+  std::string text = fmt::format("the program was killed by signal {}", outcome.killed_by);
+  if (const char* const name = ::sigdescr_np(outcome.killed_by)) text += fmt::format(" ({})", name);
+  if (outcome.killed_by == SIGKILL)
+    text += "; if nobody sent it, the kernel did, for want of memory: `dmesg` says so";
+  PrintNotice("record", text);
+}
+
 // To be called once the recording is written: helpers such as the resource tracker of Python's
 // multiprocessing end a moment after their program.
 void PrintStillRunning(const agent::Recorder::Outcome& outcome) {
@@ -305,6 +319,7 @@ int Record(const RecordOptions& options) {
   const Status finished = FinishRecording(options, outcome->uncounted_rows);
   const bool program_runs_on = !options.command.empty() && !outcome->exit_status.has_value();
   if (!finished.has_value()) FailRecord(finished.error());
+  PrintKilled(*outcome);
   PrintStillRunning(*outcome);
   if (program_runs_on) {
     PrintNotice("record", "done; the program keeps running");
