@@ -74,8 +74,10 @@ void HostFiles::Write(const Id128& source, int64_t epoch_offset_ns, int64_t now_
     add(Metric::kCgroupIoThrottled, process, io_throttled_ns);
     add(Metric::kProcessCpus, process,
         proc::CountAllowedCpus(pid).transform([&](int cpus) { return cpus * (now_ns - since_ns); }));
-    if (const Result<proc::ProcessInfo> info = proc::ReadProcessStat(pid); info.has_value())
+    if (const Result<proc::ProcessInfo> info = proc::ReadProcessStat(pid); info.has_value()) {
       add(Metric::kProcessStopped, process, proc::IsStopped(*info) ? now_ns - since_ns : 0);
+      add(Metric::kProcessNice, process, std::max(info->nice, 0) * (now_ns - since_ns));
+    }
   }
 }
 

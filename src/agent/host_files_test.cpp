@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,6 +14,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -92,18 +94,18 @@ TEST(HostFilesTest, AWorkloadThatIsMovedIsThrottledByItsNewCgroupAndHasItsQuota)
   std::filesystem::remove(group, failed);
 }
 
-// The time of a child's stops in [5 s, 7 s) of the clock that HostFiles is given.
-int64_t StoppedNs(int32_t child) {
+// The sum of a child's metric in [5 s, 7 s) of the clock that HostFiles is given.
+int64_t SumNs(int32_t child, std::string_view metric) {
   HostFiles files;
   files.SetWorkloads({{kPolled, child}});
-  int64_t stopped_ns = -1;
+  int64_t sum_ns = -1;
   for (const int64_t now_ns : {5 * kNanosPerSecond, 7 * kNanosPerSecond}) {
     model::BatchBuilder<decltype(model::kSignals)> rows(model::kSignals);
     files.Write(kFilesSource, kFilesOffsetNs, now_ns, [](int32_t) { return std::optional(kPolled); }, rows);
     for (const model::Signal& row : model::RowsOf(model::kSignals, rows.Take()))
-      if (row.metric == "process.stopped") stopped_ns = row.values.at(0);
+      if (row.metric == metric) sum_ns = row.values.at(0);
   }
-  return stopped_ns;
+  return sum_ns;
 }
 
 TEST(HostFilesTest, AStoppedWorkloadIsStoppedForTheTimeBetweenTwoReadings) {
@@ -112,10 +114,22 @@ TEST(HostFilesTest, AStoppedWorkloadIsStoppedForTheTimeBetweenTwoReadings) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     for (;;) ::pause();
   }
-  EXPECT_EQ(StoppedNs(child), 0);
+  EXPECT_EQ(SumNs(child, "process.stopped"), 0);
   ::kill(child, SIGSTOP);
   ASSERT_EQ(::waitpid(child, nullptr, WUNTRACED), child);
-  EXPECT_EQ(StoppedNs(child), 2 * kNanosPerSecond);
+  EXPECT_EQ(SumNs(child, "process.stopped"), 2 * kNanosPerSecond);
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+}
+
+TEST(HostFilesTest, TheNiceValueOfAWorkloadCountsForTheTimeBetweenTwoReadings) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    for (;;) ::pause();
+  }
+  ASSERT_EQ(::setpriority(PRIO_PROCESS, static_cast<id_t>(child), 15), 0);
+  EXPECT_EQ(SumNs(child, "process.nice"), 15 * 2 * kNanosPerSecond);
   ::kill(child, SIGKILL);
   ::waitpid(child, nullptr, 0);
 }

@@ -125,6 +125,16 @@ TEST_F(CausesTest, AProgramThatReadsMoreItselfIsNamedAndGpusondeIsNot) {
   EXPECT_THAT(reports[0].incident.sentence, Not(HasSubstr("gpusonde")));
 }
 
+TEST_F(CausesTest, AProgramOfLowPriorityThatWaitsForACpuIsSaidToBeOne) {
+  const auto nice = [this](int64_t value) {
+    return [this, value](int64_t from_ns) {
+      world.Sum("process.nice", from_ns, value * (world.now_ns() - from_ns), world.workload);
+    };
+  };
+  EXPECT_THAT(Slow({}, {.behind_stranger_ns = 20 * kMs}, nice(15)).incident.sentence,
+              HasSubstr(" in /batch.slice; the program's own priority is low (nice 15). Move"));
+}
+
 TEST_F(CausesTest, SaysHowMuchCpuTimeGpusondeItselfTook) {
   const Report report = Slow({}, {.behind_stranger_ns = 20 * kMs, .behind_gpusonde_ns = 10 * kMs});
   EXPECT_EQ(report.incident.cause, "cpu_contention");

@@ -44,6 +44,14 @@ void AddQuota(const SignalScope& scope, Situation& situation) {
   situation.signals[Metric::kCgroupCpuQuota].during = during;
 }
 
+void AddNice(const SignalScope& scope, Situation& situation) {
+  const auto mean = [&](const TimeRange& when) {
+    return scope.host.RateWhileMeasured(Metric::kProcessNice, scope.program.process, when);
+  };
+  if (const Change nice{mean(scope.calm), mean(scope.incident)}; nice.during.has_value())
+    situation.signals[Metric::kProcessNice] = nice;
+}
+
 // CPU time of the program's processes per second; nullopt without any signal.
 std::optional<double> OwnCpu(const SignalScope& scope, const TimeRange& when) {
   double ns = 0;
@@ -135,6 +143,7 @@ void DescribeSignals(const SignalScope& scope, Situation& situation) {
   AddShare(scope, Metric::kCgroupIoThrottled, scope.program.process, situation);
   AddShare(scope, Metric::kProcessCpus, scope.program.process, situation);
   AddShare(scope, Metric::kProcessBlocked, scope.program.process, situation);
+  AddNice(scope, situation);
   AddShare(scope, Metric::kProcessStopped, scope.program.process, situation);
   situation.disk_before = UseOf(scope, Metric::kDiskBytes, scope.calm);
   situation.disk_during = UseOf(scope, Metric::kDiskBytes, scope.incident);

@@ -46,9 +46,9 @@ std::string Sentence(const Cause& cause, const std::string& what, std::string_vi
 }
 
 // Adds what delays each step by a tenth or more. Other ranks of the job don't count: they share its CPUs by
-// design.
-void AddHostDisturbances(const PathAccount& sum, double per_step, const SituationContext& context,
-                         UsualStep& usual) {
+// design. `when`: from the first of these steps to the last.
+void AddHostDisturbances(const PathAccount& sum, double per_step, const TimeRange& when,
+                         const SituationContext& context, UsualStep& usual) {
   std::map<Id128, double> others = sum.behind;
   double behind_ranks_ns = 0;
   for (const Id128& rank : context.program.ranks)
@@ -61,6 +61,8 @@ void AddHostDisturbances(const PathAccount& sum, double per_step, const Situatio
     if (state == State::kRunQueue) {
       const std::string who = TakenByOthers(LargestOf(others, per_step, context), ns);
       if (!who.empty()) what += "; " + who;
+      what += OwnPriority(
+          context.host.RateWhileMeasured(model::Metric::kProcessNice, context.program.process, when));
     } else if (state == State::kStopped) {
       const Largest who = LargestOf(sum.stopped_by, per_step, context);
       if (!who.empty() && !who.front().first.name.empty())
@@ -178,7 +180,9 @@ UsualStep UsualStepOf(const SituationContext& context) {
   const double per_step = 1 / static_cast<double>(usual.steps);
   usual.states = sum.states;
   usual.states *= per_step;
-  AddHostDisturbances(sum, per_step, context, usual);
+  const TimeRange when{std::ranges::min(steps, {}, &TimeRange::from_ns).from_ns,
+                       std::ranges::max(steps, {}, &TimeRange::to_ns).to_ns};
+  AddHostDisturbances(sum, per_step, when, context, usual);
   AddStraggler(sum, context, usual);
   if (usual.states[State::kGpuRun] + usual.states[State::kGpuQueue] >=
       kIncidentTable.lasting.share * usual.states.total()) {

@@ -59,6 +59,16 @@ TEST_F(UsualStepTest, NamesWhatDisturbsItAllTheTime) {
   EXPECT_THAT(FormatJson(diagnosis), HasSubstr(R"({"state":"step.run_queue","sentence":"CPU contention)"));
 }
 
+TEST_F(UsualStepTest, SaysThatTheProgramsOwnPriorityIsLow) {
+  const int64_t from_ns = world.now_ns();
+  world.Run({.behind_stranger_ns = 15 * kMs}, 150);
+  world.Sum("process.nice", from_ns, 20 * (world.now_ns() - from_ns), world.workload);
+  EXPECT_TRUE(world.Finish().empty());
+  ASSERT_EQ(Usual().disturbances.size(), 1u);
+  EXPECT_THAT(Usual().disturbances[0].sentence,
+              HasSubstr(" in /batch.slice; the program's own priority is low (SCHED_IDLE). Move"));
+}
+
 TEST(LastingDisturbances, EachDisturbedStateHasACauseOfItsOwn) {
   for (const State state : kDisturbedStates)
     EXPECT_EQ(std::ranges::count_if(AllCauses(),

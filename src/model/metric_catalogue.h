@@ -72,6 +72,7 @@ enum class Metric : uint8_t {
   kNetworkRetransmits,
   kProcessBlocked,
   kProcessCpus,
+  kProcessNice,
   kProcessStopped,
   kStepBlocked,
   kStepBlockedIo,
@@ -278,6 +279,9 @@ inline constexpr std::array kMetricCatalogue = {
                "uninterruptibly; sampled once a second, after two seconds"},
     MetricInfo{Metric::kProcessCpus, "process.cpus", "CPUs allowed", "ns", MetricKind::kSum, "affinity",
                "CPU time open to a process: the CPUs on which any of its threads may run, times the time"},
+    MetricInfo{Metric::kProcessNice, "process.nice", "Nice value", "ns", MetricKind::kSum, "/proc/PID/stat",
+               "nice value of a process's first thread, 20 for SCHED_IDLE and 0 for those below 0, times the "
+               "time"},
     MetricInfo{Metric::kProcessStopped, "process.stopped", "Stopped", "ns", MetricKind::kSum,
                "/proc/PID/stat",
                "time in which a process was stopped by a signal or by a tracer, sampled once a round; of "

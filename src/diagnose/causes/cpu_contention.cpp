@@ -25,6 +25,7 @@ std::optional<Finding> EvaluateCpuContention(const Situation& situation) {
   const auto who = LargestRises(situation.cpu_before, situation.cpu_during, false);
   if (const std::string text = TakenByOthers(who, finding.explained_ns); !text.empty())
     finding.sentence += "; " + text;
+  finding.sentence += OwnPriority(situation.Of(model::Metric::kProcessNice).during);
   // The more of the delay is attributed to other programs, the more certain it is.
   double named_ns = 0;
   for (const auto& [actor, ns] : who) named_ns += ns;

@@ -64,6 +64,15 @@ inline std::string TakenByOthers(std::vector<std::pair<Actor, double>> actors, d
   return text;
 }
 
+// "; the program's own priority is low (nice 15)", of its mean nice value (Metric::kProcessNice); empty if
+// that is usual or unknown.
+inline std::string OwnPriority(std::optional<double> nice) {
+  constexpr double kIdle = 19.5;  // rounds to what stands for SCHED_IDLE
+  if (nice.value_or(0) < 0.5) return "";
+  return fmt::format("; the program's own priority is low ({})",
+                     *nice < kIdle ? fmt::format("nice {:.0f}", *nice) : "SCHED_IDLE");
+}
+
 // "41 % of the time (2 % before)": the state's share of the steps. Where something else has grown more, "for
 // 12 ms (7.9 ms before)".
 inline std::string ShareOf(const Situation& situation, State state) {

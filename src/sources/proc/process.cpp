@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <fmt/format.h>
 #include <limits.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -83,8 +84,12 @@ Result<ProcessInfo> ReadProcessStat(int32_t pid) {
   const std::string_view state = NextField(rest);
   if (state.size() == 1) info.state = state[0];
   info.parent_pid = ParseNumber<int32_t>(NextField(rest)).value_or(0);
-  for (int field = 5; field < 22; ++field) NextField(rest);
+  for (int field = 5; field < 19; ++field) NextField(rest);
+  info.nice = ParseNumber<int>(NextField(rest)).value_or(0);
+  for (int field = 20; field < 22; ++field) NextField(rest);
   info.start_ticks = ParseNumber<int64_t>(NextField(rest)).value_or(0);
+  for (int field = 23; field < 41; ++field) NextField(rest);
+  if (ParseNumber<int>(NextField(rest)) == SCHED_IDLE) info.nice = kNiceOfIdle;
   return info;
 }
 

@@ -15,6 +15,9 @@
 // disappear between two reads. Source: proc(5).
 namespace gpusonde::proc {
 
+// What stands for the policy SCHED_IDLE among nice values: it yields to all of them.
+constexpr int kNiceOfIdle = 20;
+
 struct ProcessInfo {
   int32_t pid = 0;
   int32_t parent_pid = 0;
@@ -23,6 +26,7 @@ struct ProcessInfo {
   int64_t start_ticks = 0;    // since boot, in units of 10 ms (USER_HZ)
   std::string name;           // comm, at most 15 bytes
   char state = 0;             // of its first thread: 'R', 'S', 'D', 'T' (stopped), 't' (traced), …
+  int nice = 0;               // of its first thread, -20 to 19; kNiceOfIdle for SCHED_IDLE
   std::string command;     // arguments, joined by spaces, as are their lines; at most 4,096 bytes; empty for
                            // kernel threads
   std::string executable;  // in its own mount namespace; empty for kernel threads
@@ -36,7 +40,7 @@ inline bool IsStopped(const ProcessInfo& info) { return IsStopped(info.state); }
 // Errors: kNotFound when there is no such process, or it has ended; kPermissionDenied.
 Result<ProcessInfo> ReadProcess(int32_t pid);
 
-// Reads only pid, name, state, parent and start, from one file instead of five.
+// Reads only pid, name, state, parent, start and nice value, from one file instead of five.
 Result<ProcessInfo> ReadProcessStat(int32_t pid);
 
 struct MappedFile {

@@ -4,8 +4,10 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -35,6 +37,22 @@ TEST(ReadProcess, ReadsNamesWithParenthesesAndSpaces) {
   ASSERT_EQ(::prctl(PR_SET_NAME, before), 0);
   EXPECT_EQ(info.name, "a) R 1 (b");
   EXPECT_EQ(info.parent_pid, ::getppid());
+}
+
+TEST(ReadProcess, ReadsTheNiceValueAndThePolicyThatYieldsToAll) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    for (;;) ::pause();
+  }
+  EXPECT_EQ(ReadProcessStat(child).value().nice, ::getpriority(PRIO_PROCESS, 0));
+  ASSERT_EQ(::setpriority(PRIO_PROCESS, static_cast<id_t>(child), 15), 0);
+  EXPECT_EQ(ReadProcessStat(child).value().nice, 15);
+  const sched_param none{};
+  ASSERT_EQ(::sched_setscheduler(child, SCHED_IDLE, &none), 0);
+  EXPECT_EQ(ReadProcessStat(child).value().nice, kNiceOfIdle);
+  EXPECT_GT(ReadProcessStat(child).value().start_ticks, 0);
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
 }
 
 // As `python3 -c` with a program of several lines has.
