@@ -50,6 +50,19 @@ std::vector<Share> Largest(const Weights& weights, size_t count) {
   return shares;
 }
 
+// Threads of one name count together if there are more of them than are listed: those of `make -j`, say.
+Weights WithGroups(const Weights& by_thread) {
+  std::map<std::string, int64_t> threads;
+  for (const auto& [key, weight] : by_thread) ++threads[key.first];
+  Weights grouped;
+  for (const auto& [key, weight] : by_thread) {
+    const int64_t count = threads[key.first];
+    grouped[{key.first, count > static_cast<int64_t>(kBusiest) ? Counted(count, "thread") : key.second}] +=
+        weight;
+  }
+  return grouped;
+}
+
 std::string HumanBytes(int64_t bytes) {
   if (bytes < 1'000'000) return fmt::format("{:.0f} kB", static_cast<double>(bytes) / 1e3);
   return fmt::format("{:.1f} MB", static_cast<double>(bytes) / 1e6);
@@ -215,7 +228,7 @@ std::string Summarise(const model::Profile& profile, const SummaryFacts& facts) 
         Counted(std::ssize(processes), "process"), Counted(std::ssize(by_thread), "thread"),
         Counted(samples, "sample"));
     std::vector<std::string> threads;
-    for (const Share& share : Largest(by_thread, kBusiest))
+    for (const Share& share : Largest(WithGroups(by_thread), kBusiest))
       threads.push_back(fmt::format("{} ({}) {:.1f} %", Shown(share.name), share.where,
                                     Percent(share.weight_ns, total_ns)));
     if (!gpu && !threads.empty()) text += fmt::format("threads   {}\n", fmt::join(threads, ", "));

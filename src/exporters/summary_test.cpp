@@ -46,6 +46,23 @@ TEST(Summarise, NamesNoThreadsWhereOnlyThoseOfProfilersRan) {
   EXPECT_THAT(Summarise(profile, Facts()), Not(HasSubstr("\nthreads   ")));
 }
 
+TEST(Summarise, ManyThreadsOfOneNameCountTogether) {
+  model::Profile profile = TwoFunctions();
+  const auto add = [&](int count) {
+    for (int i = 0; i < count; ++i) {
+      const auto number = static_cast<int32_t>(profile.threads.size());
+      profile.threads.push_back({.process = {1, 1}, .pid = 7, .tid = 100 + number, .name = "cc1plus"});
+      profile.samples.push_back({.stack = 0, .thread = number, .count = 1, .weight_ns = 10'000'000});
+    }
+  };
+  add(4);
+  EXPECT_THAT(Summarise(profile, Facts()),
+              HasSubstr("threads   loader (8) 50.0 %, cc1plus (101) 12.5 %, cc1plus (102) 12.5 %"));
+  add(2);
+  EXPECT_THAT(Summarise(profile, Facts()),
+              HasSubstr("threads   cc1plus (6 threads) 60.0 %, loader (8) 40.0 %\n"));
+}
+
 TEST(Summarise, HasTenLinesAtMostAndEndsWithTheNextCommand) {
   model::Profile profile = TwoFunctions();
   for (int i = 0; i < 20; ++i) {
