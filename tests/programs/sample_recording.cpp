@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// sample_recording FILE [--gpu [--sampled]]: writes a recording of exporters::SampleProfile(), for tests that
-// need a recording without running a program. Its 60 samples are spread evenly over two seconds, in the order
-// of the profile: --to 1 selects the first 30. With --gpu a device works for process 411: in the first half
-// second, with a launch, for a quarter of a second after 1 s, and for a tenth after 1.5 s; with --sampled the
-// launch is one of a sample.
+// sample_recording FILE [--gpu [--sampled | --restarted]]: writes a recording of exporters::SampleProfile(),
+// for tests that need a recording without running a program. Its 60 samples are spread evenly over two
+// seconds, in the order of the profile: --to 1 selects the first 30. With --gpu a device works for process
+// 411: in the first half second, with a launch, for a quarter of a second after 1 s, and for a tenth
+// after 1.5 s; with --sampled the launch is one of a sample; with --restarted the last kernel is of a second
+// session, whose ids begin anew.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -177,23 +178,26 @@ model::Batch Sessions(const Profile& profile) {
   return rows.Take();
 }
 
-model::Batch Kernels(const Profile& profile) {
+model::Batch KernelsOf(const Profile& profile, bool restarted) {
   BatchBuilder rows(model::kKernels);
-  const auto add = [&](int64_t correlation, int64_t after_ms, int64_t ms, const std::string& name) {
+  const auto add = [&](int32_t session, int64_t correlation, int64_t after_ms, int64_t ms,
+                       const std::string& name) {
     const int64_t start_ns = profile.start_ns + after_ms * kNanosPerMilli;
     rows.Append({.process = profile.threads.front().process,
                  .device = Device(),
-                 .session = 1,
+                 .session = session,
                  .correlation = correlation,
                  .stream = 7,
                  .start_ns = start_ns,
                  .end_ns = start_ns + ms * kNanosPerMilli,
                  .name = name});
   };
-  add(1, 0, 500, "_Z4gemmi");
-  add(3, 1500, 100, "relu");
+  add(1, 1, 0, 500, "_Z4gemmi");
+  add(restarted ? 2 : 1, restarted ? 1 : 3, 1500, 100, "relu");
   return rows.Take();
 }
+model::Batch Kernels(const Profile& profile) { return KernelsOf(profile, false); }
+model::Batch RestartedKernels(const Profile& profile) { return KernelsOf(profile, true); }
 
 model::Batch Memcpys(const Profile& profile) {
   BatchBuilder rows(model::kMemcpys);
@@ -227,7 +231,8 @@ model::Batch Calls(const Profile& profile) { return CallsOf(profile, 1); }
 model::Batch SampledCalls(const Profile& profile) { return CallsOf(profile, 0.25); }
 
 // `without`: tables whose rows are omitted, as if they had been lost.
-Status MakeRecording(const std::string& path, bool gpu, bool sampled, std::string_view without) {
+Status MakeRecording(const std::string& path, bool gpu, bool sampled, bool restarted,
+                     std::string_view without) {
   const Profile profile = exporters::SampleProfile();
   const std::string folder = path + ".spool";
   {
@@ -235,7 +240,8 @@ Status MakeRecording(const std::string& path, bool gpu, bool sampled, std::strin
     std::vector<model::Batch (*)(const Profile&)> tables = {Sources,   Processes, Threads, Binaries,
                                                             Functions, Locations, Stacks,  Samples};
     if (gpu)
-      tables.insert(tables.end(), {Devices, Sessions, Kernels, Memcpys, sampled ? SampledCalls : Calls});
+      tables.insert(tables.end(), {Devices, Sessions, restarted ? RestartedKernels : Kernels, Memcpys,
+                                   sampled ? SampledCalls : Calls});
     for (const auto& rows : tables)
       if (const model::Batch batch = rows(profile); without.find(batch.table) == std::string_view::npos)
         TRY(writer.Append(batch));
@@ -252,12 +258,15 @@ Status MakeRecording(const std::string& path, bool gpu, bool sampled, std::strin
 int main(int argc, char** argv) {
   const bool gpu = argc >= 3 && std::string_view(argv[2]) == "--gpu";
   const bool sampled = argc == 4 && gpu && std::string_view(argv[3]) == "--sampled";
+  const bool restarted = argc == 4 && gpu && std::string_view(argv[3]) == "--restarted";
   const bool lossy = argc == 5 && gpu && std::string_view(argv[3]) == "--without";
-  if (argc != 2 && !(argc == 3 && gpu) && !sampled && !lossy) {
-    fmt::print(stderr, "usage: sample_recording FILE [--gpu [--sampled | --without TABLE,…]]\n");
+  if (argc != 2 && !(argc == 3 && gpu) && !sampled && !restarted && !lossy) {
+    fmt::print(stderr,
+               "usage: sample_recording FILE [--gpu [--sampled | --restarted | --without TABLE,…]]\n");
     return 2;
   }
-  const gpusonde::Status made = gpusonde::MakeRecording(argv[1], gpu, sampled, lossy ? argv[4] : "");
+  const gpusonde::Status made =
+      gpusonde::MakeRecording(argv[1], gpu, sampled, restarted, lossy ? argv[4] : "");
   if (made.has_value()) return 0;
   fmt::print(stderr, "sample_recording: {}\n", made.error().message);
   return 1;

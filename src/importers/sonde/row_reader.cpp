@@ -17,13 +17,23 @@ namespace {
 constexpr size_t kRowsBatch = 1024;
 
 // The columns common to every kind of GPU work.
-enum : size_t { kProcess, kStart, kEnd, kCorrelation, kDevice, kStream, kFirstOwn };
+enum : size_t { kProcess, kStart, kEnd, kSession, kCorrelation, kDevice, kStream, kFirstOwn };
 
 template <class Enum>
 Enum Named(std::string_view name, Enum last) {
   for (int i = 0; i <= static_cast<int>(last); ++i)
     if (Name(static_cast<Enum>(i)) == name) return static_cast<Enum>(i);
   return Enum{};
+}
+
+// Correlation ids are unique within a session of the inject library: a program that replaces itself (exec)
+// begins anew, as CUPTI does after it was finalized. So those of each session are moved by 2^24, within the
+// 32 bits that are joined: more launches than a session of a governed program has, and what is further apart
+// than 256 sessions isn't joined, as it is more than 60 s apart.
+int64_t CorrelationIn(int64_t session, int64_t number) {
+  if (session <= 1 || number < 0 || number > std::numeric_limits<uint32_t>::max())
+    return CorrelationOf(number);
+  return static_cast<uint32_t>(static_cast<uint64_t>(number) + (static_cast<uint64_t>(session - 1) << 24));
 }
 
 // A graph that was traced as a whole is a row of kernels (docs/import.md), without a shape.
@@ -105,7 +115,7 @@ bool RowReader::Fill(const store::Rows& row, GpuEvent& event) {
   const auto device = numbers_.devices.find(row.Id(kDevice));
   event.process = process != numbers_.processes.end() ? process->second : 0;
   event.device = device != numbers_.devices.end() ? device->second : 0;
-  event.correlation = CorrelationOf(row.Int64(kCorrelation));
+  event.correlation = CorrelationIn(row.Int64(kSession), row.Int64(kCorrelation));
   event.stream = static_cast<uint32_t>(stream);
   return true;
 }
@@ -149,7 +159,7 @@ void RowReader::Add(TableKind kind, const store::Rows& row) {
       if (!CheckTimes(call.start_ns, call.end_ns, sink_)) return;
       const auto process = numbers_.processes.find(row.Id(kProcess));
       call.process = process != numbers_.processes.end() ? process->second : 0;
-      call.correlation = CorrelationOf(row.Int64(kCorrelation));
+      call.correlation = CorrelationIn(row.Int64(kSession), row.Int64(kCorrelation));
       call.name = sink_.Name(row.Text(kCorrelation + 2));
       call.thread = static_cast<uint32_t>(row.Int64(kCorrelation + 3));
       batch_.calls.push_back(call);
