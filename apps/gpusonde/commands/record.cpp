@@ -51,7 +51,7 @@ struct RecordOptions {
   double nvml_hz = 10;
   bool recover = false;
 
-  std::string spool_folder() const { return output + ".spool"; }
+  std::string spool_folder() const { return output + std::string(store::kSpoolEnding); }
 };
 
 agent::RecorderSignals signals;

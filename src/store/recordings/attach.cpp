@@ -17,6 +17,7 @@
 #include <system_error>
 
 #include "base/fd.h"
+#include "base/shell_word.h"
 #include "base/utf8.h"
 #include "model/schema.h"
 #include "store/duckdb/schema.h"
@@ -51,7 +52,8 @@ constexpr std::array kForeign = {
     Magic{"\x1f\x8b", "gzip-compressed data"},
     Magic{"\x28\xb5\x2f\xfd", "zstd-compressed data"},
     Magic{"PK\x03\x04", "a zip archive"},
-    Magic{"gpusonde", "a spool segment; name its folder to `gpusonde record --recover`"},
+    Magic{"gpusonde",
+          "a spool segment; `gpusonde record --recover -o FILE` makes a recording of the folder FILE.spool"},
     Magic{"{", "JSON or other text"},
 };
 
@@ -85,13 +87,29 @@ struct FileBytes {
   uint64_t full = 0;
 };
 
+// Of a recording that isn't there: perhaps its recorder was killed, or isn't done.
+std::unexpected<Error> Unfinished(std::string_view recording) {
+  return Fail(ErrorCode::kNotFound,
+              fmt::format("{} is not finished: it is being recorded, or its recorder was killed and "
+                          "`gpusonde record --recover -o {}` finishes it",
+                          recording, ShellWord(recording)));
+}
+
 // Checks that the file is a DuckDB database as far as its first bytes tell.
 Result<FileBytes> Inspect(const std::string& path) {
   struct stat status{};
-  if (::stat(path.c_str(), &status) != 0) return Fail(ErrnoError(errno, "open recording " + path));
+  if (::stat(path.c_str(), &status) != 0) {
+    const int failure = errno;
+    std::error_code ignored;
+    if (failure == ENOENT && std::filesystem::is_directory(fmt::format("{}{}", path, kSpoolEnding), ignored))
+      return Unfinished(path);
+    return Fail(ErrnoError(failure, "open recording " + path));
+  }
   const auto corrupt = [&](std::string_view what) {
     return Fail(ErrorCode::kCorrupt, fmt::format("{} is no recording: {}", path, what));
   };
+  if (S_ISDIR(status.st_mode) && path.ends_with(kSpoolEnding))
+    return Unfinished(std::string_view(path).substr(0, path.size() - kSpoolEnding.size()));
   if (S_ISDIR(status.st_mode)) return corrupt("it is a folder");
   if (!S_ISREG(status.st_mode)) return corrupt("it is no regular file");
   ASSIGN_OR_RETURN(const Fd fd, Open(path, O_RDONLY));

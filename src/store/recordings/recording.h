@@ -6,6 +6,7 @@
 #include <limits>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -14,6 +15,9 @@
 
 // Recordings: `*.sonde` files, DuckDB databases that any DuckDB client opens.
 namespace gpusonde::store {
+
+// The folder in which `gpusonde record` gathers a recording has its name and this ending.
+inline constexpr std::string_view kSpoolEnding = ".spool";
 
 // Converts the spool folder to a recording at `path`, atomically: into a temporary file beside it that is
 // renamed when complete. Replaces an existing file. A torn end of the spool is ignored. Returns the number of
