@@ -82,6 +82,7 @@ struct gpusonde_unwind_mapping {
 struct gpusonde_unwind_process {
   __u32 first;
   __u32 count;
+  __u64 id; /* of this range with these mappings; not reused, so that rules can be remembered by it */
 };
 
 /* Where a stack's native frames ended. */

@@ -158,7 +158,7 @@ Result<std::shared_ptr<StackTables::Slice>> StackTables::MakeSlice(const std::ve
     return Fail(ErrorCode::kOutOfSpace,
                 fmt::format("more than {} mappings are known", GPUSONDE_UNWIND_MAPPINGS));
   }
-  slice->place = {.first = *first, .count = count};
+  slice->place = {.first = *first, .count = count, .id = ++last_slice_};
   slice->user_id = user_id;
 
   std::vector<gpusonde_unwind_mapping> values;

@@ -116,6 +116,7 @@ class StackTables {
   std::unordered_map<int32_t, std::shared_ptr<Slice>> slices_;  // by pid
   std::deque<Retired> retired_;                                 // oldest first
   uint64_t clock_ = 0;
+  uint64_t last_slice_ = 0;  // its id
 };
 
 }  // namespace gpusonde::ebpf

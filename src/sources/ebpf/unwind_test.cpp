@@ -10,10 +10,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <csignal>
 #include <cstdlib>
 #include <functional>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
 #include "base/fd.h"
@@ -65,6 +67,7 @@ class Image {
                                 .memory = &memory_,
                                 .mappings = mappings_.data(),
                                 .mapping_count = static_cast<__u32>(mappings_.size()),
+                                .id = id_,
                                 .shards = shards.data(),
                                 .shard_count = static_cast<__u32>(shards.size()),
                                 .rules = rules_.rules().data(),
@@ -78,6 +81,11 @@ class Image {
   }
 
  private:
+  static __u64 NextId() {
+    static __u64 last = 0;
+    return ++last;
+  }
+
   static bool Read(void* memory, __u64 address, __u64* value) {
     const auto read = static_cast<const symbols::ProcessMemory*>(memory)->ReadAs<uint64_t>(address);
     if (read.has_value()) *value = *read;
@@ -107,6 +115,7 @@ class Image {
   unwind::RuleSet rules_;
   std::vector<gpusonde_unwind_mapping> mappings_;
   std::vector<std::vector<__u32>> shards_;
+  const __u64 id_ = NextId();
 };
 
 Report* g_report;
@@ -283,6 +292,82 @@ TEST_F(Unwind, EndsARandomStackWithAReason) {
   }
   ::kill(child, SIGKILL);
   ::waitpid(child, &status, 0);
+}
+
+// A process with one file, which has the same rule everywhere, and a stack of given words.
+class OneFile {
+ public:
+  // The rule has this number among those of all files.
+  OneFile(__u64 id, __u32 rule_number, const gpusonde_unwind_rule& rule)
+      : id_(id), row_(rule_number << 16), rules_(rule_number + 1) {
+    rules_[rule_number] = rule;
+  }
+
+  std::vector<uint64_t> Unwind(uint64_t pc, std::vector<uint64_t> stack, int& end) {
+    stack_ = std::move(stack);
+    const gpusonde_unwind_mapping mapping{
+        .start = kCode, .end = kCode + 0x1000, .bias = kCode, .directory = 0, .pages = 1};
+    const std::array<__u32, 3> words{2, 1, row_};  // one page, whose first row is word 2
+    const __u32* const shard = words.data();
+    const user_mode_image image{.read = Read,
+                                .memory = this,
+                                .mappings = &mapping,
+                                .mapping_count = 1,
+                                .id = id_,
+                                .shards = &shard,
+                                .shard_count = 1,
+                                .rules = rules_.data(),
+                                .rule_count = static_cast<__u32>(rules_.size()),
+                                .thread_pointer = 0};
+    __u64 registers[GPUSONDE_UNWIND_REGISTERS] = {};
+    registers[GPUSONDE_DWARF_RSP] = kStack;
+    gpusonde_stack unwound{};
+    const __u32 count = user_mode_unwind(&image, pc, registers, &unwound, &end);
+    return {unwound.words, unwound.words + count};
+  }
+
+  static constexpr uint64_t kCode = 0x400000;
+
+ private:
+  static constexpr uint64_t kStack = 0x1000;  // its top
+
+  static bool Read(void* memory, __u64 address, __u64* value) {
+    const auto& stack = static_cast<const OneFile*>(memory)->stack_;
+    const uint64_t index = (address - kStack) / sizeof(uint64_t);
+    if (address % sizeof(uint64_t) != 0 || index >= stack.size()) return false;
+    *value = stack[index];
+    return true;
+  }
+
+  const __u64 id_;
+  const __u32 row_;
+  std::vector<gpusonde_unwind_rule> rules_;
+  std::vector<uint64_t> stack_;
+};
+
+// A caller's address is at rsp + `offset`.
+gpusonde_unwind_rule CallerAt(int32_t offset) {
+  return {.cfa = GPUSONDE_CFA_REGISTER,
+          .cfa_register = GPUSONDE_DWARF_RSP,
+          .rbp = GPUSONDE_SAVED_NOT,
+          .ra = GPUSONDE_SAVED_AT_CFA,
+          .cfa_offset = offset + 8,
+          .cfa_add = 0,
+          .rbp_offset = 0,
+          .ra_offset = -8};
+}
+
+TEST(UnwindRules, ARuleOfOneProcessIsNotThatOfAnotherAtTheSameAddress) {
+  constexpr uint64_t kLeaf = OneFile::kCode + 0x10;
+  OneFile outermost(1'000'001, 1, {.cfa = GPUSONDE_CFA_END});
+  OneFile called(1'000'002, 2, CallerAt(8));
+  for (int round = 0; round < 2; ++round) {
+    int end = -1;
+    EXPECT_EQ(outermost.Unwind(kLeaf, {0, kLeaf, 0, 0}, end), std::vector{kLeaf});
+    EXPECT_EQ(end, GPUSONDE_NATIVE_COMPLETE);
+    EXPECT_EQ(called.Unwind(kLeaf, {0, kLeaf, 0, 0}, end), std::vector(2, kLeaf));
+    EXPECT_EQ(end, GPUSONDE_NATIVE_COMPLETE);
+  }
 }
 
 }  // namespace

@@ -73,6 +73,40 @@ static __always_inline __u32 find_unwind_rule(const struct gpusonde_unwind_mappi
   return count ? words[low & (GPUSONDE_UNWIND_SHARD_WORDS - 1)] >> 16 : 0;
 }
 
+/* The rules of addresses that were met before: most stacks are of the same functions, and finding a rule
+ * takes two binary searches. All CPUs share the entries, and a run may be preempted while it writes one:
+ * `check` is `rule_and_address` XOR the id of the process's mappings, so that halves of two entries don't
+ * match (R. Hyatt and T. Mann, A lock-less transposition-table implementation for parallel search, ICGA
+ * Journal 25, 2002). */
+#define KNOWN_RULES_BITS 12
+static struct known_rule {
+  __u64 rule_and_address; /* 16 and 48 bits */
+  __u64 check;
+} known_rules[1 << KNOWN_RULES_BITS];
+
+#define ADDRESS_BITS 48 /* longer ones, with five levels of page tables, are not remembered */
+
+/* The number of the rule for an address as by find_unwind_rule; NO_UNWIND_MAPPING if it is outside all. */
+#define NO_UNWIND_MAPPING (-1)
+static __always_inline __s32 unwind_rule_of(struct unwind_walk *walk, __u64 address) {
+  const __u64 id = walk->process.id;
+  const __u64 hash = (address + (id << 32)) * 0x9E3779B97F4A7C15ull;
+  struct known_rule *known = &known_rules[hash >> (64 - KNOWN_RULES_BITS)];
+  const __u64 met = *(volatile __u64 *)&known->rule_and_address;
+  const __u64 check = *(volatile __u64 *)&known->check;
+  if ((met ^ check) == id && (met & ((1ull << ADDRESS_BITS) - 1)) == address)
+    return (__s32)(met >> ADDRESS_BITS);
+  const struct gpusonde_unwind_mapping *mapping = find_unwind_mapping(walk, address);
+  if (!mapping) return NO_UNWIND_MAPPING;
+  const __u32 rule = find_unwind_rule(mapping, address);
+  if (!(address >> ADDRESS_BITS)) {
+    const __u64 entry = (__u64)rule << ADDRESS_BITS | address;
+    *(volatile __u64 *)&known->rule_and_address = entry;
+    *(volatile __u64 *)&known->check = entry ^ id;
+  }
+  return (__s32)rule;
+}
+
 /* Steps one frame by frame pointer: for JIT code, and files without tables. */
 static __always_inline int step_by_frame_pointer(struct unwind_walk *walk, int otherwise) {
   const __u64 frame = walk->registers[GPUSONDE_DWARF_RBP];
@@ -140,10 +174,9 @@ static __always_inline int step_to_left_stack(struct unwind_walk *walk,
 __noinline int unwind_step(struct unwind_walk *walk) {
   if (!walk) return GPUSONDE_NATIVE_UNREADABLE;
   const __u64 address = walk->exact ? walk->pc : walk->pc - 1;
-  const struct gpusonde_unwind_mapping *mapping = find_unwind_mapping(walk, address);
-  if (!mapping) return GPUSONDE_NATIVE_NO_MAPPING;
-  const struct gpusonde_unwind_rule *rule =
-      mapping->pages ? unwind_rule(find_unwind_rule(mapping, address)) : NULL;
+  const __s32 rule_number = unwind_rule_of(walk, address);
+  if (rule_number == NO_UNWIND_MAPPING) return GPUSONDE_NATIVE_NO_MAPPING;
+  const struct gpusonde_unwind_rule *rule = unwind_rule((__u32)rule_number);
   if (!rule || rule->cfa == GPUSONDE_CFA_NONE) return step_by_frame_pointer(walk, GPUSONDE_NATIVE_NO_RULE);
   if (rule->cfa == GPUSONDE_CFA_END) return GPUSONDE_NATIVE_COMPLETE;
   if (rule->cfa == GPUSONDE_CFA_GO) return step_to_left_stack(walk, rule);

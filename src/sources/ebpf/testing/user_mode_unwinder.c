@@ -36,8 +36,10 @@ __u32 user_mode_unwind(const struct user_mode_image* image, __u64 pc,
                        const __u64 registers[GPUSONDE_UNWIND_REGISTERS], struct gpusonde_stack* stack,
                        int* end) {
   current = image;
-  struct unwind_walk walk = {
-      .process = {.first = 0, .count = image->mapping_count}, .pc = pc, .exact = 1, .first = 1};
+  struct unwind_walk walk = {.process = {.first = 0, .count = image->mapping_count, .id = image->id},
+                             .pc = pc,
+                             .exact = 1,
+                             .first = 1};
   memcpy(walk.registers, registers, sizeof walk.registers);
   return unwind_frames(&walk, stack, 0, end);
 }

@@ -18,6 +18,7 @@ struct user_mode_image {
   void* memory;
   const struct gpusonde_unwind_mapping* mappings; /* by address */
   __u32 mapping_count;
+  __u64 id; /* of these mappings; not 0 */
   const __u32* const* shards;
   __u32 shard_count;
   const struct gpusonde_unwind_rule* rules;
