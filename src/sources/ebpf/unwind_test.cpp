@@ -370,5 +370,27 @@ TEST(UnwindRules, ARuleOfOneProcessIsNotThatOfAnotherAtTheSameAddress) {
   }
 }
 
+TEST(UnwindStack, IsReadUpToItsLastWord) {
+  constexpr uint64_t kCaller = OneFile::kCode + 0x20;
+  for (const size_t frames : {1u, 20u, 100u}) {
+    std::vector<uint64_t> stack;
+    for (size_t i = 0; i < frames; ++i) {
+      stack.insert(stack.end(), 10, 1);  // locals
+      stack.push_back(i + 1 < frames ? kCaller : 0);
+    }
+    int end = -1;
+    EXPECT_EQ(OneFile(1'000'003, 1, CallerAt(80)).Unwind(kCaller, std::move(stack), end),
+              std::vector(frames, kCaller));
+    EXPECT_EQ(end, GPUSONDE_NATIVE_COMPLETE) << frames;
+  }
+}
+
+TEST(UnwindStack, EndsWithAReasonWhereItIsNotReadable) {
+  constexpr uint64_t kCaller = OneFile::kCode + 0x20;
+  int end = -1;
+  EXPECT_EQ(OneFile(1'000'004, 1, CallerAt(16)).Unwind(kCaller, {1, 1, kCaller, 1}, end).size(), 2u);
+  EXPECT_EQ(end, GPUSONDE_NATIVE_UNREADABLE);
+}
+
 }  // namespace
 }  // namespace gpusonde::ebpf

@@ -54,6 +54,9 @@ struct {
 static __always_inline bool unwind_read(__u64 address, __u64 *value) {
   return bpf_probe_read_user(value, sizeof *value, (void *)address) == 0;
 }
+static __always_inline bool unwind_read_words(__u64 address, __u64 *values, __u32 count) {
+  return bpf_probe_read_user(values, count * sizeof *values, (void *)address) == 0;
+}
 static __always_inline const struct gpusonde_unwind_mapping *unwind_mapping(__u32 index) {
   return bpf_map_lookup_elem(&unwind_mappings, &index);
 }

@@ -4,6 +4,7 @@
  * including this,
  *
  *   bool unwind_read(u64 address, u64 *value)                     a word of the process's memory
+ *   bool unwind_read_words(u64 address, u64 *values, u32 count)   several; false if one of them can't be read
  *   const struct gpusonde_unwind_mapping *unwind_mapping(u32 i)   an entry of `unwind_mappings`, or null
  *   const u32 *unwind_shard(u32 i)                                a shard's words, or null
  *   const struct gpusonde_unwind_rule *unwind_rule(u32 i)         a rule, or null
@@ -15,6 +16,10 @@
 #include "wire/stack.h"
 #include "wire/unwind.h"
 
+/* Words of the stack that are read at once: a frame's saved registers are mostly within those of the frame
+ * before, and a read costs 50 ns and more however short it is. */
+#define UNWIND_WORDS 64
+
 struct unwind_walk {
   struct gpusonde_unwind_process process;
   __u64 pc;
@@ -23,7 +28,9 @@ struct unwind_walk {
   __u32 first;                                /* the first frame: all registers are known */
   __u32 place;                                /* of the first frame in the stack's words */
   __u32 taken;                                /* frames written */
-  __u32 mapping; /* the last that was found: callers often are in the same file */
+  __u32 mapping;  /* the last that was found: callers often are in the same file */
+  __u64 words_at; /* where `words` are from; 0: nowhere */
+  __u64 words[UNWIND_WORDS];
 };
 
 #define UNWIND_GOES_ON (-1)
@@ -107,12 +114,26 @@ static __always_inline __s32 unwind_rule_of(struct unwind_walk *walk, __u64 addr
   return (__s32)rule;
 }
 
+/* A word of the stack. */
+static __always_inline bool unwind_stack_word(struct unwind_walk *walk, __u64 address, __u64 *value) {
+  if (address - walk->words_at >= sizeof walk->words) {
+    /* From the top of the stack on, below which nothing is saved, or else with room for what lies below. */
+    const __u64 top = walk->registers[GPUSONDE_DWARF_RSP];
+    const __u64 from = address - top < sizeof walk->words ? top : address - sizeof walk->words / 4;
+    walk->words_at = unwind_read_words(from, walk->words, UNWIND_WORDS) ? from : 0;
+  }
+  const __u64 offset = address - walk->words_at;
+  if (!walk->words_at || offset % sizeof(__u64)) return unwind_read(address, value);
+  *value = walk->words[offset / sizeof(__u64) % UNWIND_WORDS];
+  return true;
+}
+
 /* Steps one frame by frame pointer: for JIT code, and files without tables. */
 static __always_inline int step_by_frame_pointer(struct unwind_walk *walk, int otherwise) {
   const __u64 frame = walk->registers[GPUSONDE_DWARF_RBP];
   __u64 caller_frame, return_address;
   if (frame < walk->registers[GPUSONDE_DWARF_RSP] || frame % sizeof(__u64)) return otherwise;
-  if (!unwind_read(frame, &caller_frame) || !unwind_read(frame + 8, &return_address))
+  if (!unwind_stack_word(walk, frame, &caller_frame) || !unwind_stack_word(walk, frame + 8, &return_address))
     return GPUSONDE_NATIVE_UNREADABLE;
   if (!find_unwind_mapping(walk, return_address - 1)) return otherwise;
   walk->pc = return_address;
@@ -125,15 +146,15 @@ static __always_inline int step_by_frame_pointer(struct unwind_walk *walk, int o
 
 static __always_inline __u64 at_offset(__u64 address, __s32 offset) { return address + (__u64)(__s64)offset; }
 
-static __always_inline bool unwind_saved(__u8 kind, __s32 offset, const struct unwind_walk *walk, __u64 cfa,
+static __always_inline bool unwind_saved(__u8 kind, __s32 offset, struct unwind_walk *walk, __u64 cfa,
                                          __u64 *value) {
   switch (kind) {
     case GPUSONDE_SAVED_AT_CFA:
-      return unwind_read(at_offset(cfa, offset), value);
+      return unwind_stack_word(walk, at_offset(cfa, offset), value);
     case GPUSONDE_SAVED_AT_RSP:
-      return unwind_read(at_offset(walk->registers[GPUSONDE_DWARF_RSP], offset), value);
+      return unwind_stack_word(walk, at_offset(walk->registers[GPUSONDE_DWARF_RSP], offset), value);
     case GPUSONDE_SAVED_AT_RBP:
-      return unwind_read(at_offset(walk->registers[GPUSONDE_DWARF_RBP], offset), value);
+      return unwind_stack_word(walk, at_offset(walk->registers[GPUSONDE_DWARF_RBP], offset), value);
     default:
       return true;
   }
@@ -230,6 +251,7 @@ static __always_inline __u32 unwind_frames(struct unwind_walk *walk, struct gpus
                                            __u32 place, int *end) {
   walk->place = place;
   walk->taken = 0;
+  walk->words_at = 0;
   *end = UNWIND_GOES_ON;
   for (int steps = 0; steps <= GPUSONDE_MAX_FRAMES && *end == UNWIND_GOES_ON; steps += UNWIND_STEPS)
     *end = unwind_steps(walk, stack);

@@ -18,6 +18,11 @@ static const struct user_mode_image* current;
 static bool unwind_read(__u64 address, __u64* value) {
   return current->read(current->memory, address, value);
 }
+static bool unwind_read_words(__u64 address, __u64* values, __u32 count) {
+  for (__u32 i = 0; i < count; ++i)
+    if (!unwind_read(address + i * sizeof *values, &values[i])) return false;
+  return true;
+}
 static const struct gpusonde_unwind_mapping* unwind_mapping(__u32 index) {
   return index < current->mapping_count ? &current->mappings[index] : NULL;
 }
