@@ -47,13 +47,19 @@ struct gpusonde_off_cpu_begin {
   struct gpusonde_stack stack; /* last: it ends after the last word used */
 };
 
-/* Value of the BPF map `absences`, by tid in the initial pid namespace: the thread is off the CPU unless
- * head.time_ns is 0. */
+/* A thread's last absence: it is off the CPU unless head.time_ns is 0. */
 struct gpusonde_off_cpu_absence {
   struct gpusonde_off_cpu_head head;
   __u64 woken_ns; /* 0: not yet */
   __u64 end_ns;   /* 0: still off the CPU; else it is about to run, and its stack is still to be taken */
 };
+
+/* Value of the BPF map `thread_slots` (sources/ebpf/bpf/thread_entries.h). */
+struct gpusonde_off_cpu_slot {
+  __u32 tid; /* in the initial pid namespace; 0: nobody's */
+  __u32 crowded;
+  struct gpusonde_off_cpu_absence entry;
+} __attribute__((aligned(64)));
 
 struct gpusonde_off_cpu_end {
   __u32 kind;

@@ -53,8 +53,8 @@ TEST(HostSignals, AThreadThatWaitsWhileItEndsTakesNoRoomForEver) {
   Result<HostSignals> signals = HostSignals::Create();
   SKIP_WHERE_REFUSED(signals);
   ASSERT_TRUE(signals->Follow(::getpid()).has_value());
-  const std::optional<int> threads = FindMap("threads");
-  ASSERT_TRUE(threads.has_value());
+  ::usleep(1000);  // this thread is switched out
+  ASSERT_TRUE(HasThread(static_cast<uint32_t>(::gettid())));
   std::vector<int32_t> tids;
   {
     const BusyMemory busy;
@@ -65,8 +65,7 @@ TEST(HostSignals, AThreadThatWaitsWhileItEndsTakesNoRoomForEver) {
       }).join();
   }
   const auto left = [&] {
-    return std::ranges::count_if(
-        tids, [&threads](int32_t tid) { return HasEntry(*threads, static_cast<uint32_t>(tid)); });
+    return std::ranges::count_if(tids, [](int32_t tid) { return HasThread(static_cast<uint32_t>(tid)); });
   };
   // A thread that was joined, and whose id is gone, may still be on its way out.
   for (int i = 0; i < 100 && left() > 0; ++i) ::usleep(100'000);

@@ -48,6 +48,9 @@ struct OffCpu::State {
   bpf_program* ChooseResume() const;
   void AttachResume(bpf_program* program);
 
+  void EndAbsence(const gpusonde_off_cpu_absence& absence, uint64_t now_ns);
+  void EndAbsences(uint64_t now_ns);
+
   static int OnRecord(void* context, void* data, size_t size);
 };
 
@@ -92,6 +95,35 @@ void OffCpu::State::AttachResume(bpf_program* program) {
     LogWarn("long off-CPU waits are sampled instead of all recorded: {}",
             ErrnoError(errno, "attach to the switch-in of threads").message);
   skeleton->bss->late_stacks = late_stacks != nullptr;
+}
+
+// Keeps what is to be reported of an absence that is in progress.
+void OffCpu::State::EndAbsence(const gpusonde_off_cpu_absence& absence, uint64_t now_ns) {
+  const gpusonde_off_cpu_head& head = absence.head;
+  if (head.time_ns == 0) return;
+  if (head.sampled == 0) {
+    if (now_ns - head.time_ns < GPUSONDE_OFF_CPU_LONG_NS) return;
+    unbegun.push_back({.head = head, .taken_ns = now_ns});
+  }
+  unended.push_back({.kind = GPUSONDE_OFF_CPU_END,
+                     .tid = head.tid,
+                     .begin_ns = head.time_ns,
+                     .woken_ns = absence.woken_ns != 0 ? absence.woken_ns : now_ns,
+                     .end_ns = now_ns});
+}
+
+void OffCpu::State::EndAbsences(uint64_t now_ns) {
+  const int slots = bpf_map__fd(skeleton->maps.thread_slots);
+  gpusonde_off_cpu_slot slot{};
+  for (uint32_t i = 0; i < bpf_map__max_entries(skeleton->maps.thread_slots); ++i)
+    if (bpf_map_lookup_elem(slots, &i, &slot) == 0) EndAbsence(slot.entry, now_ns);
+  const int crowded = bpf_map__fd(skeleton->maps.crowded_threads);
+  uint32_t tid = 0, next = 0;
+  gpusonde_off_cpu_absence absence{};
+  for (const uint32_t* at = nullptr; bpf_map_get_next_key(crowded, at, &next) == 0; at = &tid) {
+    tid = next;
+    if (bpf_map_lookup_elem(crowded, &tid, &absence) == 0) EndAbsence(absence, now_ns);
+  }
 }
 
 OffCpu::OffCpu(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -148,25 +180,7 @@ model::DropCounts OffCpu::DrainDrops() {
 void OffCpu::Stop() {
   off_cpu_bpf__detach(state_->skeleton.get());
   bpf_link__destroy(std::exchange(state_->late_stacks, nullptr));
-  const int map = bpf_map__fd(state_->skeleton->maps.absences);
-  const auto now_ns = static_cast<uint64_t>(MonotonicNow());
-  uint32_t tid = 0, next = 0;
-  gpusonde_off_cpu_absence absence{};
-  for (const uint32_t* at = nullptr; bpf_map_get_next_key(map, at, &next) == 0; at = &tid) {
-    tid = next;
-    if (bpf_map_lookup_elem(map, &tid, &absence) != 0) continue;
-    const gpusonde_off_cpu_head& head = absence.head;
-    if (head.time_ns == 0) continue;
-    if (head.sampled == 0) {
-      if (now_ns - head.time_ns < GPUSONDE_OFF_CPU_LONG_NS) continue;
-      state_->unbegun.push_back({.head = head, .taken_ns = now_ns});
-    }
-    state_->unended.push_back({.kind = GPUSONDE_OFF_CPU_END,
-                               .tid = head.tid,
-                               .begin_ns = head.time_ns,
-                               .woken_ns = absence.woken_ns != 0 ? absence.woken_ns : now_ns,
-                               .end_ns = now_ns});
-  }
+  state_->EndAbsences(static_cast<uint64_t>(MonotonicNow()));
 }
 
 int64_t OffCpuWeight(int64_t duration_ns, const gpusonde_off_cpu_head& head) {

@@ -29,6 +29,7 @@
 namespace gpusonde::ebpf {
 namespace {
 
+constexpr uint32_t kThreadSlots = 16384;  // as in bpf/thread_entries.h
 constexpr uint32_t kAlways = 0xFFFFFFFF;
 
 gpusonde_off_cpu_head Chosen(uint32_t chance, uint32_t limit_ns) {
@@ -134,8 +135,8 @@ int64_t ContextSwitches() {
 TEST_F(OffCpuTest, AnIntervalWhoseEndWasNotTracedEndsWhenTheThreadIsScheduled) {
   if (libbpf_find_vmlinux_btf_id("sched_exit_tp", BPF_TRACE_RAW_TP) <= 0)
     GTEST_SKIP() << "this kernel has no tracepoint for that (Linux 6.16)";
-  const std::optional<int> absences = FindMap("absences");
-  ASSERT_TRUE(absences.has_value());
+  const std::optional<int> slots = FindMap("thread_slots");
+  ASSERT_TRUE(slots.has_value());
   constexpr uint64_t kAwayNs = 2 * kNanosPerSecond;
   uint64_t left_ns = 0, until_ns = 0;
   bool alone = false;
@@ -143,14 +144,16 @@ TEST_F(OffCpuTest, AnIntervalWhoseEndWasNotTracedEndsWhenTheThreadIsScheduled) {
     const sched_param priority{.sched_priority = 1};
     alone = ::pthread_setschedparam(::pthread_self(), SCHED_FIFO, &priority) == 0;
     const auto tid = static_cast<uint32_t>(::gettid());
+    const uint32_t slot = tid % kThreadSlots;
     // The kernel's own threads (migration) may preempt it all the same, and such a switch is traced.
     for (int attempt = 0; attempt < 100; ++attempt) {
       const int64_t switches = ContextSwitches();
       left_ns = static_cast<uint64_t>(MonotonicNow()) - kAwayNs;
-      gpusonde_off_cpu_absence absence{.head = {.kind = GPUSONDE_OFF_CPU_BEGIN, .tid = tid}};
-      absence.head.pid = static_cast<uint32_t>(::getpid());
-      absence.head.time_ns = left_ns;
-      if (bpf_map_update_elem(*absences, &tid, &absence, BPF_ANY) != 0) left_ns = 0;
+      gpusonde_off_cpu_slot away{
+          .tid = tid, .crowded = 0, .entry = {.head = {.kind = GPUSONDE_OFF_CPU_BEGIN, .tid = tid}}};
+      away.entry.head.pid = static_cast<uint32_t>(::getpid());
+      away.entry.head.time_ns = left_ns;
+      if (bpf_map_update_elem(*slots, &slot, &away, BPF_ANY) != 0) left_ns = 0;
       for (int i = 0; i < 1000; ++i) ::sched_yield();
       until_ns = static_cast<uint64_t>(MonotonicNow());
       if (ContextSwitches() == switches) break;

@@ -114,14 +114,17 @@ static __always_inline struct thread *find_thread(struct task_struct *task, stru
   const struct pids pids = target_of(task, &cpu->threads, now);
   if (!pids.pid) return NULL;
   const __u32 tid = task->pid;
-  struct thread *thread = bpf_map_lookup_elem(&threads, &tid);
-  if (thread) return thread;
-  const struct thread fresh = {.pid = pids.pid, .tid = pids.tid, .id = tid};
-  if (bpf_map_update_elem(&threads, &tid, &fresh, BPF_ANY)) {
+  struct thread *thread = make_entry(tid);
+  if (!thread) {
     count(GPUSONDE_SIGNAL_THREADS_FULL);
     return NULL;
   }
-  return bpf_map_lookup_elem(&threads, &tid);
+  if (!thread->id) {
+    thread->pid = pids.pid;
+    thread->tid = pids.tid;
+    thread->id = tid;
+  }
+  return thread;
 }
 
 /* System calls that wait only for a timer, and for a futex, on x86-64. */
@@ -335,11 +338,11 @@ static __always_inline __u64 unseen_arrival(struct task_struct *task, const stru
 
 /* Adds what is known of a thread that runs now, and forgets it. */
 __noinline int end_thread(__u32 id) {
-  struct thread *thread = bpf_map_lookup_elem(&threads, &id);
+  struct thread *thread = find_entry(id);
   if (!thread) return 0;
   if (thread->on_cpu) spend(thread, GPUSONDE_SIGNAL_RUNNING, 0, thread->since_ns, bpf_ktime_get_ns());
   finish_pieces(thread);
-  bpf_map_delete_elem(&threads, &id);
+  forget_entry(id);
   return 0;
 }
 
@@ -383,7 +386,7 @@ SEC("tp_btf/sched_waking")
 int BPF_PROG(signal_waking, struct task_struct *task) {
   if (!task->mm) return 0; /* a thread of the kernel, or one that ends: as in target_of */
   const __u32 tid = task->pid;
-  struct thread *thread = bpf_map_lookup_elem(&threads, &tid);
+  struct thread *thread = find_entry(tid);
   if (!thread || thread->on_cpu || thread->woken_ns) return 0;
   thread->woken_ns = bpf_ktime_get_ns();
   /* Frozen in its sleep, which the kernel does without a switch, and woken from it meanwhile: when it was
@@ -398,7 +401,7 @@ int BPF_PROG(signal_waking, struct task_struct *task) {
     return 0;
   }
   const __u32 waker_tid = (__u32)bpf_get_current_pid_tgid();
-  const struct thread *waker = bpf_map_lookup_elem(&threads, &waker_tid);
+  const struct thread *waker = find_entry(waker_tid);
   if (waker)
     thread->waker = waker->pid;
   else if (thread->woken_ns - thread->since_ns >= SHORTEST_NAMED_WAIT_NS &&
@@ -410,7 +413,7 @@ int BPF_PROG(signal_waking, struct task_struct *task) {
 static __always_inline void interrupted(__u64 from, __u64 to) {
   const __u32 tid = (__u32)bpf_get_current_pid_tgid();
   if (!tid || !from) return;
-  struct thread *thread = bpf_map_lookup_elem(&threads, &tid);
+  struct thread *thread = find_entry(tid);
   if (thread) spend(thread, GPUSONDE_SIGNAL_INTERRUPTED, 0, from, to);
 }
 

@@ -27,14 +27,11 @@ struct {
 /* Set once the program that takes stacks when threads are switched in again is attached. */
 volatile bool late_stacks = false;
 
-/* The last absence of each thread. Preallocated, as nothing may be allocated within the scheduler. Entries
- * are reused, as inserting one and deleting it takes a quarter of a microsecond for each switch. */
-struct {
-  __uint(type, BPF_MAP_TYPE_HASH);
-  __uint(max_entries, 16384);
-  __type(key, __u32);
-  __type(value, struct gpusonde_off_cpu_absence);
-} absences SEC(".maps");
+/* The last absence of each thread. Entries are reused until the thread ends, and not made and dropped at each
+ * switch. */
+#define THREAD_ENTRY struct gpusonde_off_cpu_absence
+#define THREAD_SLOT struct gpusonde_off_cpu_slot
+#include "sources/ebpf/bpf/thread_entries.h"
 
 /* The number of threads that left a CPU in one second sets the sampling probability for the next. */
 struct governor {
@@ -109,22 +106,10 @@ static __always_inline void send_end(const struct gpusonde_off_cpu_absence *abse
   if (bpf_ringbuf_output(&events, &end, sizeof end, BPF_RB_NO_WAKEUP)) count(GPUSONDE_OFF_CPU_RING_FULL);
 }
 
-/* The thread's entry in `absences`; null if there is no room. */
-static __always_inline struct gpusonde_off_cpu_absence *absence_of(__u32 tid) {
-  struct gpusonde_off_cpu_absence *absence = bpf_map_lookup_elem(&absences, &tid);
-  if (absence) return absence;
-  const struct gpusonde_off_cpu_absence fresh = {};
-  if (bpf_map_update_elem(&absences, &tid, &fresh, BPF_ANY)) {
-    count(GPUSONDE_OFF_CPU_TOO_MANY);
-    return NULL;
-  }
-  return bpf_map_lookup_elem(&absences, &tid);
-}
-
 static __always_inline void leave(void *context, bool preempted, struct task_struct *task) {
   const __u32 tid = task->pid;
   if (!task->mm) { /* a thread of the kernel, or one that ends */
-    if (state_of(task) & STATE_DEAD) bpf_map_delete_elem(&absences, &tid);
+    if (state_of(task) & STATE_DEAD) forget_entry(tid);
     return;
   }
   const __u32 zero = 0;
@@ -141,8 +126,11 @@ static __always_inline void leave(void *context, bool preempted, struct task_str
    * samples. */
   if (!sampled && (runnable || !late_stacks)) return;
 
-  struct gpusonde_off_cpu_absence *absence = absence_of(tid);
-  if (!absence) return;
+  struct gpusonde_off_cpu_absence *absence = make_entry(tid);
+  if (!absence) {
+    count(GPUSONDE_OFF_CPU_TOO_MANY);
+    return;
+  }
   struct gpusonde_off_cpu_head *head = &absence->head;
   head->kind = GPUSONDE_OFF_CPU_BEGIN;
   head->pid = pids.pid;
@@ -172,9 +160,7 @@ static __always_inline void leave(void *context, bool preempted, struct task_str
 /* The thread's last absence; null if it can't be away. Only threads with memory have absences (leave): the
  * idle task and the kernel's threads, often half of those that are switched to, need no look-up. */
 static __always_inline struct gpusonde_off_cpu_absence *last_absence(const struct task_struct *task) {
-  if (!task->mm) return NULL;
-  const __u32 tid = task->pid;
-  return bpf_map_lookup_elem(&absences, &tid);
+  return task->mm ? find_entry(task->pid) : NULL;
 }
 
 /* Ends a thread's interval off the CPU. Returns it if its stack is still to be taken, else null. */
@@ -232,8 +218,7 @@ int BPF_PROG(switch_threads, bool preempted, struct task_struct *from, struct ta
  * own id is free for a thread of another process. */
 SEC("tp_btf/sched_process_exec")
 int BPF_PROG(forget_old_id, struct task_struct *task, int old_tid) {
-  const __u32 tid = old_tid;
-  if (old_tid != task->pid) bpf_map_delete_elem(&absences, &tid);
+  if (old_tid != task->pid) forget_entry(old_tid);
   return 0;
 }
 

@@ -4,13 +4,13 @@
 
 static __always_inline void reclaim_begins(void) {
   const __u32 tid = (__u32)bpf_get_current_pid_tgid();
-  struct thread *thread = bpf_map_lookup_elem(&threads, &tid);
+  struct thread *thread = find_entry(tid);
   if (thread) thread->reclaim_ns = bpf_ktime_get_ns();
 }
 
 static __always_inline void reclaim_ends(void) {
   const __u32 tid = (__u32)bpf_get_current_pid_tgid();
-  struct thread *thread = bpf_map_lookup_elem(&threads, &tid);
+  struct thread *thread = find_entry(tid);
   if (!thread || !thread->reclaim_ns) return;
   spend(thread, GPUSONDE_SIGNAL_RECLAIM, 0, thread->reclaim_ns, bpf_ktime_get_ns());
   thread->reclaim_ns = 0;

@@ -26,30 +26,34 @@ __u32 written = 0; /* odd: sums_odd is written */
 #define OWN_SIGNALS (GPUSONDE_SIGNAL_INTERRUPTED + 1)
 #define PIECES (2 * OWN_SIGNALS)
 
-/* Threads of targets, by their id in the initial pid namespace. */
+/* Of each thread of a target. */
 struct thread {
-  __u64 pieces[PIECES]; /* 32 bits of bucket number, and 32 bits of ns not yet added to the sums */
-  __u64 since_ns;       /* when it was last switched in or out */
-  __u64 woken_ns;       /* 0: not yet */
-  __u64 reclaim_ns;     /* since when it has been in direct reclaim; 0: it isn't */
+  __u64 since_ns;   /* when it was last switched in or out */
+  __u64 woken_ns;   /* 0: not yet */
+  __u64 reclaim_ns; /* since when it has been in direct reclaim; 0: it isn't */
   __u32 pid;
   __u32 tid;
   __u32 id;     /* its key */
   __u32 listed; /* whether it is in `unfinished` */
   __u32 waker;  /* pid */
   __u8 on_cpu;
-  __u8 signal;   /* its state while it is off its CPU and not woken */
-  __u8 in_futex; /* if it waits: for a lock or a condition of its own process, most likely */
+  __u8 signal;          /* its state while it is off its CPU and not woken */
+  __u8 in_futex;        /* if it waits: for a lock or a condition of its own process, most likely */
+  __u64 pieces[PIECES]; /* 32 bits of bucket number, and 32 bits of ns not yet added to the sums */
 };
-struct {
-  __uint(type, BPF_MAP_TYPE_HASH);
-  __uint(max_entries, 16384);
-  __type(key, __u32);
-  __type(value, struct thread);
-} threads SEC(".maps");
+
+struct thread_slot {
+  __u32 tid;
+  __u32 crowded;
+  struct thread entry;
+} __attribute__((aligned(64)));
+
+#define THREAD_ENTRY struct thread
+#define THREAD_SLOT struct thread_slot
+#include "sources/ebpf/bpf/thread_entries.h"
 
 /* A ring of the threads that have pieces, by their keys; 0: none, or not written yet. User space has the
- * pieces finished once a second, and a look at each of the buckets of `threads` instead took 0.3 ms. */
+ * pieces finished once a second, and a look at each of the slots of threads would take 0.3 ms. */
 #define UNFINISHED 16384
 #define FINISHED_AT_ONCE 64
 struct {
@@ -138,7 +142,7 @@ static __always_inline void add_to_piece(struct thread *thread, const struct gpu
 
 /* A thread is listed again by what it adds from now on. */
 __noinline int finish_thread(__u32 id) {
-  struct thread *thread = bpf_map_lookup_elem(&threads, &id);
+  struct thread *thread = find_entry(id);
   if (!thread) return 0; /* it ended */
   __sync_lock_test_and_set(&thread->listed, 0);
   finish_pieces(thread);

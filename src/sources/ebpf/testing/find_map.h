@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace gpusonde::ebpf {
 
@@ -29,6 +30,19 @@ inline bool HasEntry(int map, uint32_t key) {
     at = next;
   }
   return false;
+}
+
+// Whether the one program of this process that has entries of threads (bpf/thread_entries.h) has one of this
+// thread.
+inline bool HasThread(uint32_t tid) {
+  const std::optional<int> slots = FindMap("thread_slots"), crowded = FindMap("crowded_threads");
+  bpf_map_info info{};
+  uint32_t size = sizeof info;
+  if (!slots || !crowded || bpf_obj_get_info_by_fd(*slots, &info, &size) != 0) return false;
+  std::vector<uint32_t> slot(info.value_size / sizeof(uint32_t));
+  const uint32_t index = tid % info.max_entries;
+  return (bpf_map_lookup_elem(*slots, &index, slot.data()) == 0 && slot.front() == tid) ||
+         HasEntry(*crowded, tid);
 }
 
 }  // namespace gpusonde::ebpf
