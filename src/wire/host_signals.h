@@ -44,6 +44,13 @@ struct gpusonde_signal_key {
   __u32 signal;
 };
 
+/* A sum, or a part of one. */
+struct gpusonde_signal_part {
+  struct gpusonde_signal_key key;
+  __u32 unused;
+  __u64 amount;
+};
+
 /* A process that a key names as `other`, or that used a disk or the network; by pid. */
 struct gpusonde_signal_process {
   __u64 started_ns; /* CLOCK_BOOTTIME */
@@ -52,7 +59,7 @@ struct gpusonde_signal_process {
 
 /* Indices of the kernel program's per-CPU counters. */
 enum gpusonde_signal_counter {
-  GPUSONDE_SIGNAL_SUMS_FULL,    /* intervals not added: the map was full */
+  GPUSONDE_SIGNAL_SUMS_FULL,    /* intervals not added: the maps were full */
   GPUSONDE_SIGNAL_THREADS_FULL, /* threads not tracked: the map was full */
   GPUSONDE_SIGNAL_TARGETS_FULL, /* processes not tracked: the map was full */
   GPUSONDE_SIGNAL_COUNTERS,

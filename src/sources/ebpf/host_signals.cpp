@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cerrno>
 #include <cstring>
 #include <optional>
@@ -29,6 +30,7 @@ constexpr int kMaxFinishes = 256;  // of 64 threads: as many as there can be
 struct HostSignalsDeleter {
   void operator()(host_signals_bpf* skeleton) const { host_signals_bpf__destroy(skeleton); }
   void operator()(btf* types) const { btf__free(types); }
+  void operator()(ring_buffer* ring) const { ring_buffer__free(ring); }
 };
 
 // Optional tracepoints, and the program for each: without one, the others still work.
@@ -53,6 +55,18 @@ constexpr std::array kExtras = {
     Extra{"qdisc_dequeue", "signal_packet_leaves", "queues of network devices"},
     Extra{"tcp_retransmit_skb", "signal_retransmit", "TCP retransmits"},
 };
+
+// `now`: the present bucket. A key's number has 32 bits, which wrap after 497 days; reported ones are recent.
+SignalSum SumOf(const gpusonde_signal_key& key, uint64_t amount, int64_t now) {
+  const int64_t bucket = now - static_cast<int32_t>(static_cast<uint32_t>(now) - key.bucket);
+  return {.start_ns = bucket * kBucketNs,
+          .pid = static_cast<int32_t>(key.pid),
+          .tid = static_cast<int32_t>(key.tid),
+          .other = static_cast<int32_t>(key.other),
+          .signal = static_cast<gpusonde_signal>(key.signal),
+          .amount = static_cast<int64_t>(amount)};
+}
+
 // Those that are attached only on demand.
 constexpr std::array<std::string_view, 3> kNetwork = {"signal_packet_sent", "signal_packet_leaves",
                                                       "signal_retransmit"};
@@ -61,6 +75,9 @@ constexpr std::array<std::string_view, 3> kNetwork = {"signal_packet_sent", "sig
 
 struct HostSignals::State {
   std::unique_ptr<host_signals_bpf, HostSignalsDeleter> skeleton;
+  std::unique_ptr<ring_buffer, HostSignalsDeleter> parts;
+  const Visit* visit = nullptr;
+  int64_t now = 0;  // the bucket in which sums were last read
   std::vector<bpf_link*> links;
   std::vector<bpf_link*> network_links;
   std::vector<std::string> absent;
@@ -77,7 +94,8 @@ struct HostSignals::State {
   void LeaveOutAbsent();
   // Attaches the programs for the network, or all others; none of them on an error.
   Status Attach(bool network);
-  Status Empty(int map, const Visit& visit) const;
+  static int OnPart(void* context, void* data, size_t size);
+  Status Empty(int map, const Visit& to) const;
 };
 
 // Doesn't load programs whose tracepoints this kernel lacks, as one of them would keep all others from
@@ -128,15 +146,19 @@ HostSignals::HostSignals(HostSignals&&) noexcept = default;
 HostSignals& HostSignals::operator=(HostSignals&&) noexcept = default;
 HostSignals::~HostSignals() = default;
 
-Result<HostSignals> HostSignals::Create() {
+Result<HostSignals> HostSignals::Create(uint32_t ring_bytes) {
   SendLibbpfToLog();
   auto state = std::make_unique<State>();
   state->skeleton.reset(host_signals_bpf__open());
   if (state->skeleton == nullptr) return Fail(Explain(errno, "open the BPF program for host signals"));
   state->skeleton->rodata->pid_namespace = PidNamespace();
+  bpf_map__set_max_entries(state->skeleton->maps.parts, std::bit_ceil(ring_bytes));
   state->LeaveOutAbsent();
   if (const int error = host_signals_bpf__load(state->skeleton.get()); error != 0)
     return Fail(Explain(-error, "load the BPF program for host signals"));
+  state->parts.reset(
+      ring_buffer__new(bpf_map__fd(state->skeleton->maps.parts), State::OnPart, state.get(), nullptr));
+  if (state->parts == nullptr) return Fail(Explain(errno, "map the ring buffer of host signals"));
   return HostSignals(std::move(state));
 }
 
@@ -154,20 +176,18 @@ Status HostSignals::WatchNetwork(bool watch) {
   return {};
 }
 
-Status HostSignals::State::Empty(int map, const Visit& visit) const {
+int HostSignals::State::OnPart(void* context, void* data, size_t size) {
+  const State& state = *static_cast<State*>(context);
+  gpusonde_signal_part part{};
+  if (size < sizeof part) return 0;  // can't happen with our own program
+  std::memcpy(&part, data, sizeof part);
+  (*state.visit)(SumOf(part.key, part.amount, state.now));
+  return 0;
+}
+
+Status HostSignals::State::Empty(int map, const Visit& to) const {
   std::vector<gpusonde_signal_key> keys(kBatch);
   std::vector<uint64_t> values(kBatch);
-  // The bucket number has 32 bits, which wrap after 497 days; the reported buckets are recent.
-  const int64_t now = MonotonicNow() / kBucketNs;
-  const auto read = [&](const gpusonde_signal_key& key, uint64_t amount) {
-    const int64_t bucket = now - static_cast<int32_t>(static_cast<uint32_t>(now) - key.bucket);
-    visit(SignalSum{.start_ns = bucket * kBucketNs,
-                    .pid = static_cast<int32_t>(key.pid),
-                    .tid = static_cast<int32_t>(key.tid),
-                    .other = static_cast<int32_t>(key.other),
-                    .signal = static_cast<gpusonde_signal>(key.signal),
-                    .amount = static_cast<int64_t>(amount)});
-  };
   // The cursor of the batch operation is a hash bucket number, unrelated to our buckets.
   uint32_t cursor = 0;
   for (uint32_t* from = nullptr;; from = &cursor) {
@@ -176,7 +196,7 @@ Status HostSignals::State::Empty(int map, const Visit& visit) const {
     const int error =
         bpf_map_lookup_and_delete_batch(map, from, &next, keys.data(), values.data(), &count, nullptr);
     if (error != 0 && errno != ENOENT) return Fail(ErrnoError(errno, "read the sums of host signals"));
-    for (uint32_t i = 0; i < count; ++i) read(keys[i], values[i]);
+    for (uint32_t i = 0; i < count; ++i) to(SumOf(keys[i], values[i], now));
     if (error != 0) return {};
     cursor = next;
   }
@@ -192,6 +212,11 @@ Status HostSignals::Drain(const Visit& visit) {
       return Fail(ErrnoError(errno, "finish the sums of host signals"));
     more = run.retval != 0;
   }
+  state_->now = MonotonicNow() / kBucketNs;
+  state_->visit = &visit;
+  const int consumed = ring_buffer__consume(state_->parts.get());
+  state_->visit = nullptr;
+  if (consumed < 0) return Fail(ErrnoError(-consumed, "read the parts of the sums of host signals"));
   const uint32_t was = state_->skeleton->bss->written;
   __atomic_store_n(&state_->skeleton->bss->written, was + 1, __ATOMIC_SEQ_CST);
   const auto& maps = state_->skeleton->maps;

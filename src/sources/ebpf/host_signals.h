@@ -24,9 +24,10 @@ class HostSignals final : public sources::Source {
     int64_t start_ticks = 0;  // since boot, in units of 10 ms (USER_HZ), as in proc::ProcessInfo
   };
 
-  // Loads the BPF programs. They are attached, and cost anything, only once a process is followed. Errors: as
-  // CpuSampler::Create.
-  static Result<HostSignals> Create();
+  // Loads the BPF programs. They are attached, and cost anything, only once a process is followed.
+  // `ring_bytes`, rounded up to a power of two of pages, hold 40 bytes for each part of a sum that is
+  // reported between two calls of Drain; parts without room take more time. Errors: as CpuSampler::Create.
+  static Result<HostSignals> Create(uint32_t ring_bytes = uint32_t{1} << 20);
 
   // Follows this process, and the descendants that it creates from now on, from at most 100 ms later. Errors:
   // kPermissionDenied, kUnsupported if the programs can't be attached to the scheduler; kOutOfSpace for too

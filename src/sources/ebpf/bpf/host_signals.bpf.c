@@ -85,7 +85,7 @@ __noinline int spend(struct thread *thread, __u32 signal, __u32 other, __u64 fro
     for (int i = 0; i < GPUSONDE_SIGNAL_SPREAD - 1 && bucket < last; ++i, ++bucket) {
       const __u64 end = (bucket + 1) * GPUSONDE_SIGNAL_BUCKET_NS;
       key.bucket = (__u32)bucket;
-      add_rarely(&key, end - from);
+      report_part(&key, end - from);
       from = end;
     }
   }

@@ -8,16 +8,23 @@
 #include "wire/host_signals.h"
 
 /* Two maps of sums: user space drains the one that isn't being written. Preallocated, as nothing may be
- * allocated within the scheduler. 16,384 entries last a second for 30 threads that change state all the time.
- */
+ * allocated within the scheduler. */
 struct sums {
   __uint(type, BPF_MAP_TYPE_HASH);
-  __uint(max_entries, 16384);
+  __uint(max_entries, 8192);
   __type(key, struct gpusonde_signal_key);
   __type(value, __u64);
 } sums_even SEC(".maps"), sums_odd SEC(".maps");
 
 __u32 written = 0; /* odd: sums_odd is written */
+
+/* Parts of sums that nothing will be added to: a thread that changes state a hundred times a second finishes
+ * one with most changes, and inserting it into a map takes several times as long. A thread that changes
+ * state all the time finishes 500 a second; those that find no room are added to the maps. */
+struct {
+  __uint(type, BPF_MAP_TYPE_RINGBUF);
+  __uint(max_entries, 1 << 20); /* resized before loading */
+} parts SEC(".maps");
 
 /* A thread that switches a thousand times a second mostly adds to the same bucket as before, and a map
  * look-up costs a quarter of a microsecond. So the sum of the current bucket of each of a thread's own
@@ -88,10 +95,12 @@ static __always_inline void add(const struct gpusonde_signal_key *key, __u64 amo
   }
 }
 
-/* `add` where it is rarely reached or in a loop. A global function is verified once, and not at each call on
- * each path. */
-__noinline int add_rarely(const struct gpusonde_signal_key *key, __u64 amount) {
-  if (key) add(key, amount);
+/* Reports what nothing will be added to. A global function is verified once, and not at each call on each
+ * path. */
+__noinline int report_part(const struct gpusonde_signal_key *key, __u64 amount) {
+  if (!key) return 0;
+  struct gpusonde_signal_part part = {.key = *key, .amount = amount};
+  if (bpf_ringbuf_output(&parts, &part, sizeof part, BPF_RB_NO_WAKEUP)) add(key, amount);
   return 0;
 }
 
@@ -102,7 +111,7 @@ static __always_inline void finish_piece(const struct thread *thread, __u32 inde
                                           .tid = thread->tid,
                                           .other = index < OWN_SIGNALS ? 0 : thread->pid,
                                           .signal = index % OWN_SIGNALS};
-  add_rarely(&key, (__u32)piece);
+  report_part(&key, (__u32)piece);
 }
 
 /* Puts a thread with pieces into the ring. Where that is full, the pieces wait for the next time. */
@@ -136,7 +145,7 @@ static __always_inline void add_to_piece(struct thread *thread, const struct gpu
   if (before >> 32 != key->bucket)
     finish_piece(thread, index, __sync_lock_test_and_set(piece, (__u64)key->bucket << 32 | amount));
   else if (__sync_val_compare_and_swap(piece, before, before + amount) != before)
-    add_rarely(key, amount);
+    report_part(key, amount);
   list_thread(thread);
 }
 
