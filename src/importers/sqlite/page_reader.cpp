@@ -12,6 +12,9 @@ namespace gpusonde::importers::sqlite {
 namespace {
 
 constexpr size_t kPartBytes = size_t{1} << 20;
+// Pages are read together, and decoded before they leave the cache: half of the second-level one of a small
+// CPU.
+constexpr size_t kReadBytes = size_t{128} << 10;
 // No row of a trace is larger; SQLite's own limit is 1 GB.
 constexpr uint64_t kMaxPayload = uint64_t{256} << 20;
 
@@ -89,28 +92,35 @@ Error PageReader::Corrupt(std::string_view what) const {
 }
 
 Status PageReader::Load(size_t first_leaf, size_t count) {
-  const size_t page_size = database_.page_size_;
   first_leaf_ = first_leaf;
   leaf_count_ = count;
-  leaf_ = 0;
-  cell_ = cell_count_ = 0;
+  read_end_ = 0;
   page_ = nullptr;
+  return EnterPage(0);
+}
+
+Status PageReader::ReadFrom(size_t index) {
+  const size_t page_size = database_.page_size_;
+  const size_t count = std::min(leaf_count_ - index, std::max<size_t>(1, kReadBytes / page_size));
   pages_.resize(count * page_size + kPadding);
+  read_begin_ = read_end_ = index;
   for (size_t i = 0; i < count;) {  // pages of a table mostly follow each other in the file
-    const uint32_t page = table_.leaves_[first_leaf + i].page;
+    const uint32_t page = table_.leaves_[first_leaf_ + index + i].page;
     size_t run = 1;
-    while (i + run < count && table_.leaves_[first_leaf + i + run].page == page + run) ++run;
+    while (i + run < count && table_.leaves_[first_leaf_ + index + i + run].page == page + run) ++run;
     TRY(database_.ReadPages(page, std::span(pages_).subspan(i * page_size, run * page_size)));
     i += run;
   }
-  return EnterPage(0);
+  read_end_ = index + count;
+  return {};
 }
 
 Status PageReader::EnterPage(size_t index) {
   leaf_ = index;
   cell_ = cell_count_ = 0;
   if (index >= leaf_count_) return {};
-  page_ = pages_.data() + index * database_.page_size_;
+  if (index >= read_end_) TRY(ReadFrom(index));
+  page_ = pages_.data() + (index - read_begin_) * database_.page_size_;
   header_ = table_.leaves_[first_leaf_ + index].page == 1 ? kFileHeaderSize : 0;
   if (page_[header_] != kLeafTablePage)
     return Fail(Corrupt(fmt::format("type {} where a leaf belongs", page_[header_])));

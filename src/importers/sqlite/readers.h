@@ -32,7 +32,7 @@ class IntegerBuffer {
   std::vector<uint64_t> integers_;
 };
 
-// Reads the leaf pages of a part, about a MiB, at once and decodes them in place.
+// Reads the leaf pages of a part some at a time and decodes them in place.
 class PageReader final : public TableReader {
  public:
   PageReader(const Table& table, std::span<const size_t> columns);
@@ -89,6 +89,8 @@ class PageReader final : public TableReader {
   };
 
   Status Load(size_t first_leaf, size_t count);
+  // Reads pages of the part from this one on.
+  Status ReadFrom(size_t index);
   Status EnterPage(size_t index);
   // Moves to the next page when the current one has no more rows; returns false at the part's end.
   Result<bool> HasRow();
@@ -114,11 +116,13 @@ class PageReader final : public TableReader {
   std::vector<Plan> plans_;        // by a hash of the header
   Plan long_plan_;                 // of a header too long for plans_
   const Plan* last_plan_;          // of plans_: that of the last row, or one of no row
-  std::vector<uint8_t> pages_;     // of the current part
+  std::vector<uint8_t> pages_;     // of the current part, those from read_begin_ to read_end_
   std::vector<uint8_t> overflow_;  // a payload that has overflow pages, put together
   std::vector<uint8_t> one_page_;
   size_t first_leaf_ = 0;
   size_t leaf_count_ = 0;
+  size_t read_begin_ = 0;
+  size_t read_end_ = 0;
   size_t leaf_ = 0;  // index within the part
   const uint8_t* page_ = nullptr;
   size_t header_ = 0;  // where the page's b-tree header begins: 100 on page 1
