@@ -14,7 +14,9 @@ namespace gpusonde::analyze {
 template <class Record, class Less>
 class Reorder {
  public:
-  void Add(const Record& record) { records_.push_back(record); }
+  // A new record, to be filled where it stays.
+  Record& Add() { return records_.emplace_back(); }
+  void RemoveLast() { records_.pop_back(); }
   size_t size() const { return records_.size(); }
   // All present records, sorted; valid until the next call.
   std::span<const Record> Sort() {

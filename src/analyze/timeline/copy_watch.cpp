@@ -48,7 +48,11 @@ void CopyWatch::Advance(int64_t now_ns, std::vector<WatchedKernel>& known) {
 void CopyWatch::Kernel(const GpuRecord& event, uint64_t stratum, int32_t log,
                        std::vector<WatchedKernel>& known) {
   Advance(event.start_ns, known);
-  Pending pending{.end_ns = event.end_ns, .kernel = {.stratum = stratum, .log = log}};
+  // Filled where it stays: to copy what was just written in smaller pieces stalls.
+  Pending& pending = kernels_.emplace_back();
+  pending.end_ns = event.end_ns;
+  pending.kernel.stratum = stratum;
+  pending.kernel.log = log;
   const bool follows =
       last_.copy.has_value() && last_.end_ns <= event.start_ns && event.start_ns - last_.end_ns <= kAfterNs;
   if (follows) {
@@ -58,7 +62,6 @@ void CopyWatch::Kernel(const GpuRecord& event, uint64_t stratum, int32_t log,
   }
   for (const Active& copy : copies_)
     Overlap(pending, std::min(copy.end_ns, event.end_ns) - event.start_ns, copy.copy);
-  kernels_.push_back(pending);
   last_ = {.end_ns = event.end_ns};
 }
 

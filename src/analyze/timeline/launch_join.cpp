@@ -38,15 +38,13 @@ const CallRecord* LaunchJoin::FindCall(uint32_t correlation, int64_t start_ns) {
 bool LaunchJoin::Next(LaunchedRecord& record) {
   const GpuRecord* const event = events_.Next();
   if (event == nullptr) return false;
-  record = {.gpu = *event};
+  record.gpu = *event;
   const CallRecord* const call =
       event->has_correlation != 0 ? FindCall(event->correlation, event->start_ns - gpu_ahead_ns_) : nullptr;
-  if (call != nullptr) {
-    record.has_call = 1;
-    record.thread = call->thread;
-    record.call_start_ns = call->start_ns + gpu_ahead_ns_;
-    record.call_end_ns = call->end_ns + gpu_ahead_ns_;
-  }
+  record.has_call = call != nullptr ? 1 : 0;
+  record.thread = call != nullptr ? call->thread : 0;
+  record.call_start_ns = call != nullptr ? call->start_ns + gpu_ahead_ns_ : 0;
+  record.call_end_ns = call != nullptr ? call->end_ns + gpu_ahead_ns_ : 0;
   return true;
 }
 

@@ -384,11 +384,12 @@ Result<bool> FollowWhileJoining(const ProcessRecords& records, int64_t gpu_ahead
   std::optional<LaunchedRecord> followed;
   for (bool at_end = false; !at_end;) {
     while (events.size() < kReorderedRecords && !at_end) {
-      LaunchedRecord record;
+      LaunchedRecord& record = events.Add();
       at_end = !launches.Next(record);
-      if (at_end) break;
-      events.Add(record);
-      if (record.has_call != 0) joining.Add(EntryOf(record));
+      if (at_end)
+        events.RemoveLast();
+      else if (record.has_call != 0)
+        joining.Add() = EntryOf(record);
     }
     const std::span<const LaunchedRecord> sorted = events.Sort();
     const std::span<const QueueEntry> entries = joining.Sort();

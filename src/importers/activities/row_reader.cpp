@@ -252,7 +252,7 @@ Status RowReader::AddCommunication(Reading& reading, const sqlite::Row& row, con
 Status RowReader::Add(Reading& reading, Kind kind, const Cells& cells) {
   switch (kind) {
     case Kind::kKernel:
-      return AddKernel(reading, cells);
+      return AddNamedGpu(reading, cells, GpuWork::kKernel, cells.Has(kName) ? kName : kShortName);
     case Kind::kMemcpy:
       AddMemcpy(cells);
       return {};
@@ -270,7 +270,7 @@ Status RowReader::Add(Reading& reading, Kind kind, const Cells& cells) {
         AddMarker(cells);
       return {};
     case Kind::kGraph:
-      return AddGraph(reading, cells);
+      return AddNamedGpu(reading, cells, GpuWork::kGraph, kGraphId);
     case Kind::kNvtx:
     case Kind::kProcessNames:
     case Kind::kThreadNames:
@@ -299,44 +299,52 @@ bool RowReader::Times(const Cells& cells, int64_t& start_ns, int64_t& end_ns) {
   return CheckTimes(start_ns, end_ns, sink_);
 }
 
-bool RowReader::FillGpu(const Cells& cells, GpuEvent& event) {
-  if (!Times(cells, event.start_ns, event.end_ns)) return false;
+GpuEvent* RowReader::AddGpu(const Cells& cells, GpuWork work) {
+  int64_t start_ns = 0;
+  int64_t end_ns = 0;
+  if (!Times(cells, start_ns, end_ns)) return nullptr;
   const int64_t device = cells[kDevice];
   const int64_t stream = cells[kStream];
   if (device < 0 || device > std::numeric_limits<int32_t>::max() || stream < 0 ||
       stream > std::numeric_limits<uint32_t>::max()) {
     sink_.Drop(Dropped::kWrongType, 1);
-    return false;
+    return nullptr;
   }
+  // Filled where it stays: to copy what was just written in smaller pieces stalls.
+  GpuEvent& event = batch_.gpu.emplace_back();
+  event.start_ns = start_ns;
+  event.end_ns = end_ns;
+  event.process = WorkProcess(cells, kGlobalPid);
+  event.correlation = CorrelationOf(cells.Or(kCorrelation, kNoCorrelation));
   event.device = static_cast<int32_t>(device);
   event.stream = static_cast<uint32_t>(stream);
-  event.correlation = CorrelationOf(cells.Or(kCorrelation, kNoCorrelation));
-  event.process = WorkProcess(cells, kGlobalPid);
-  return true;
-}
-
-Status RowReader::AddKernel(Reading& reading, const Cells& cells) {
-  GpuEvent event;
-  if (!FillGpu(cells, event)) return {};
-  ASSIGN_OR_RETURN(event.name, NameOf(reading, cells, cells.Has(kName) ? kName : kShortName));
-  event.shape =
-      ShapeOf({cells[kGridX], cells[kGridY], cells[kGridZ], cells[kBlockX], cells[kBlockY], cells[kBlockZ]});
-  AddGpu(event, cells);
+  event.work = work;
   if (detail_)
-    batch_.gpu_details.back().grid_and_block = {cells[kGridX],  cells[kGridY],  cells[kGridZ],
-                                                cells[kBlockX], cells[kBlockY], cells[kBlockZ]};
-  return {};
+    batch_.gpu_details.push_back({.grid_and_block = {},
+                                  .context = cells[kContext],
+                                  .registers = cells.If(kRegisters),
+                                  .static_shared_bytes = cells.If(kStaticShared),
+                                  .dynamic_shared_bytes = cells.If(kDynamicShared),
+                                  .graph_node = cells.If(kGraphNode)});
+  return &event;
 }
 
-void RowReader::AddGpu(const GpuEvent& event, const Cells& cells) {
-  batch_.gpu.push_back(event);
-  if (!detail_) return;
-  batch_.gpu_details.push_back({.grid_and_block = {},
-                                .context = cells[kContext],
-                                .registers = cells.If(kRegisters),
-                                .static_shared_bytes = cells.If(kStaticShared),
-                                .dynamic_shared_bytes = cells.If(kDynamicShared),
-                                .graph_node = cells.If(kGraphNode)});
+Status RowReader::AddNamedGpu(Reading& reading, const Cells& cells, GpuWork work, size_t name_column) {
+  GpuEvent* const event = AddGpu(cells, work);
+  if (event == nullptr) return {};
+  const Result<uint32_t> name = NameOf(reading, cells, name_column);
+  if (!name.has_value()) {
+    batch_.gpu.pop_back();
+    if (detail_) batch_.gpu_details.pop_back();
+    return std::unexpected(name.error());
+  }
+  event->name = *name;
+  if (work != GpuWork::kKernel) return {};
+  const std::array<int64_t, 6> launch = {cells[kGridX],  cells[kGridY],  cells[kGridZ],
+                                         cells[kBlockX], cells[kBlockY], cells[kBlockZ]};
+  event->shape = ShapeOf(launch);
+  if (detail_) batch_.gpu_details.back().grid_and_block = launch;
+  return {};
 }
 
 void RowReader::AddSync(const Cells& cells) {
@@ -367,39 +375,33 @@ Status RowReader::AddSpan(Reading& reading, const Cells& cells, SpanKind kind) {
 }
 
 void RowReader::AddMemcpy(const Cells& cells) {
-  GpuEvent event{.work = GpuWork::kMemcpy};
-  if (!FillGpu(cells, event)) return;
-  event.bytes = std::max<int64_t>(0, cells[kBytes]);
-  event.copy = CopyKindOf(cells[kCopyKind]);
-  event.source = layout_.memory_kind(cells.Or(kSourceKind, -1));
-  event.target = layout_.memory_kind(cells.Or(kTargetKind, -1));
-  AddGpu(event, cells);
+  GpuEvent* const event = AddGpu(cells, GpuWork::kMemcpy);
+  if (event == nullptr) return;
+  event->bytes = std::max<int64_t>(0, cells[kBytes]);
+  event->copy = CopyKindOf(cells[kCopyKind]);
+  event->source = layout_.memory_kind(cells.Or(kSourceKind, -1));
+  event->target = layout_.memory_kind(cells.Or(kTargetKind, -1));
 }
 
 void RowReader::AddMemset(const Cells& cells) {
-  GpuEvent event{.work = GpuWork::kMemset};
-  if (!FillGpu(cells, event)) return;
-  event.bytes = std::max<int64_t>(0, cells[kMemsetBytes]);
-  event.target = layout_.memory_kind(cells.Or(kMemoryKind, -1));
-  AddGpu(event, cells);
-}
-
-Status RowReader::AddGraph(Reading& reading, const Cells& cells) {
-  GpuEvent event{.work = GpuWork::kGraph};
-  if (!FillGpu(cells, event)) return {};
-  ASSIGN_OR_RETURN(event.name, NameOf(reading, cells, kGraphId));
-  AddGpu(event, cells);
-  return {};
+  GpuEvent* const event = AddGpu(cells, GpuWork::kMemset);
+  if (event == nullptr) return;
+  event->bytes = std::max<int64_t>(0, cells[kMemsetBytes]);
+  event->target = layout_.memory_kind(cells.Or(kMemoryKind, -1));
 }
 
 Status RowReader::AddCall(Reading& reading, const Cells& cells) {
-  ApiCall call;
-  if (!Times(cells, call.start_ns, call.end_ns)) return {};
+  int64_t start_ns = 0;
+  int64_t end_ns = 0;
+  if (!Times(cells, start_ns, end_ns)) return {};
+  ASSIGN_OR_RETURN(const uint32_t name, NameOf(reading, cells, kNameId));
+  ApiCall& call = batch_.calls.emplace_back();
+  call.start_ns = start_ns;
+  call.end_ns = end_ns;
   call.process = ProcessOf(cells[kGlobalTid]);
-  call.thread = ThreadOf(cells);
   call.correlation = CorrelationOf(cells.Or(kCallCorrelation, kNoCorrelation));
-  ASSIGN_OR_RETURN(call.name, NameOf(reading, cells, kNameId));
-  batch_.calls.push_back(call);
+  call.name = name;
+  call.thread = ThreadOf(cells);
   return {};
 }
 

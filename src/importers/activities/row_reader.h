@@ -83,16 +83,17 @@ class RowReader final : public ShardReader {
   Status Begin(size_t index);
   Status ReadRows(Reading& reading, Kind kind);
   Status Add(Reading& reading, Kind kind, const Cells& cells);
-  Status AddKernel(Reading& reading, const Cells& cells);
+  // Adds an event to the batch, with what all work on a device has; null after counting the row as dropped.
+  GpuEvent* AddGpu(const Cells& cells, GpuWork work);
+  // Adds a kernel or a graph.
+  Status AddNamedGpu(Reading& reading, const Cells& cells, GpuWork work, size_t name_column);
   void AddMemcpy(const Cells& cells);
   void AddMemset(const Cells& cells);
-  Status AddGraph(Reading& reading, const Cells& cells);
   Status AddCall(Reading& reading, const Cells& cells);
   // Of a call. nvprof has the lower half of what pthread_self returns, with or without a sign.
   static uint32_t ThreadOf(const Cells& cells);
   Status AddSpan(Reading& reading, const Cells& cells, SpanKind kind);
   void AddSync(const Cells& cells);
-  void AddGpu(const GpuEvent& event, const Cells& cells);
   // Reads rows whose names may be texts in them.
   Status ReadTexts(Reading& reading, Kind kind);
   Status AddNamedRange(Reading& reading, const sqlite::Row& row);
@@ -112,7 +113,6 @@ class RowReader final : public ShardReader {
 
   // The start and end of a row; returns false after counting the row as dropped.
   bool Times(const Cells& cells, int64_t& start_ns, int64_t& end_ns);
-  bool FillGpu(const Cells& cells, GpuEvent& event);
   // The process of work on a device.
   int64_t WorkProcess(const Cells& cells, size_t column) const {
     return cells.Has(column) ? ProcessOf(cells[column]) : only_launcher_;
