@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <tuple>
 #include <vector>
 
+#include "analyze/packed_records.h"
 #include "importers/event.h"
 
 // Compact events for analyses that need time order; sorted on disk when they don't fit in memory.
@@ -22,7 +24,9 @@ struct GpuRecord {
   importers::GpuWork work = importers::GpuWork::kKernel;
   uint8_t has_correlation = 0;  // 0 or 1; not a bool, as files may hold other bytes
 };
-static_assert(sizeof(GpuRecord) == 40);
+static_assert(sizeof(GpuRecord) == 40 && offsetof(GpuRecord, correlation) == Packing<GpuRecord>::kNumberAt);
+template <>
+inline constexpr bool kIsPacked<GpuRecord> = true;
 
 // What kind of copy or set it is, as a number: the same in every state.
 constexpr uint32_t PackTransfer(importers::CopyKind copy, importers::MemoryKind source,
@@ -46,7 +50,10 @@ struct CallRecord {
   uint32_t correlation = 0;
   uint32_t thread = 0;  // importers::ApiCall::thread
 };
-static_assert(sizeof(CallRecord) == 24);
+static_assert(sizeof(CallRecord) == 24 &&
+              offsetof(CallRecord, correlation) == Packing<CallRecord>::kNumberAt);
+template <>
+inline constexpr bool kIsPacked<CallRecord> = true;
 
 // A call that waits for the GPU (sync_calls.h).
 struct SyncRecord {
@@ -55,7 +62,9 @@ struct SyncRecord {
   uint32_t name = 0;  // in the state's NameTable
   uint32_t thread = 0;
 };
-static_assert(sizeof(SyncRecord) == 24);
+static_assert(sizeof(SyncRecord) == 24 && offsetof(SyncRecord, name) == Packing<SyncRecord>::kNumberAt);
+template <>
+inline constexpr bool kIsPacked<SyncRecord> = true;
 
 // Maps numbers of names and ranks to those of another table.
 struct Renumbering {

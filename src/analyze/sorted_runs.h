@@ -13,25 +13,30 @@
 #include <utility>
 #include <vector>
 
+#include "analyze/packed_records.h"
 #include "analyze/run_memory.h"
 #include "analyze/sort_records.h"
 #include "analyze/temporary_file.h"
 #include "base/result.h"
 
-// External sorting: records are collected in runs, each sorted. Full ones stay in memory while RunMemory has
-// some left, and are written to disk after that; all runs are merged when read.
+// External sorting: records are collected in runs, each sorted. Full ones stay in memory as they are while
+// RunMemory has some left, and are packed and written to disk after that; all runs are merged when read.
 namespace gpusonde::analyze {
 
-// Sorted records in memory or in a part of a file. `Change` is applied to each record when it is read and
-// must keep the order.
+// Sorted records: as they are, or packed in memory or in a part of a file. `Change` is applied to each packed
+// record when it is read and must keep the order.
 template <class Record, class Change>
 struct Run {
-  std::vector<Record, RunAllocator<Record>> memory;
-  RunMemory share;                      // of `memory`, if it is a full run
+  std::vector<Record, RunAllocator<Record>> records;
+  std::vector<std::byte> packed;        // and padding
+  RunMemory share;                      // of both, if it is a full run
   std::shared_ptr<TemporaryFile> file;  // null: in memory
   uint64_t offset = 0;
-  uint64_t count = 0;
+  uint64_t bytes = 0;                    // packed
+  uint64_t count = 0;                    // of records
   std::shared_ptr<const Change> change;  // null: none
+
+  bool IsPacked() const { return records.empty(); }
 };
 
 struct NoChange {
@@ -40,17 +45,11 @@ struct NoChange {
   NoChange Then(const NoChange&) const { return {}; }
 };
 
-// Copies the records of a run from number `first` on, as many as there is room for. Errors: those of reading
-// its file.
+// The bytes of a packed run from `first` on, as many as there is room for. Errors: those of reading its file.
 template <class Record, class Change>
-Status CopyRecords(const Run<Record, Change>& run, uint64_t first, std::span<Record> into) {
-  if (run.file == nullptr) {
-    std::copy_n(run.memory.begin() + static_cast<ptrdiff_t>(first), into.size(), into.begin());
-    return {};
-  }
-  TRY(run.file->Read(run.offset + first * sizeof(Record), std::as_writable_bytes(into)));
-  if (run.change != nullptr)
-    for (Record& record : into) (*run.change)(record);
+Status CopyBytes(const Run<Record, Change>& run, uint64_t first, std::span<std::byte> into) {
+  if (run.file != nullptr) return run.file->Read(run.offset + first, into);
+  std::memcpy(into.data(), run.packed.data() + first, into.size());
   return {};
 }
 
@@ -72,47 +71,54 @@ class SortedRuns {
     buffer_.push_back(record);
   }
 
-  // Writes the buffered records to disk to free memory.
+  // Ends a run and packs it, to free the memory of its records.
   void Spill() {
-    if (!buffer_.empty()) WriteBuffer();
+    if (!buffer_.empty()) {
+      SortBuffer();
+      Store(Packed(buffer_), buffer_.size(), nullptr);
+    }
     buffer_ = {};
   }
   size_t buffered_bytes() const { return buffer_.size() * sizeof(Record); }
 
-  // Adds at most kRunRecords records that are already sorted, at any alignment.
-  void AddSorted(std::span<const std::byte> bytes) {
-    const size_t count = bytes.size() / sizeof(Record);
-    Buffer records(count);
-    std::memcpy(records.data(), bytes.data(), count * sizeof(Record));
-    std::optional<RunMemory> share = RunMemory::Take(count * sizeof(Record));
-    if (share.has_value())
-      Keep(std::move(records), *std::move(share));
-    else if (status_.has_value())
-      status_ = Write(records);
+  // Adds a packed run of another process.
+  void AddRun(std::span<const std::byte> bytes, uint64_t count, std::shared_ptr<const Change> change) {
+    if (count == 0) return;
+    Bytes copy;
+    copy.reserve(bytes.size() + kRunPadding<Record>);
+    copy.assign(bytes.begin(), bytes.end());
+    Store(std::move(copy), count, std::move(change));
   }
-
-  // Adds a run that is already in a file, and to whose records `change` is applied unless it is null.
-  void AddRun(const std::shared_ptr<TemporaryFile>& file, uint64_t offset, uint64_t count,
-              std::shared_ptr<const Change> change = nullptr) {
+  // Adds one that is in a file.
+  void AddRun(const std::shared_ptr<TemporaryFile>& file, uint64_t offset, uint64_t bytes, uint64_t count,
+              std::shared_ptr<const Change> change) {
     if (count > 0)
-      runs_.push_back({.memory = {},
+      runs_.push_back({.records = {},
+                       .packed = {},
                        .share = {},
                        .file = file,
                        .offset = offset,
+                       .bytes = bytes,
                        .count = count,
                        .change = std::move(change)});
   }
 
-  // Moves in the runs of another; `change` is applied to their records when read.
+  // Moves in the runs of another; `change` is applied to their records.
   void Take(SortedRuns&& other, const std::shared_ptr<const Change>& change) {
     other.Sort();
     if (!other.status_.has_value()) status_ = other.status_;
+    // Runs that come from the same thread or process have the same change.
+    std::shared_ptr<const Change> before;
+    std::shared_ptr<const Change> both;
     for (Run<Record, Change>& run : other.runs_) {
-      if (run.file == nullptr)
-        for (Record& record : run.memory) (*change)(record);
+      if (run.change != nullptr && run.change != before) {
+        before = run.change;
+        both = std::make_shared<const Change>(before->Then(*change));
+      }
+      if (run.IsPacked())
+        run.change = run.change == nullptr ? change : both;
       else
-        run.change =
-            run.change == nullptr ? change : std::make_shared<const Change>(run.change->Then(*change));
+        for (Record& record : run.records) (*change)(record);
       runs_.push_back(std::move(run));
     }
     other.runs_.clear();
@@ -122,7 +128,7 @@ class SortedRuns {
   void Sort() {
     if (buffer_.empty()) return;
     SortBuffer();
-    Keep(std::exchange(buffer_, {}), {});
+    Keep({});
   }
   // Likewise. Errors: those of writing any run.
   Status Finish() {
@@ -131,6 +137,19 @@ class SortedRuns {
   }
 
   std::span<const Run<Record, Change>> runs() const { return runs_; }
+  // Packs those in memory, so that they can be sent.
+  void Pack() {
+    for (Run<Record, Change>& run : runs_) {
+      if (run.IsPacked()) continue;
+      run.packed = Packed(run.records);
+      run.bytes = run.packed.size();
+      run.packed.resize(run.bytes + kRunPadding<Record>);
+      run.records = {};
+      run.share = {};
+    }
+  }
+  // Moves them out.
+  std::vector<Run<Record, Change>> TakeRuns() { return std::exchange(runs_, {}); }
   // The number of records in all runs.
   uint64_t count() const {
     uint64_t all = 0;
@@ -140,6 +159,8 @@ class SortedRuns {
 
  private:
   using Buffer = std::vector<Record, RunAllocator<Record>>;
+  using Bytes = std::vector<std::byte>;
+  using Packer = std::conditional_t<kIsPacked<Record>, RecordPacker<Record>, PlainPacker<Record>>;
 
   // A small trace needs little memory, a larger one a whole run's, which isn't moved then.
   void MakeRoom() {
@@ -149,49 +170,127 @@ class SortedRuns {
   }
 
   void EndRun() {
-    std::optional<RunMemory> share = RunMemory::Take(buffer_.size() * sizeof(Record));
-    if (!share.has_value()) return WriteBuffer();
     SortBuffer();
-    Keep(std::exchange(buffer_, {}), *std::move(share));
-    buffer_.reserve(kRunRecords);
-  }
-
-  // Keeps the buffer's memory for the next run.
-  void WriteBuffer() {
-    SortBuffer();
-    if (status_.has_value()) status_ = Write(buffer_);
-    buffer_.clear();
+    if (auto share = RunMemory::Take(buffer_.size() * sizeof(Record))) {
+      Keep(*std::move(share));
+      buffer_.reserve(kRunRecords);
+    } else {  // the next run gets the buffer's memory
+      Store(Packed(buffer_), buffer_.size(), nullptr);
+      buffer_.clear();
+    }
   }
 
   void SortBuffer() { RecordSorter<Record, Less, Buffer>().Sort(buffer_); }
 
-  // Writes sorted records as a run.
-  Status Write(const Buffer& records) {
-    ASSIGN_OR_RETURN(const uint64_t offset, file_->Append(std::as_bytes(std::span(records))));
-    runs_.push_back({.memory = {},
-                     .share = {},
-                     .file = file_,
-                     .offset = offset,
-                     .count = records.size(),
-                     .change = nullptr});
-    return {};
-  }
-
-  // Keeps sorted records in memory as a run.
-  void Keep(Buffer records, RunMemory share) {
-    const uint64_t count = records.size();
-    runs_.push_back({.memory = std::move(records),
+  // Keeps the buffer as a run.
+  void Keep(RunMemory share) {
+    const uint64_t count = buffer_.size();
+    runs_.push_back({.records = std::exchange(buffer_, {}),
+                     .packed = {},
                      .share = std::move(share),
                      .file = nullptr,
                      .offset = 0,
+                     .bytes = 0,
                      .count = count,
                      .change = nullptr});
   }
 
+  // Runs of the same kind of records are about as large.
+  Bytes Packed(const Buffer& records) {
+    Bytes bytes;
+    if (records.size() == kRunRecords) bytes.reserve(run_bytes_ + run_bytes_ / 16 + kRunPadding<Record>);
+    Packer().Pack(std::span<const Record>(records), bytes);
+    run_bytes_ = bytes.size();
+    return bytes;
+  }
+
+  // Keeps a packed run in memory if there is some left, or else writes it.
+  void Store(Bytes bytes, uint64_t count, std::shared_ptr<const Change> change) {
+    const uint64_t size = bytes.size();
+    if (auto share = RunMemory::Take(bytes.capacity())) {
+      bytes.resize(size + kRunPadding<Record>);
+      runs_.push_back({.records = {},
+                       .packed = std::move(bytes),
+                       .share = *std::move(share),
+                       .file = nullptr,
+                       .offset = 0,
+                       .bytes = size,
+                       .count = count,
+                       .change = std::move(change)});
+    } else if (status_.has_value()) {
+      const Result<uint64_t> offset = file_->Append(bytes);
+      if (offset.has_value())
+        AddRun(file_, *offset, size, count, std::move(change));
+      else
+        status_ = Fail(offset.error());
+    }
+  }
+
   Buffer buffer_;
+  size_t run_bytes_ = 0;  // of the last run that was packed
   std::vector<Run<Record, Change>> runs_;
   std::shared_ptr<TemporaryFile> file_;
   Status status_;
+};
+
+// Reads a run, which must outlive it; not thread-safe.
+template <class Record, class Change>
+class RunReader {
+ public:
+  explicit RunReader(const Run<Record, Change>& run) : run_(&run), left_(run.count) {
+    if (run.file != nullptr) return;
+    next_ = run.packed.data();
+    end_ = next_ + run.bytes;
+    taken_ = run.bytes;
+  }
+  RunReader(RunReader&&) noexcept = default;
+  RunReader& operator=(RunReader&&) noexcept = default;
+
+  // The next records, valid until the next call; none at the end. Errors: those of reading a file.
+  Result<std::span<const Record>> Next() {
+    if (!run_->IsPacked()) return std::span<const Record>(run_->records).last(std::exchange(left_, 0));
+    records_.resize(std::min<uint64_t>(kRecords, left_));
+    for (size_t count = 0; count < records_.size();) {
+      TRY(Read());
+      const size_t more =
+          unpacker_.Unpack(next_, end_, taken_ == run_->bytes, std::span(records_).subspan(count));
+      if (more == 0 || next_ > end_) return Fail(ErrorCode::kIo, "a temporary file of gpusonde is damaged");
+      count += more;
+    }
+    left_ -= records_.size();
+    if (run_->change != nullptr)
+      for (Record& record : records_) (*run_->change)(record);
+    return std::span<const Record>(records_);
+  }
+
+ private:
+  using Unpacker = std::conditional_t<kIsPacked<Record>, RecordUnpacker<Record>, PlainUnpacker<Record>>;
+  // Both stay in the first-level cache while one run is read.
+  static constexpr size_t kRecords = (size_t{16} << 10) / sizeof(Record);
+  static constexpr size_t kBufferBytes = size_t{8} << 10;
+
+  // Reads more of the file when the buffer may not have a whole record.
+  Status Read() {
+    const auto here = static_cast<size_t>(end_ - next_);
+    if (taken_ == run_->bytes || here >= Unpacker::kMaxBytes) return {};
+    buffer_.resize(kBufferBytes + kRunPadding<Record>);
+    std::copy(next_, end_, buffer_.begin());
+    const size_t more = std::min<uint64_t>(kBufferBytes - here, run_->bytes - taken_);
+    TRY(CopyBytes(*run_, taken_, std::span(buffer_).subspan(here, more)));
+    taken_ += more;
+    next_ = buffer_.data();
+    end_ = next_ + here + more;
+    return {};
+  }
+
+  const Run<Record, Change>* run_;
+  uint64_t left_;       // records
+  uint64_t taken_ = 0;  // bytes of the file that were read
+  const std::byte* next_ = nullptr;
+  const std::byte* end_ = nullptr;
+  Unpacker unpacker_;
+  std::vector<std::byte> buffer_;
+  std::vector<Record> records_;
 };
 
 // Reads the records of all runs in order. The runs must outlive it.
@@ -199,7 +298,9 @@ template <class Record, class Less, class Change = NoChange>
 class Merged {
  public:
   explicit Merged(std::span<const Run<Record, Change>> runs) {
-    for (const Run<Record, Change>& run : runs) cursors_.push_back({.run = &run});
+    cursors_.reserve(runs.size());
+    for (const Run<Record, Change>& run : runs)
+      cursors_.push_back({.reader = RunReader<Record, Change>(run)});
     for (uint32_t i = 0; i < cursors_.size(); ++i)
       if (Fill(cursors_[i])) heap_.push_back(i);
     if (!status_.has_value()) heap_.clear();
@@ -230,12 +331,8 @@ class Merged {
   const Status& status() const { return status_; }
 
  private:
-  static constexpr size_t kBufferRecords = (size_t{32} << 10) / sizeof(Record);
-
   struct Cursor {
-    const Run<Record, Change>* run = nullptr;
-    uint64_t taken = 0;  // read, or on their way in the buffer
-    std::vector<Record> buffer = {};
+    RunReader<Record, Change> reader;
     const Record* next = nullptr;
     const Record* end = nullptr;
   };
@@ -266,24 +363,14 @@ class Merged {
 
   // The run's next records; false if there are none, or reading fails.
   bool Fill(Cursor& cursor) {
-    const Run<Record, Change>& run = *cursor.run;
-    if (cursor.taken == run.count) return false;
-    if (run.file == nullptr) {
-      cursor.next = run.memory.data();
-      cursor.end = cursor.next + run.count;
-      cursor.taken = run.count;
-      return true;
-    }
-    cursor.buffer.resize(std::min<uint64_t>(kBufferRecords, run.count - cursor.taken));
-    Status done = CopyRecords(run, cursor.taken, std::span(cursor.buffer));
-    if (!done.has_value()) {
-      status_ = std::move(done);
+    const Result<std::span<const Record>> records = cursor.reader.Next();
+    if (!records.has_value()) {
+      status_ = std::unexpected(records.error());
       return false;
     }
-    cursor.taken += cursor.buffer.size();
-    cursor.next = cursor.buffer.data();
-    cursor.end = cursor.next + cursor.buffer.size();
-    return true;
+    cursor.next = records->data();
+    cursor.end = cursor.next + records->size();
+    return !records->empty();
   }
 
   std::vector<Cursor> cursors_;

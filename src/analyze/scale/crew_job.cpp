@@ -17,23 +17,13 @@
 namespace gpusonde::analyze {
 namespace {
 
-// Messages are built, sent and parsed in the second-level cache.
+// Runs are sent together until a message is as large.
 constexpr size_t kMessageBytes = size_t{1} << 20;
 
 // Files of other ranks that this one has open at the same time, of usually 1,024 descriptors.
 constexpr size_t kMaxOpenFiles = 256;
 
-// The head of a message, followed by records of it; a special `trace` means that no more follow.
-using Heading = RunOffer::Place;
-constexpr uint64_t kEnd = ~uint64_t{0};
-
 auto Damaged() { return Fail(ErrorCode::kInternal, "a message between ranks is damaged"); }
-
-std::string MessageOf(Heading heading) {
-  ArchiveWriter archive;
-  archive(heading);
-  return archive.Take();
-}
 
 // Traces that all ranks read together, as one rank knows them.
 class SharedTraces {
@@ -126,23 +116,22 @@ class SharedTraces {
     for (int step = 1; step < crew_.size(); ++step) {
       const int to = (crew_.rank() + step) % crew_.size();
       const int from = (crew_.rank() + crew_.size() - step) % crew_.size();
-      ASSIGN_OR_RETURN(const bool shared, ShareFiles(to, from));
-      TRY(SendAndReceive(to, from, shared));
+      TRY(ExchangeWith(to, from));
     }
     return {};
   }
 
-  // Calls use(place, runs) for the records of each kind of each process that a rank owns.
+  // Calls use(place, records) for each kind of each process that a rank owns.
   template <class Use>
-  Status ForEachOwnedBy(int rank, Use use) const {
+  Status ForEachOwnedBy(int rank, Use use) {
     for (size_t trace = 0; trace < parts_.size(); ++trace) {
-      const TraceState& state = parts_[trace].state;
+      TraceState& state = parts_[trace].state;
       for (size_t process = 0; process < state.processes().size(); ++process)
         if (owners_[trace][process] == rank) {
-          const ProcessRecords& records = state.processes()[process];
-          TRY(use(Heading{trace, process, RecordKind::kGpu}, records.gpu.runs()));
-          TRY(use(Heading{trace, process, RecordKind::kCall}, records.calls.runs()));
-          TRY(use(Heading{trace, process, RecordKind::kSync}, records.syncs.runs()));
+          ProcessRecords& records = state.RecordsOf(static_cast<uint16_t>(process));
+          TRY(use(RunOffer::Place{trace, process, RecordKind::kGpu}, records.gpu));
+          TRY(use(RunOffer::Place{trace, process, RecordKind::kCall}, records.calls));
+          TRY(use(RunOffer::Place{trace, process, RecordKind::kSync}, records.syncs));
         }
     }
     return {};
@@ -150,7 +139,7 @@ class SharedTraces {
 
   // Calls use(records) for those of a place that another rank has named.
   template <class Use>
-  Status With(const Heading& place, Use use) {
+  Status With(const RunOffer::Place& place, Use use) {
     if (place.trace >= parts_.size() || place.process >= owners_[place.trace].size()) return Damaged();
     ProcessRecords& records = parts_[place.trace].state.RecordsOf(static_cast<uint16_t>(place.process));
     if (place.kind == RecordKind::kCall)
@@ -162,12 +151,13 @@ class SharedTraces {
     return {};
   }
 
-  // Offers what is in files for `to`, and adds what `from` offers if this rank can read it. Returns whether
-  // `to` can.
-  Result<bool> ShareFiles(int to, int from) {
+  // Gives `to` what it owns and takes what `from` has for this rank. Each says first what it has; what is in
+  // files is read there if that is possible, and the rest is sent.
+  Status ExchangeWith(int to, int from) {
     RunOffer own;
-    TRY(ForEachOwnedBy(to, [&own](const Heading& place, auto runs) -> Status {
-      own.Add(place, runs);
+    TRY(ForEachOwnedBy(to, [&own](const RunOffer::Place& place, auto& records) -> Status {
+      records.Pack();
+      own.Add(place, records.runs());
       return {};
     }));
     ArchiveWriter archive;
@@ -180,61 +170,57 @@ class SharedTraces {
     const std::optional<RunOffer::Files> files = offer.Open(kMaxOpenFiles - open_files_);
     constexpr std::string_view kCan = "can";
     ASSIGN_OR_RETURN(const std::string answer, crew_.Exchange(from, files.has_value() ? kCan : "can't", to));
-    if (files.has_value()) {
-      open_files_ += files->size();
-      TRY(AddRuns(offer, *files));
+    if (files.has_value()) open_files_ += files->size();
+    return SendAndReceive(to, from, answer == kCan, offer, files);
+  }
+
+  // Sends runs for `to`, except for what is in files if it `can_read` them, and receives those of an offer
+  // of `from` likewise. Frees what was sent.
+  Status SendAndReceive(int to, int from, bool can_read, const RunOffer& offer,
+                        const std::optional<RunOffer::Files>& files) {
+    std::vector<const RunOffer::Offered*> coming;
+    for (const RunOffer::Offered& run : offer.runs()) {
+      if (run.file == RunOffer::kInMemory || !files.has_value())
+        coming.push_back(&run);
+      else
+        TRY(With(run.place, [&](auto& records) {
+          records.AddRun((*files)[run.file], run.offset, run.bytes, run.count, offer.ChangeOf(run));
+        }));
     }
-    return answer == kCan;
-  }
-
-  Status AddRuns(const RunOffer& offer, const RunOffer::Files& files) {
-    for (const RunOffer::Offered& run : offer.runs())
-      TRY(With(run.place, [&](auto& records) {
-        records.AddRun(files[run.file], run.offset, run.count, offer.ChangeOf(run));
-      }));
-    return {};
-  }
-
-  // Sends everything for `to`, except for what is in files if it can read them, and receives everything from
-  // `from`, message by message.
-  Status SendAndReceive(int to, int from, bool shared) {
-    bool receiving = true;
+    size_t next = 0;
     const auto pass = [&](std::string_view message) -> Status {  // empty: only receives
+      const bool receives = next < coming.size();
+      if (message.empty() && !receives) return {};
       ASSIGN_OR_RETURN(const std::string received,
-                       crew_.Exchange(message.empty() ? -1 : to, message, receiving ? from : -1));
-      if (!receiving) return {};
-      ArchiveReader reader(received);
-      Heading heading;
-      reader(heading);
-      if (!reader.ok()) return Damaged();
-      receiving = heading.trace != kEnd;
-      if (!receiving) return {};
-      return With(heading,
-                  [&](auto& records) { records.AddSorted(std::as_bytes(std::span(reader.rest()))); });
-    };
-    TRY(ForEachOwnedBy(
-        to, [&](const Heading& heading, auto runs) { return SendRuns(runs, heading, shared, pass); }));
-    TRY(pass(MessageOf({.trace = kEnd})));
-    while (receiving) TRY(pass({}));
-    return {};
-  }
-
-  // Run by run, as they are sorted already.
-  template <class Record, class Pass>
-  static Status SendRuns(std::span<const Run<Record, Renumbering>> runs, const Heading& heading, bool shared,
-                         Pass pass) {
-    const std::string begin = MessageOf(heading);
-    std::vector<Record> records;
-    for (const Run<Record, Renumbering>& run : runs) {
-      if (shared && run.file != nullptr) continue;
-      for (uint64_t sent = 0; sent < run.count; sent += records.size()) {
-        records.resize(std::min<uint64_t>(run.count - sent, kMessageBytes / sizeof(Record)));
-        TRY(CopyRecords(run, sent, std::span(records)));
-        std::string message = begin;
-        message.append(reinterpret_cast<const char*>(records.data()), records.size() * sizeof(Record));
-        TRY(pass(message));
+                       crew_.Exchange(message.empty() ? -1 : to, message, receives ? from : -1));
+      std::span<const std::byte> bytes = std::as_bytes(std::span(received));
+      for (; !bytes.empty(); ++next) {
+        if (next == coming.size() || coming[next]->bytes > bytes.size()) return Damaged();
+        const RunOffer::Offered& run = *coming[next];
+        TRY(With(run.place, [&](auto& records) {
+          records.AddRun(bytes.first(run.bytes), run.count, offer.ChangeOf(run));
+        }));
+        bytes = bytes.subspan(run.bytes);
       }
-    }
+      return {};
+    };
+    std::string message;
+    const auto send = [&](const RunOffer::Place& /*place*/, auto& records) -> Status {
+      for (auto& run : records.TakeRuns()) {
+        if (can_read && run.file != nullptr) continue;
+        const size_t before = message.size();
+        message.resize(before + run.bytes);
+        TRY(CopyBytes(run, 0, std::as_writable_bytes(std::span(message)).subspan(before)));
+        run = {};
+        if (message.size() < kMessageBytes) continue;
+        TRY(pass(message));
+        message.clear();
+      }
+      return {};
+    };
+    TRY(ForEachOwnedBy(to, send));
+    TRY(pass(message));
+    while (next < coming.size()) TRY(pass({}));
     return {};
   }
 

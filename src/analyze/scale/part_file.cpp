@@ -231,7 +231,6 @@ class PartReader {
   template <class Record, class Less, class Runs>
   Status Records(uint64_t count, const TraceState& state, size_t process, Runs& runs) {
     if (count > (size_ - at_) / sizeof(Record)) return Corrupt("truncated");
-    runs.AddRun(file_, at_, count);
     std::vector<Record> buffer;
     std::optional<Record> last;
     for (uint64_t left = count; left > 0; left -= buffer.size()) {
@@ -241,9 +240,11 @@ class PartReader {
         if (!IsValid(record, state, process) || (last.has_value() && Less()(record, *last)))
           return Corrupt("a damaged record");
         last = record;
+        runs.Add(record);
       }
       at_ += buffer.size() * sizeof(Record);
     }
+    runs.Spill();
     return {};
   }
 

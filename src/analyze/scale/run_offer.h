@@ -41,13 +41,15 @@ class RunOffer {
       archive.Require(kind <= RecordKind::kSync);
     }
   };
-  // A run in one of the files.
+  // A run in one of the files, or in the memory of its process.
+  static constexpr uint32_t kInMemory = std::numeric_limits<uint32_t>::max();
   static constexpr uint32_t kNoChange = std::numeric_limits<uint32_t>::max();
   struct Offered {
     Place place;
-    uint32_t file = 0;
+    uint32_t file = kInMemory;
     uint32_t change = kNoChange;
     uint64_t offset = 0;
+    uint64_t bytes = 0;
     uint64_t count = 0;
 
     template <class Archive>
@@ -56,21 +58,22 @@ class RunOffer {
       archive(file);
       archive(change);
       archive(offset);
+      archive(bytes);
       archive(count);
     }
   };
   using Files = std::vector<std::shared_ptr<TemporaryFile>>;
 
-  // Adds the runs that are in files. If a file can't be marked, the offer becomes one that no one can accept.
+  // Adds packed runs. If a file can't be marked, the offer becomes one that no one can accept.
   template <class Record>
   void Add(const Place& place, std::span<const Run<Record, Renumbering>> runs) {
     for (const Run<Record, Renumbering>& run : runs)
-      if (run.file != nullptr)
-        runs_.push_back({.place = place,
-                         .file = FileOf(run.file),
-                         .change = NumberOf(run.change),
-                         .offset = run.offset,
-                         .count = run.count});
+      runs_.push_back({.place = place,
+                       .file = run.file != nullptr ? FileOf(run.file) : kInMemory,
+                       .change = NumberOf(run.change),
+                       .offset = run.offset,
+                       .bytes = run.bytes,
+                       .count = run.count});
   }
 
   std::span<const Offered> runs() const { return runs_; }
@@ -97,7 +100,8 @@ class RunOffer {
     }
     archive(runs_);
     for (const Offered& run : runs_)
-      archive.Require(run.file < marks_.size() && (run.change == kNoChange || run.change < changes_.size()));
+      archive.Require((run.file == kInMemory || run.file < marks_.size()) &&
+                      (run.change == kNoChange || run.change < changes_.size()));
   }
 
  private:

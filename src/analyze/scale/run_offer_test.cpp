@@ -11,6 +11,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -42,14 +44,19 @@ GpuRuns Collect(const std::shared_ptr<TemporaryFile>& file) {
   GpuRuns read(file);
   read.Add({.start_ns = 20, .correlation = 2, .name = 1});
   read.Add({.start_ns = 10, .correlation = 1, .name = 0});
-  read.Spill();
+  {
+    const std::optional<RunMemory> all = RunMemory::Take(RunMemory::kMaxBytes);
+    EXPECT_TRUE(all.has_value());
+    read.Spill();
+  }
   read.Add({.start_ns = 30, .correlation = 3, .name = 1});
   GpuRuns runs(file);
   runs.Take(std::move(read), std::make_shared<const Renumbering>(Renumbering{.names = {7, 5}, .ranks = {3}}));
+  runs.Pack();
   return runs;
 }
 
-TEST(RunOffer, RunsAreReadInTheFilesWhereTheyAre) {
+TEST(RunOffer, RunsAreReadInTheFilesWhereTheyAreOrSent) {
   const auto file = std::make_shared<TemporaryFile>();
   const GpuRuns runs = Collect(file);
   RunOffer offer;
@@ -57,18 +64,25 @@ TEST(RunOffer, RunsAreReadInTheFilesWhereTheyAre) {
   const RunOffer received = Received(offer);
   const auto files = received.Open(1);
   ASSERT_TRUE(files.has_value());
-  ASSERT_EQ(received.runs().size(), 1U) << "one is in memory";
-  const RunOffer::Offered& run = received.runs()[0];
-  EXPECT_EQ(run.place.trace, 4U);
-  EXPECT_EQ(run.place.process, 2U);
+  ASSERT_EQ(received.runs().size(), 2U);
+  const RunOffer::Offered& filed = received.runs()[0];
+  EXPECT_EQ(filed.place.trace, 4U);
+  EXPECT_EQ(filed.place.process, 2U);
+  EXPECT_EQ(filed.file, 0U);
+  const RunOffer::Offered& kept = received.runs()[1];
+  EXPECT_EQ(kept.file, RunOffer::kInMemory);
+  std::vector<std::byte> sent(kept.bytes);
+  ASSERT_TRUE(CopyBytes(runs.runs()[1], 0, std::span(sent)).has_value());
   GpuRuns here(std::make_shared<TemporaryFile>());
-  here.AddRun((*files)[run.file], run.offset, run.count, received.ChangeOf(run));
+  here.AddRun((*files)[filed.file], filed.offset, filed.bytes, filed.count, received.ChangeOf(filed));
+  here.AddRun(sent, kept.count, received.ChangeOf(kept));
   Merged<GpuRecord, ByCorrelation, Renumbering> merged(here.runs());
   std::vector<std::array<int64_t, 3>> read;
   while (const GpuRecord* record = merged.Next())
     read.push_back({record->start_ns, record->name, record->rank});
   EXPECT_TRUE(merged.status().has_value());
-  EXPECT_THAT(read, ElementsAre(std::array<int64_t, 3>{10, 7, 3}, std::array<int64_t, 3>{20, 5, 3}));
+  EXPECT_THAT(read, ElementsAre(std::array<int64_t, 3>{10, 7, 3}, std::array<int64_t, 3>{20, 5, 3},
+                                std::array<int64_t, 3>{30, 5, 3}));
 }
 
 TEST(RunOffer, AnotherFileOfTheSameNumberIsNotTakenForIt) {
