@@ -89,7 +89,7 @@ std::string TextOf(const analyze::Report& report, const AnalyzeOptions& options)
 
 // Runs as one rank among the processes that mpirun started. Only rank 0 writes, errors included.
 Status RunTogether(const AnalyzeOptions& options, const std::string& output) {
-  ASSIGN_OR_RETURN(const auto crew, analyze::Crew::Join());
+  ASSIGN_OR_RETURN(const auto crew, analyze::Crew::Load());
   bool others_wait = false;
   auto report = analyze::AnalyzeTogether(*crew, options.traces, options.how, others_wait);
   Status done = report.has_value() ? Status() : std::unexpected(report.error());

@@ -10,6 +10,7 @@
 
 #include "analyze/archive.h"
 #include "base/program_file.h"
+#include "base/text.h"
 
 namespace gpusonde::analyze {
 namespace {
@@ -37,7 +38,20 @@ bool Crew::IsLaunched() {
          std::getenv("PMIX_RANK") != nullptr;
 }
 
-Result<std::unique_ptr<Crew>> Crew::Join() {
+std::optional<Crew::Place> Crew::ExpectedPlace() {
+  for (const auto& [rank_name, size_name] :
+       {std::pair("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"), std::pair("PMI_RANK", "PMI_SIZE")}) {
+    const char* const rank_text = std::getenv(rank_name);
+    const char* const size_text = std::getenv(size_name);
+    if (rank_text == nullptr || size_text == nullptr) continue;
+    const auto rank = ParseNumber<int>(rank_text);
+    const auto size = ParseNumber<int>(size_text);
+    if (rank.has_value() && size.has_value() && *rank >= 0 && *rank < *size) return Place{*rank, *size};
+  }
+  return std::nullopt;
+}
+
+Result<std::unique_ptr<Crew>> Crew::Load() {
   ASSIGN_OR_RETURN(const std::string folder, InstallFolder());
   const std::string path = folder + std::string(kPlugin);
   void* const library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
@@ -46,13 +60,19 @@ Result<std::unique_ptr<Crew>> Crew::Join() {
   const auto functions = reinterpret_cast<decltype(&gpusonde_mpi)>(::dlsym(library, "gpusonde_mpi"));
   if (functions == nullptr) return Fail(ErrorCode::kUnavailable, path + ": not gpusonde's MPI plugin");
   LookForNoNetwork();
-  std::unique_ptr<Crew> crew(new Crew(functions()));
-  if (crew->mpi_->join(&crew->rank_, &crew->size_) != 0)
-    return Fail(ErrorCode::kUnavailable, "MPI could not be started");
-  return crew;
+  return std::unique_ptr<Crew>(new Crew(functions()));
 }
 
-Crew::~Crew() { mpi_->leave(); }
+Status Crew::Join() {
+  if (mpi_->join(&place_.rank, &place_.size) != 0)
+    return Fail(ErrorCode::kUnavailable, "MPI could not be started");
+  joined_ = true;
+  return {};
+}
+
+Crew::~Crew() {
+  if (joined_) mpi_->leave();
+}
 
 void Crew::Abort() const {
   mpi_->abort(1);
@@ -63,7 +83,7 @@ Result<std::string> Crew::Exchange(int to, std::string_view bytes, int from) con
   void* received = nullptr;
   size_t size = 0;
   if (const int status = mpi_->exchange(to, bytes.data(), bytes.size(), from, &received, &size); status != 0)
-    return Fail(ErrorCode::kIo, fmt::format("rank {}: MPI failed with error {}", rank_, status));
+    return Fail(ErrorCode::kIo, fmt::format("rank {}: MPI failed with error {}", rank(), status));
   std::string result(static_cast<const char*>(received), size);
   std::free(received);
   return result;
@@ -71,12 +91,12 @@ Result<std::string> Crew::Exchange(int to, std::string_view bytes, int from) con
 
 Result<std::vector<std::string>> Crew::Gather(std::string_view own) const {
   std::vector<std::string> all;
-  if (rank_ != 0) {
+  if (rank() != 0) {
     TRY(Exchange(0, own, -1));
     return all;
   }
   all.emplace_back(own);
-  for (int from = 1; from < size_; ++from) {
+  for (int from = 1; from < size(); ++from) {
     ASSIGN_OR_RETURN(std::string bytes, Exchange(-1, {}, from));
     all.push_back(std::move(bytes));
   }
@@ -84,11 +104,11 @@ Result<std::vector<std::string>> Crew::Gather(std::string_view own) const {
 }
 
 Result<std::vector<std::string>> Crew::GatherAll(std::string_view own) const {
-  std::vector<std::string> all(static_cast<size_t>(size_));
-  all[static_cast<size_t>(rank_)] = own;
-  for (int step = 1; step < size_; ++step) {
-    const int from = (rank_ + size_ - step) % size_;
-    ASSIGN_OR_RETURN(all[static_cast<size_t>(from)], Exchange((rank_ + step) % size_, own, from));
+  std::vector<std::string> all(static_cast<size_t>(size()));
+  all[static_cast<size_t>(rank())] = own;
+  for (int step = 1; step < size(); ++step) {
+    const int from = (rank() + size() - step) % size();
+    ASSIGN_OR_RETURN(all[static_cast<size_t>(from)], Exchange((rank() + step) % size(), own, from));
   }
   return all;
 }

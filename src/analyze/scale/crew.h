@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,15 +17,27 @@ class Crew {
  public:
   // Whether a launcher (such as mpirun) started this process.
   static bool IsLaunched();
-  // Loads the MPI plugin from the program's library folder and joins the others. Errors: kUnavailable.
-  static Result<std::unique_ptr<Crew>> Join();
+  // Loads the MPI plugin from the program's library folder. Errors: kUnavailable.
+  static Result<std::unique_ptr<Crew>> Load();
   Crew(const Crew&) = delete;
   Crew& operator=(const Crew&) = delete;
-  // Waits for all other ranks.
+  // Waits for all other ranks, once they were joined.
   ~Crew();
 
-  int rank() const { return rank_; }
-  int size() const { return size_; }
+  // Joins the others; call it before all below, in the same thread. Errors: kUnavailable.
+  Status Join();
+  // A process among all of the job.
+  struct Place {
+    int rank = 0;
+    int size = 1;
+
+    bool operator==(const Place&) const = default;
+  };
+  // This one's, as the launcher tells it before Join; empty if it doesn't.
+  static std::optional<Place> ExpectedPlace();
+  Place place() const { return place_; }
+  int rank() const { return place_.rank; }
+  int size() const { return place_.size; }
 
   // Sends to one rank and receives from another; −1: none. The receiver must call Exchange at the same time.
   Result<std::string> Exchange(int to, std::string_view bytes, int from) const;
@@ -38,8 +51,8 @@ class Crew {
  private:
   explicit Crew(const GpusondeMpi* mpi) : mpi_(mpi) {}
   const GpusondeMpi* mpi_;
-  int rank_ = 0;
-  int size_ = 1;
+  bool joined_ = false;
+  Place place_;
 };
 
 }  // namespace gpusonde::analyze

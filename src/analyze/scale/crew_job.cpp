@@ -6,6 +6,7 @@
 #include <iterator>
 #include <span>
 #include <string_view>
+#include <thread>
 #include <utility>
 
 #include "analyze/archive.h"
@@ -13,6 +14,7 @@
 #include "analyze/report_builder.h"
 #include "analyze/scale/run_offer.h"
 #include "analyze/scale/trace_part.h"
+#include "analyze/start_thread.h"
 
 namespace gpusonde::analyze {
 namespace {
@@ -274,17 +276,27 @@ Status Agree(const Crew& crew, const Status& own) {
 
 }  // namespace
 
-Result<std::optional<Report>> AnalyzeTogether(const Crew& crew, const std::vector<std::string>& paths,
+Result<std::optional<Report>> AnalyzeTogether(Crew& crew, const std::vector<std::string>& paths,
                                               const Options& options, bool& others_wait) {
   others_wait = false;
-  const auto division = Division::Make(paths, static_cast<uint64_t>(crew.size()));
+  std::optional<Division> division;
   std::vector<TracePart> parts;
-  const auto read = [&]() -> Status {
-    if (!division.has_value()) return std::unexpected(division.error());
-    return ReadParts(paths, options, *division, static_cast<uint64_t>(crew.rank()),
+  const auto read_as = [&](const Crew::Place& place) -> Status {
+    parts.clear();
+    ASSIGN_OR_RETURN(division, Division::Make(paths, static_cast<uint64_t>(place.size)));
+    return ReadParts(paths, options, *division, static_cast<uint64_t>(place.rank),
                      [&parts](TracePart part) { parts.push_back(std::move(part)); });
   };
-  TRY(Agree(crew, read()));
+  const std::optional<Crew::Place> expected = Crew::ExpectedPlace();
+  Status read;
+  {
+    // MPI_Init of Open MPI 4.1 mostly waits, for a tenth of a second.
+    std::vector<std::jthread> reader;
+    if (expected.has_value()) StartThread(reader, [&] { read = read_as(*expected); });
+    TRY(crew.Join());
+  }
+  if (!division.has_value() || crew.place() != expected) read = read_as(crew.place());
+  TRY(Agree(crew, read));
   others_wait = true;
   if (division->IsShared()) {
     SharedTraces shared(crew, options, parts);

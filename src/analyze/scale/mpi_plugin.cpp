@@ -18,15 +18,18 @@ int Neighbour(int rank) { return rank < 0 ? MPI_PROC_NULL : rank; }
 
 // Like MPI_Waitall. Open MPI polls while it waits, in a loop that takes a core which this rank's threads,
 // other ranks or other programs could use: so this sleeps once a wait is longer than passing on a message
-// takes.
+// takes, and longer the longer it has waited.
 int Wait(MPI_Request* requests, int count) {
   constexpr int kPolls = 1'000;  // 0.2 to 1 ms, about as long as the next message takes to build
-  constexpr useconds_t kSleepUs = 100;
+  constexpr useconds_t kFirstSleepUs = 50, kMaxSleepUs = 1'000;
+  useconds_t sleep_us = kFirstSleepUs;
   for (int polls = 0;; ++polls) {
     int done = 0;
     const int status = MPI_Testall(count, requests, &done, MPI_STATUSES_IGNORE);
     if (status != MPI_SUCCESS || done != 0) return status;
-    if (polls >= kPolls) ::usleep(kSleepUs);
+    if (polls < kPolls) continue;
+    ::usleep(sleep_us);
+    sleep_us = std::min(kMaxSleepUs, sleep_us + sleep_us / 8);
   }
 }
 
