@@ -71,7 +71,7 @@ function ourTraceIsDecoded(folder) {
 
 function chromiumsTraceIsRead(folder) {
   const file = path.join(folder, 'chromium.pftrace');
-  execFileSync('/usr/bin/chromium', [...chromiumFlags, `--user-data-dir=${path.join(folder, 'profile')}`,
+  execFileSync('/usr/bin/chromium-headless-shell', [...chromiumFlags, `--user-data-dir=${path.join(folder, 'profile')}`,
     '--trace-startup=*', '--trace-startup-format=proto', `--trace-startup-file=${file}`, '--dump-dom', 'about:blank'],
   { stdio: 'pipe', timeout: 60_000 });
   const { events, tracks } = read(file);

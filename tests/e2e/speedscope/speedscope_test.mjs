@@ -88,7 +88,7 @@ const tests = {
 const folder = mkdtempSync(path.join(tmpdir(), 'gpusonde-speedscope-'));
 const server = await serve(makeProfile(folder));
 const origin = `http://127.0.0.1:${server.address().port}`;
-const browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: browserFlags });
+const browser = await chromium.launch({ executablePath: '/usr/bin/chromium-headless-shell', args: browserFlags });
 let failed = 0;
 for (const [name, test] of Object.entries(tests)) {
   try {

@@ -24,7 +24,7 @@ export async function runE2e(report, only) {
   const skipAll = (why) => tests.forEach(({ name }) => report("skipped", name, why));
   const real = process.env.GPUSONDE_URL;
   if (!real && !existsSync(DIST)) return skipAll("web/dist is not built (npm run build)");
-  const { browser, reason } = await launchChromium();
+  const { browser, reason } = await launchChromium({ shell: true });
   if (!browser) return skipAll(reason);
   for (const test of tests) {
     if (real && !test.anyServer) report("skipped", test.name, "needs the fixture's data, not GPUSONDE_URL");

@@ -422,6 +422,7 @@ export const tests = [
     async run(page) {
       await page.ready();
       await page.press("?");
+      await page.raw.waitForSelector("dialog.help[open]");
       assert.equal(await page.raw.locator("dialog.help").evaluate((dialog) => dialog.scrollTop), 0);
       assert.equal(await page.raw.evaluate(() => document.activeElement.textContent), "Close");
     },
