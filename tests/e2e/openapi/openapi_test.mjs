@@ -39,9 +39,12 @@ const ajv = new Ajv2020({ strict: true, allowUnionTypes: true, formats: { binary
 for (const word of ['example', 'components', 'paths']) ajv.addKeyword(word);
 ajv.addSchema({ $id: 'gpusonde', components: closed(api.components) });
 
+// By the schema in `api`: Ajv needs more than a second for a large one, and a path's answers share theirs.
+const validators = new Map();
+
 function complaintsOf(schema, json) {
-  const rebased = JSON.parse(JSON.stringify(closed(schema)).replaceAll('"#/', '"gpusonde#/'));
-  const validate = ajv.compile(rebased);
+  if (!validators.has(schema)) validators.set(schema, ajv.compile(JSON.parse(JSON.stringify(closed(schema)).replaceAll('"#/', '"gpusonde#/'))));
+  const validate = validators.get(schema);
   return validate(json) ? '' : ajv.errorsText(validate.errors).slice(0, 500);
 }
 
