@@ -31,12 +31,18 @@ def shuffle_sqlite(path, out):
 
 def shuffle_kineto(path, out):
     text = gzip.open(path, "rb").read().decode(errors="surrogateescape")
-    # Numbers keep their text: a double would lose digits.
-    trace = json.loads(text, parse_float=lambda number: "@" + number + "@")
-    random.shuffle(trace["traceEvents"] if isinstance(trace, dict) else trace)
-    text = re.sub(r'"@([-+.0-9eE]+)@"', r"\1", json.dumps(trace))
-    with open(out, "w", encoding="utf-8", errors="surrogateescape") as file:
-        file.write(text)
+    begin = re.match(r"\s*\[", text) or re.search(r'"traceEvents"\s*:\s*\[', text)
+    decode, between = json.JSONDecoder().raw_decode, re.compile(r"[\s,]*")
+    # The events keep their text: a double would lose digits.
+    events, first = [], between.match(text, begin.end()).end()
+    at = first
+    while text[at] != "]":
+        end = decode(text, at)[1]
+        events.append(text[at:end])
+        at = between.match(text, end).end()
+    random.shuffle(events)
+    with open(out, "w", encoding="utf-8", errors="surrogateescape", newline="") as file:
+        file.write(text[:first] + ",".join(events) + text[at:])
 
 
 def main():

@@ -2,9 +2,11 @@
 """planted.py IN OUT FACTOR [NAME]: a copy of a Kineto trace in which the kernels NAME (default: all) take FACTOR times as
 long, and everything behind them on the timeline starts later."""
 
+import gc
 import json
 import sys
 
+gc.disable()  # it would walk the events again and again
 source, target, factor = sys.argv[1], sys.argv[2], float(sys.argv[3])
 name = sys.argv[4] if len(sys.argv) > 4 else None
 with open(source, encoding="utf-8") as file:
