@@ -2,100 +2,21 @@
 """Several consumers of one program's GPU work, in any order, and awkward programs."""
 
 import json
-import re
 import signal
-import subprocess
 import sys
 import time
 import unittest
 
+import consumers
 import program
+from consumers import KERNELS_A_ROUND, LAUNCHES, LIBRARY, PAUSE_S
 
 OWN_MACHINE = "up profiles every GPU program of the machine"
-CPUS = 1  # `up` must know a program half a second after its start, or its first capture has no stacks
-TAKES_S = 90
-LAUNCHES = program.ROOT / "tests/programs/gpu_launches.py"
-LIBRARY = program.BUILD / "lib/libgpusonde-inject.so"
-KERNELS_A_ROUND = 153
-# A rate at which the governor does not suspend profiling.
-PAUSE_S = "0.1"
-PATIENCE_S = 120
-
-IDENTITIES = """
-    SELECT count(*) AS kernels, count(*) FILTER (kernels.name = '') AS nameless,
-           count(*) FILTER (devices.device IS NULL) AS of_no_device, count(DISTINCT kernels.device) AS devices
-    FROM kernels LEFT JOIN devices USING (device)"""
-
-CAPTURERS = f"SELECT functions.name AS name, count(*) AS kernels {program.GRAPH_CAPTURERS} GROUP BY ALL"
+CPUS = 0.5
+TAKES_S = 80
 
 
-class Consumers(program.TestCase):
-    def setUp(self):
-        super().setUp()
-        self.state = self.folder / "state"
-        self.environment = self.simulated_machine()
-        # Like a rank of a recorded program, so that no governor ends its sessions and all of its work is counted.
-        self.injected = dict(self.environment, CUDA_INJECTION64_PATH=str(LIBRARY), GPUSONDE_INJECT_SOCKET="99:1")
-
-    def start(self, *command, environment=None):
-        process = subprocess.Popen([str(part) for part in command], env=environment or self.injected,
-                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        self.addCleanup(process.communicate)
-        self.addCleanup(process.kill)
-        return process
-
-    def start_up(self, state=None):
-        """Starts `gpusonde up` and waits until it profiles."""
-        up = self.start(program.GPUSONDE, "up", "--state", state or self.state, "--listen", "127.0.0.1:0", "--no-open")
-        up.url = next(found.group(1) for line in up.stdout if (found := re.search(r"the UI is at (http://\S+/)", line)))
-        return up
-
-    def start_record(self, name, *options):
-        record = self.start(program.GPUSONDE, "record", "-o", self.folder / name, *options)
-        record.recording = self.folder / name
-        return record
-
-    def launches(self, rounds, loading_s=0, through=()):
-        return self.start(*through, sys.executable, LAUNCHES, rounds, loading_s, PAUSE_S)
-
-    def await_kernels(self, process, count):
-        """Waits until the device has executed this many kernels of a process."""
-        deadline = time.monotonic() + PATIENCE_S
-        while True:
-            done = subprocess.run([program.SIMGPU, "status"], env=self.environment, capture_output=True, text=True, check=True)
-            (device,) = json.loads(done.stdout)["devices"]
-            if any(one["pid"] == process.pid and one["kernels"] >= count for one in device["processes"]):
-                return
-            self.assertLess(time.monotonic(), deadline, device)
-            time.sleep(0.05)
-
-    def stop(self, consumer, how=signal.SIGINT):
-        consumer.send_signal(how)
-        _, errors = consumer.communicate(timeout=PATIENCE_S)
-        self.assertEqual(consumer.returncode, 0, errors)
-        return errors
-
-    def end(self, process):
-        _, errors = process.communicate(timeout=PATIENCE_S)
-        self.assertEqual(process.returncode, 0, errors)
-        return errors
-
-    def day(self, state=None):
-        (day,) = ((state or self.state) / "days").glob("*.sonde")
-        return day
-
-    def assert_identified(self, recording, kernels=None):
-        """Every kernel has a name and the machine's only device. Returns the number of kernels."""
-        (row,) = self.query(IDENTITIES, recording)
-        self.assertEqual((row["nameless"], row["of_no_device"], row["devices"]), (0, 0, 1), row)
-        self.assertGreater(row["kernels"], 0)
-        if kernels is not None:
-            self.assertEqual(row["kernels"], kernels)
-        self.assertEqual(self.query("SELECT * FROM drops WHERE reason LIKE 'gpu%'", recording), [])
-        self.assertEqual(self.value("SELECT count(*) FROM gpu_sessions WHERE start_ns <= 0", recording), 0)
-        self.assertEqual(self.value("SELECT count(*) FROM devices", recording), 1)
-        return row["kernels"]
-
+class Consumers(consumers.ConsumersTestCase):
     def test_record_joins_a_program_that_up_profiles(self):
         up = self.start_up()
         launches = self.launches(60)
@@ -187,38 +108,6 @@ class Consumers(program.TestCase):
         self.assertTrue(graphs, done.stdout)
         self.assertTrue(any("launch_graph" in line for line in graphs), graphs)
         self.assertNotIn("[captured in graph]", done.stdout)
-
-    def lingering_launches(self, go):
-        """A program that ends once there is the file `go`: when the names of its functions, which are in its memory, have been read."""
-        code = (f"import os, sys, time; sys.path.insert(0, '{LAUNCHES.parent}'); import gpu_launches; sys.argv = ['', '10']\n"
-                f"gpu_launches.main()\nwhile not os.path.exists('{go}') and os.path.exists('{self.folder}'): time.sleep(0.1)")
-        return sys.executable, "-c", code
-
-    def test_the_first_capture_of_a_recorded_program_is_whole(self):
-        go = self.folder / "go"
-        record = self.start_record(self.recording.name, "--", *self.lingering_launches(go))
-        self.await_spooled(f"SELECT count(*) FILTER (functions.name = 'make_graph') {program.GRAPH_CAPTURERS}",
-                           lambda kernels: kernels == 3 * 10)
-        go.touch()
-        self.end(record)
-        capturers = {row["name"]: row["kernels"] for row in self.query(CAPTURERS, record.recording)}
-        self.assertEqual(capturers.get("make_graph"), 3 * 10, capturers)
-
-    def test_the_first_capture_of_a_program_is_whole_under_up(self):
-        up = self.start_up()
-        # Its first rounds compile the unwind tables of all running programs, the interpreter's too.
-        spinner = self.start(sys.executable, "-c", "def spin():\n    while True: pass\nspin()")
-        self.await_frame(up.url, spinner.pid, "spin")
-        spinner.kill()
-        go = self.folder / "go"
-        launches = self.start(*self.lingering_launches(go))
-        self.await_frame(up.url, launches.pid, "make_graph", "gpu")
-        go.touch()
-        self.end(launches)
-        time.sleep(1.5)
-        self.stop(up)
-        capturers = {row["name"]: row["kernels"] for row in self.query(CAPTURERS, self.day())}
-        self.assertEqual(capturers.get("make_graph"), 3 * 10, capturers)
 
     def test_a_program_that_closes_all_descriptors_before_cuda_starts_is_recorded_whole(self):
         code = f"import os, runpy, sys; os.closerange(3, 1024); sys.argv = {['', '10']}; runpy.run_path('{LAUNCHES}', run_name='__main__')"
