@@ -25,6 +25,7 @@ import re
 import resource
 import subprocess
 import sys
+import tempfile
 import time
 import unittest
 
@@ -148,9 +149,11 @@ def run_beside(files, cpus, run):
 def run_all(paths):
     files = [File.read(path) for path in paths]
     beside, alone = schedule(files, machines_allowed=any(file.own_machine for file in files) and own_machine.allowed())
-    # With one more than CPUs, some programs get too little CPU for the least number of samples that their tests expect.
-    outcomes = run_beside(beside, os.cpu_count() or 1, run_apart)
-    outcomes += map(run_apart, alone)
+    with tempfile.TemporaryDirectory(prefix="gpusonde-suite-") as folder:
+        os.environ["GPUSONDE_SUITE_FOLDER"] = folder  # for what files share
+        # With one more than CPUs, some programs get too little CPU for the least number of samples that their tests expect.
+        outcomes = run_beside(beside, os.cpu_count() or 1, run_apart)
+        outcomes += map(run_apart, alone)
     for outcome in outcomes:  # last, where they are looked for
         print(outcome.failures, end="")
     slowest = sorted(outcomes, key=lambda outcome: -outcome.seconds)[:SLOWEST]

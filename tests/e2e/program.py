@@ -4,6 +4,7 @@
 import concurrent.futures
 import contextlib
 import errno
+import fcntl
 import functools
 import json
 import os
@@ -60,19 +61,30 @@ def can_record():
     return run("doctor", "--format", "json").returncode == 0
 
 
+@contextlib.contextmanager
+def packed_package():
+    """The archive of the package (tools/package) of the build under test. The files of a suite share one, which the first makes."""
+    with contextlib.ExitStack() as stack:
+        given = os.environ.get("GPUSONDE_SUITE_FOLDER")  # tests/python_suite.py
+        folder = pathlib.Path(given or stack.enter_context(tempfile.TemporaryDirectory(prefix="gpusonde-package-")))
+        archive = folder / "package.tar.gz"
+        with (folder / "package.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not archive.exists():
+                done = subprocess.run([ROOT / "tools/package", "--build", BUILD, "--output", archive, "--level", "1"],
+                                      capture_output=True, text=True, timeout=300, check=False, umask=0o077)
+                assert done.returncode == 0, done.stderr
+        yield archive
+
+
 def unpacked_package(folder):
     """The folder of the package (tools/package) of the build under test, unpacked below `folder`."""
     if re.search(r"^GPUSONDE_SANITIZE:\w+=.+", (BUILD / "CMakeCache.txt").read_text(), re.MULTILINE):
         raise unittest.SkipTest("packages are made of builds without sanitizers")
     if not (ROOT / "web/dist/index.html").exists():
         raise unittest.SkipTest("the UI is not built (web/dist)")
-    with tempfile.TemporaryDirectory(prefix="gpusonde-package-") as packed:
-        archive = pathlib.Path(packed, "package.tar.gz")
-        done = subprocess.run([ROOT / "tools/package", "--build", BUILD, "--output", archive, "--level", "1"],
-                              capture_output=True, text=True, timeout=300, check=False, umask=0o077)
-        assert done.returncode == 0, done.stderr
-        with tarfile.open(archive) as content:
-            content.extractall(folder, filter="data")
+    with packed_package() as archive, tarfile.open(archive) as content:
+        content.extractall(folder, filter="data")
     (package,) = folder.iterdir()
     return package
 
