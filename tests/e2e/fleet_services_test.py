@@ -14,8 +14,8 @@ import unittest
 import program
 
 OWN_MACHINE = "up profiles every GPU program of the machine"
-CPUS = 0.5
-TAKES_S = 120
+CPUS = 0.25  # it waits for periods of the services
+TAKES_S = 85
 LIBRARY = program.BUILD / "lib/libgpusonde-inject.so"
 TRAIN = program.ROOT / "examples/train/train.py"
 PERIOD_S = 10
