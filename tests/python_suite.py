@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the unittest tests of the *_test.py files in the folders given, as one suite for tools/test.
+"""Runs the unittest tests of the *_test.py files in the folders given, and the programs */run, as one suite for tools/test.
 
     tests/python_suite.py FOLDER|FILE…
 
@@ -11,6 +11,9 @@ Each file is a separate process, as many at a time as the CPUs suffice for. Cons
                          would be observed. Where no namespaces can be made, it runs alone instead
     CPUS = 0.25          it uses a CPU for about so much of its time, which is printed; 1 by default
     TAKES_S = SECONDS    it starts before those that take less; worth saying from 25 s on
+
+A program FOLDER/*/run has tests in another language, and the contract of a suite (tools/test). It has a machine of its own, and uses
+half of a CPU unless one of its comments is `CPUS = …`; TAKES_S is a comment there, too.
 
 Prints a line per test, for each skip `skipped NAME: REASON`, the CPU time of each file, and the files that took longest; closes
 with `N passed, N failed, N skipped`.
@@ -32,8 +35,8 @@ import unittest
 import own_machine
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-TAKES_S = re.compile(r"^TAKES_S = (\d+)$", re.MULTILINE)
-CPUS = re.compile(r"^CPUS = ([\d.]+)\b", re.MULTILINE)
+TAKES_S = re.compile(r"^(?:# )?TAKES_S = (\d+)$", re.MULTILINE)
+CPUS = re.compile(r"^(?:# )?CPUS = ([\d.]+)\b", re.MULTILINE)
 SLOWEST = 12  # files whose time is printed
 CLOSING = re.compile(r"(\d+) passed, (\d+) failed, (\d+) skipped\n\Z")
 
@@ -75,9 +78,13 @@ def run_here(path):
     return 1 if failed else 0
 
 
+def is_program(path):
+    return path.name == "run"
+
+
 @dataclasses.dataclass(frozen=True)
 class File:
-    """A file of tests, and what it says of how it runs."""
+    """A file of tests, or a program that runs some, and what it says of how it runs."""
 
     path: pathlib.Path
     alone: bool
@@ -89,8 +96,13 @@ class File:
     def read(path):
         text = path.read_text(encoding="utf-8")
         takes, cpus = TAKES_S.search(text), CPUS.search(text)
-        return File(path, *(re.search(rf'^{name} = "', text, re.MULTILINE) is not None for name in ("ALONE", "OWN_MACHINE")),
-                    float(cpus[1]) if cpus else 1, int(takes[1]) if takes else 0)
+        alone, own = (re.search(rf'^{name} = "', text, re.MULTILINE) is not None for name in ("ALONE", "OWN_MACHINE"))
+        program = is_program(path)
+        return File(path, alone, own or program, float(cpus[1]) if cpus else 0.5 if program else 1, int(takes[1]) if takes else 0)
+
+    @property
+    def name(self):
+        return self.path.parent.name if is_program(self.path) else self.path.stem.removesuffix("_test")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -106,13 +118,13 @@ class Outcome:
 def run_apart(file):
     """Runs the tests of one file in a separate process."""
     begun = time.monotonic()
-    command = [sys.executable, __file__, file.path]
+    command = [file.path] if is_program(file.path) else [sys.executable, __file__, file.path]
     if file.own_machine and not file.alone:
         command = [sys.executable, own_machine.__file__, *command]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                           errors="replace", check=False)
     closing, seconds = CLOSING.search(done.stdout), time.monotonic() - begun
-    title = f"{file.path.relative_to(ROOT)}, {seconds:.1f} s"
+    title = f"{os.path.relpath(file.path, ROOT)}, {seconds:.1f} s"
     if closing is None or (done.returncode != 0) != (closing[2] != "0"):
         return Outcome(file, (0, 1, 0), f"{title}\n{done.stdout}ended with status {done.returncode} and no sums to match\n", seconds)
     report = f"{title}\n{done.stdout[:closing.start()]}"
@@ -157,7 +169,7 @@ def run_all(paths):
     for outcome in outcomes:  # last, where they are looked for
         print(outcome.failures, end="")
     slowest = sorted(outcomes, key=lambda outcome: -outcome.seconds)[:SLOWEST]
-    print("slowest: " + ", ".join(f"{one.file.path.stem.removesuffix('_test')} {one.seconds:.0f} s" for one in slowest))
+    print("slowest: " + ", ".join(f"{one.file.name} {one.seconds:.0f} s" for one in slowest))
     passed, failed, skipped = (sum(column) for column in zip(*(outcome.sums for outcome in outcomes)))
     print(f"{passed} passed, {failed} failed, {skipped} skipped")
     return 1 if failed else 0
@@ -165,10 +177,10 @@ def run_all(paths):
 
 def main(arguments):
     paths = [(ROOT / argument).resolve() for argument in arguments]
-    tests = [test for path in paths for test in ([path] if path.is_file() else sorted(path.glob("*_test.py")))]
+    tests = [test for path in paths for test in ([path] if path.is_file() else sorted([*path.glob("*_test.py"), *path.glob("*/run")]))]
     if not tests:
         sys.exit(f"python_suite: no *_test.py in: {' '.join(arguments) or 'nothing was named'}")
-    return run_here(tests[0]) if len(tests) == 1 else run_all(tests)
+    return run_here(tests[0]) if len(tests) == 1 and not is_program(tests[0]) else run_all(tests)
 
 
 if __name__ == "__main__":

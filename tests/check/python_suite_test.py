@@ -43,6 +43,29 @@ class Schedule(unittest.TestCase):
         beside, alone = python_suite.schedule(self.files(), machines_allowed=False)
         self.assertEqual((names(beside), names(alone)), (["d", "a"], ["e", "c", "b"]))
 
+    def program(self, script):
+        path = self.folder / "other/run"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("#!/bin/sh\n" + script)
+        path.chmod(0o755)
+        return path
+
+    def test_a_program_has_a_machine_of_its_own_and_may_say_what_it_uses(self):
+        file = python_suite.File.read(self.program("# CPUS = 0.25\n# TAKES_S = 40\n"))
+        self.assertEqual((file.name, file.alone, file.own_machine, file.cpus, file.takes_s), ("other", False, True, 0.25, 40))
+        self.assertEqual(python_suite.File.read(self.program("true\n")).cpus, 0.5)
+
+    def test_a_program_counts_as_its_last_line_says(self):
+        def outcome(script):
+            command = [sys.executable, python_suite.__file__, self.program(script)]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+            return done.returncode, done.stdout.splitlines()[-1]
+
+        self.assertEqual(outcome("echo skipped it: why; echo 3 passed, 0 failed, 1 skipped\n"), (0, "3 passed, 0 failed, 1 skipped"))
+        self.assertEqual(outcome("echo 3 passed, 2 failed, 0 skipped; exit 1\n"), (1, "3 passed, 2 failed, 0 skipped"))
+        self.assertEqual(outcome("echo 3 passed, 0 failed, 0 skipped; exit 1\n"), (1, "0 passed, 1 failed, 0 skipped"))
+        self.assertEqual(outcome("true\n"), (1, "0 passed, 1 failed, 0 skipped"))
+
     def test_as_many_files_run_at_once_as_the_cpus_suffice_for(self):
         hungry, waiting = self.file("a", ""), self.file("b", "CPUS = 0.25  # it waits for a reply\n")
         at_once = {hungry: threading.Barrier(2), waiting: threading.Barrier(8)}
@@ -62,10 +85,10 @@ class Schedule(unittest.TestCase):
         self.assertLessEqual(max(cpus), 2)
 
     def test_no_file_of_the_tree_says_what_excludes_another(self):
-        for path in (ROOT / "tests/e2e").glob("*_test.py"):
+        for path in [*(ROOT / "tests/e2e").glob("*_test.py"), *(ROOT / "tests/e2e").glob("*/run")]:
             file = python_suite.File.read(path)
-            self.assertFalse(file.alone and (file.own_machine or file.cpus != 1), path.name)
-            self.assertIn(file.cpus, (0.125, 0.25, 0.5, 1), path.name)
+            self.assertFalse(file.alone and (file.own_machine or file.cpus != 1), path)
+            self.assertIn(file.cpus, (0.125, 0.25, 0.5, 1), path)
 
 
 class OwnMachine(unittest.TestCase):
