@@ -4,7 +4,7 @@
 # Most files here are short, and 85 % of their compile time is that of the headers they include; compiled in batches
 # they share it. The preset dev compiles each file alone (`make nightly STEPS=alone`), which finds missing includes.
 option(GPUSONDE_UNITY "Compile the files of a library or test program in batches" ON)
-set(CMAKE_UNITY_BUILD_BATCH_SIZE 10)
+set(CMAKE_UNITY_BUILD_BATCH_SIZE 20)
 if(GPUSONDE_UNITY AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # In a batch GCC treats each file as a header, and warns of types that have members of file-local types.
   add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wno-subobject-linkage>)

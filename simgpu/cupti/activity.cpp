@@ -199,13 +199,6 @@ class Names {
   std::unordered_map<const void*, const char*> names_;
 };
 
-void Spin(int64_t duration_ns) {
-  if (duration_ns <= 0) return;
-  const int64_t until_ns = NowNs() + duration_ns;
-  while (NowNs() < until_ns) {
-  }
-}
-
 bool Known(uint32_t kind) { return kind < kKinds && RecordBytes(kind) != 0; }
 
 Result Enable(uint32_t kind) {

@@ -58,13 +58,6 @@ bool SetWanted(uint32_t domain, uint32_t callback_id, bool every, bool enable) {
   }
 }
 
-void Spin(int64_t duration_ns) {
-  if (duration_ns <= 0) return;
-  const int64_t until_ns = NowNs() + duration_ns;
-  while (NowNs() < until_ns) {
-  }
-}
-
 thread_local bool in_resource_callback = false;
 
 void Call(uint32_t domain, uint32_t callback_id, const void* data) {

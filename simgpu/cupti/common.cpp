@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "simgpu/cupti/cupti.h"
+#include "simgpu/machine/clock.h"
 #include "simgpu/machine/settings.h"
 
 namespace simgpu::cupti {
@@ -95,6 +96,13 @@ uint64_t NextRandom() {
 }
 
 }  // namespace
+
+void Spin(int64_t duration_ns) {
+  if (duration_ns <= 0) return;
+  const int64_t until_ns = NowNs() + duration_ns;
+  while (NowNs() < until_ns) {
+  }
+}
 
 bool Chance(double probability) {
   if (probability <= 0) return false;

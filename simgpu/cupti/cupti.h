@@ -38,6 +38,9 @@ struct Knobs {
 };
 const Knobs& TheKnobs();
 
+// Uses CPU time for as long as a knob says.
+void Spin(int64_t duration_ns);
+
 // True with the given probability; the same sequence in every run (SIMGPU_SEED).
 bool Chance(double probability);
 // Uniform in [0, limit].

@@ -129,7 +129,7 @@ TEST(HostFilesTest, TheNiceValueOfAWorkloadCountsForTheTimeBetweenTwoReadings) {
     for (;;) ::pause();
   }
   ASSERT_EQ(::setpriority(PRIO_PROCESS, static_cast<id_t>(child), 15), 0);
-  EXPECT_EQ(SumNs(child, "process.nice"), 15 * 2 * kNanosPerSecond);
+  EXPECT_EQ(SumNs(child, "process.nice"), 30 * kNanosPerSecond);
   ::kill(child, SIGKILL);
   ::waitpid(child, nullptr, 0);
 }

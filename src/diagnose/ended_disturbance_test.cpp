@@ -16,7 +16,7 @@ namespace {
 using testing::HasSubstr;
 
 // Steps take 30 ms, and 50 ms while they wait for a CPU.
-constexpr World::Step kContention{.behind_stranger_ns = 20 * kMs};
+constexpr World::Step kQueueing{.behind_stranger_ns = 20 * kMs};
 
 struct Watched {
   int64_t RunFor(const World::Step& step, int64_t ns) {
@@ -31,7 +31,7 @@ struct Watched {
 TEST(EndedDisturbanceTest, IsAnIncidentFromWhereObservationBegan) {
   for (const int64_t lasted_ns : {4 * kNanosPerSecond, 60 * kNanosPerSecond}) {
     Watched program;
-    const int64_t over_ns = program.RunFor(kContention, lasted_ns);
+    const int64_t over_ns = program.RunFor(kQueueing, lasted_ns);
     program.RunFor({}, 12 * kNanosPerSecond);
     const std::vector<Report> reports = program.world.Finish();
     ASSERT_EQ(reports.size(), 1u) << FormatText(program.diagnosis);
@@ -48,10 +48,10 @@ TEST(EndedDisturbanceTest, IsAnIncidentFromWhereObservationBegan) {
 
 TEST(EndedDisturbanceTest, TheNextOneOfItsSizeIsSeen) {
   Watched program;
-  program.RunFor(kContention, 8 * kNanosPerSecond);
+  program.RunFor(kQueueing, 8 * kNanosPerSecond);
   program.RunFor({}, 12 * kNanosPerSecond);
   const int64_t second_ns = program.world.now_ns();
-  program.RunFor(kContention, 4 * kNanosPerSecond);
+  program.RunFor(kQueueing, 4 * kNanosPerSecond);
   program.RunFor({}, 8 * kNanosPerSecond);
   const std::vector<Report> reports = program.world.Finish();
   ASSERT_EQ(reports.size(), 2u) << FormatText(program.diagnosis);
@@ -62,7 +62,7 @@ TEST(EndedDisturbanceTest, TheNextOneOfItsSizeIsSeen) {
 TEST(EndedDisturbanceTest, OneThatBeganWhileItWasWatchedIsToldOnce) {
   Watched program;
   program.RunFor({}, 12 * kNanosPerSecond);
-  program.RunFor(kContention, 8 * kNanosPerSecond);
+  program.RunFor(kQueueing, 8 * kNanosPerSecond);
   program.RunFor({}, 12 * kNanosPerSecond);
   EXPECT_EQ(program.world.Finish().size(), 1u) << FormatText(program.diagnosis);
 }

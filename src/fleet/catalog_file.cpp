@@ -18,18 +18,16 @@
 namespace gpusonde::fleet {
 namespace {
 
-using nlohmann::json;
-
 constexpr int kVersion = 1;
 
 std::unexpected<Error> Invalid(std::string message) {
   return Fail(ErrorCode::kInvalidArgument, "catalog: " + std::move(message));
 }
 
-Result<Fingerprint> ParseFingerprint(const json& values, const std::string& name) {
+Result<Fingerprint> ParseFingerprint(const nlohmann::json& values, const std::string& name) {
   std::vector<int64_t> features;
   if (values.is_array())
-    for (const json& value : values) {
+    for (const nlohmann::json& value : values) {
       const std::optional<int64_t> feature = ParseNumber<int64_t>(value.dump());
       if (!feature.has_value())
         return Invalid(fmt::format("number {} of the fingerprint of {} is not whole", features.size(), name));
@@ -41,7 +39,7 @@ Result<Fingerprint> ParseFingerprint(const json& values, const std::string& name
   return fingerprint;
 }
 
-Result<Catalog::Application> ParseApplication(const json& value) {
+Result<Catalog::Application> ParseApplication(const nlohmann::json& value) {
   if (!value.is_object() || value.size() != 2 || !value.contains("name") || !value["name"].is_string() ||
       !value.contains("fingerprint"))
     return Invalid("an application is not an object of name and fingerprint");
@@ -69,7 +67,7 @@ std::string ToJson(const Catalog& catalog) {
 
 Result<Catalog> ParseCatalog(std::string_view text) {
   if (IsTooDeep(text)) return Invalid(fmt::format("nests more than {} levels deep", kMaxJsonDepth));
-  const json document = json::parse(text, nullptr, false);
+  const nlohmann::json document = nlohmann::json::parse(text, nullptr, false);
   if (!document.is_object() || !document.contains("version") || !document["version"].is_number_integer())
     return Invalid("not a JSON object with a version; `gpusonde fleet catalog` makes one");
   if (document["version"] != kVersion)
@@ -77,12 +75,12 @@ Result<Catalog> ParseCatalog(std::string_view text) {
                                                 document["version"].dump(), kVersion));
   if (document.size() != 2 || !document.contains("applications") || !document["applications"].is_array())
     return Invalid("has other keys than version and applications");
-  const json& applications = document["applications"];
+  const nlohmann::json& applications = document["applications"];
   if (applications.empty() || applications.size() > kMaxApplications)
     return Invalid(fmt::format("{} applications instead of 1 to {}", applications.size(), kMaxApplications));
   Catalog catalog;
   std::unordered_set<std::string> names;
-  for (const json& value : applications) {
+  for (const nlohmann::json& value : applications) {
     ASSIGN_OR_RETURN(Catalog::Application application, ParseApplication(value));
     if (!names.insert(application.name).second)
       return Invalid(fmt::format("{} is there twice", Printable(application.name)));

@@ -27,7 +27,8 @@ std::string Named(const Catalog& catalog, const Identified::Candidate& candidate
 }
 
 // "llama", "unknown", or why there is nothing to identify.
-std::string Finding(const Catalog& catalog, const Observation& observation, const Identified& identified) {
+std::string FindingText(const Catalog& catalog, const Observation& observation,
+                        const Identified& identified) {
   if (!observation.is_busy) return "idle";
   if (identified.nearest.empty()) return "no kernels";
   return identified.application.has_value() ? Printable(catalog.applications[*identified.application].name)
@@ -65,7 +66,7 @@ std::string IdentifiedText(const Catalog& catalog, std::span<const Observation> 
     uuid.cells.push_back(Shorten(Printable(observation.gpu_uuid), kUuidShown));
     name.cells.push_back(Printable(observation.gpu_name));
     kernels.cells.push_back(fmt::format("{}", observation.kernels));
-    application.cells.push_back(Finding(catalog, observation, identified));
+    application.cells.push_back(FindingText(catalog, observation, identified));
     const bool known = identified.application.has_value();
     score.cells.push_back(
         known ? fmt::format("{:.2f}", Rounded(CosineOf(identified.nearest.front().score), 100)) : "");

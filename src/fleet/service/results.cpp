@@ -106,16 +106,16 @@ void WriteNow(std::back_insert_iterator<std::string> out, const Results& results
   }
 }
 
-void WriteShare(JsonWriter& json, const Results::Share& share) {
-  json.BeginObject().Field("name", share.name).Field("devices", share.devices);
-  json.Field("deviation", share.deviation).Field("shown", share.is_shown).Key("histograms").BeginArray();
+void WriteShare(JsonWriter& writer, const Results::Share& share) {
+  writer.BeginObject().Field("name", share.name).Field("devices", share.devices);
+  writer.Field("deviation", share.deviation).Field("shown", share.is_shown).Key("histograms").BeginArray();
   for (const Results::Histogram& histogram : share.histograms) {
-    json.BeginObject().Field("group", Characteristics()[histogram.group].name);
-    json.Field("contributors", histogram.contributors).Key("bins").BeginArray();
-    for (const double bin : histogram.bins) json.Value(bin);
-    json.EndArray().EndObject();
+    writer.BeginObject().Field("group", Characteristics()[histogram.group].name);
+    writer.Field("contributors", histogram.contributors).Key("bins").BeginArray();
+    for (const double bin : histogram.bins) writer.Value(bin);
+    writer.EndArray().EndObject();
   }
-  json.EndArray().EndObject();
+  writer.EndArray().EndObject();
 }
 
 }  // namespace
@@ -193,28 +193,28 @@ std::string ToText(const Results& results) {
 }
 
 std::string ToJson(const Results& results) {
-  JsonWriter json;
-  json.BeginObject().Field("version", kResultsVersion).Field("fleet", results.fleet);
-  json.Field("period_s", int64_t{results.period_s});
+  JsonWriter writer;
+  writer.BeginObject().Field("version", kResultsVersion).Field("fleet", results.fleet);
+  writer.Field("period_s", int64_t{results.period_s});
   const auto epoch = [](std::optional<uint32_t> number) {
     return number.has_value() ? std::optional<int64_t>(*number) : std::nullopt;
   };
-  json.Field("first_epoch", epoch(results.first_epoch)).Field("last_epoch", epoch(results.last_epoch));
-  json.Field("epochs", static_cast<int64_t>(results.epochs));
-  json.Field("devices", static_cast<int64_t>(results.devices));
-  json.Field("expelled", static_cast<int64_t>(results.expelled));
-  json.Field("reports", static_cast<int64_t>(results.reports));
-  json.Field("rejected", static_cast<int64_t>(results.rejected)).Key("lists").BeginObject();
+  writer.Field("first_epoch", epoch(results.first_epoch)).Field("last_epoch", epoch(results.last_epoch));
+  writer.Field("epochs", static_cast<int64_t>(results.epochs));
+  writer.Field("devices", static_cast<int64_t>(results.devices));
+  writer.Field("expelled", static_cast<int64_t>(results.expelled));
+  writer.Field("reports", static_cast<int64_t>(results.reports));
+  writer.Field("rejected", static_cast<int64_t>(results.rejected)).Key("lists").BeginObject();
   for (size_t i = 0; i < kOutcomes; ++i)
-    json.Field(Name(static_cast<Outcome>(i)), static_cast<int64_t>(results.lists[i]));
-  json.Field("too_small", static_cast<int64_t>(results.lists_too_small)).EndObject();
-  json.Field("spreading", static_cast<int64_t>(results.spreading)).Key("idle");
-  WriteShare(json, results.idle);
-  json.Key("unknown");
-  WriteShare(json, results.unknown);
-  json.Key("applications").BeginArray();
-  for (const Results::Share& share : results.applications) WriteShare(json, share);
-  return json.EndArray().EndObject().Take();
+    writer.Field(Name(static_cast<Outcome>(i)), static_cast<int64_t>(results.lists[i]));
+  writer.Field("too_small", static_cast<int64_t>(results.lists_too_small)).EndObject();
+  writer.Field("spreading", static_cast<int64_t>(results.spreading)).Key("idle");
+  WriteShare(writer, results.idle);
+  writer.Key("unknown");
+  WriteShare(writer, results.unknown);
+  writer.Key("applications").BeginArray();
+  for (const Results::Share& share : results.applications) WriteShare(writer, share);
+  return writer.EndArray().EndObject().Take();
 }
 
 }  // namespace gpusonde::fleet

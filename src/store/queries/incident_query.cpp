@@ -31,7 +31,7 @@ TimeRange Around(const TimeRange& time, bool has_ended) {
 }
 
 // The ids, each once, as the list of a statement.
-std::vector<Parameter> Distinct(std::vector<Id128> ids) {
+std::vector<Parameter> DistinctIds(std::vector<Id128> ids) {
   std::ranges::sort(ids);
   ids.erase(std::ranges::unique(ids).begin(), ids.end());
   return {std::move(ids)};
@@ -46,7 +46,7 @@ Status AddEvidence(Store& store, std::vector<IncidentInfo>& incidents) {
     ids.push_back(info.incident.incident);
   }
   return ForEachRow(store, model::kEvidence, "WHERE incident IN (SELECT unnest(?::UUID[])) ORDER BY signal",
-                    Distinct(std::move(ids)), [&](model::Evidence& evidence) {
+                    DistinctIds(std::move(ids)), [&](model::Evidence& evidence) {
                       by_id.at(evidence.incident)->evidence.push_back(std::move(evidence));
                     });
 }
@@ -56,7 +56,7 @@ Status AddProcesses(Store& store, std::vector<IncidentInfo>& incidents) {
   std::vector<Id128> ids;
   for (const IncidentInfo& info : incidents) ids.push_back(info.incident.process);
   const SqlPart sql{"SELECT process, name, pid FROM processes WHERE process IN (SELECT unnest(?::UUID[]))",
-                    Distinct(std::move(ids))};
+                    DistinctIds(std::move(ids))};
   return ForEachRow(store, sql, [&](const Rows& row) {
     for (IncidentInfo& info : incidents) {
       if (info.incident.process != row.Id(0)) continue;

@@ -15,14 +15,14 @@ namespace gpusonde::store {
 namespace {
 
 constexpr Id128 kRank0{5, 1}, kRank1{5, 2};
-constexpr Id128 kGpu{6, 0};
+constexpr Id128 kDevice{6, 0};
 constexpr Id128 kStack{4, 1};
 
 class WorkParts : public MemoryStoreTest {
  protected:
   static model::Kernel Kernel(Id128 process, int64_t correlation, int64_t start_ns) {
     return {.process = process,
-            .device = kGpu,
+            .device = kDevice,
             .session = 1,
             .correlation = correlation,
             .stream = 7,

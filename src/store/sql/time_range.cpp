@@ -98,7 +98,7 @@ struct Run {
 };
 
 // By start. Ends may be unknown, times unbounded.
-Result<std::vector<Run>> ReadSources(Store& store) {
+Result<std::vector<Run>> SourceRuns(Store& store) {
   std::vector<Run> runs;
   TRY(ForEachRow(store.Query(kRunsSql), [&](const Rows& row) {
     Run run{std::string(row.Text(3)), {row.Int64(0), row.Int64(1)}, std::nullopt};
@@ -149,13 +149,13 @@ Result<int64_t> LastWork(Store& store, int64_t from_ns) {
 int64_t BoundTime(int64_t time_ns) { return std::clamp(time_ns, -(int64_t{1} << 60), int64_t{1} << 62); }
 
 Result<std::vector<TimeRange>> ReadObserved(Store& store) {
-  ASSIGN_OR_RETURN(std::vector<Run> runs, ReadSources(store));
+  ASSIGN_OR_RETURN(std::vector<Run> runs, SourceRuns(store));
   TRY(FindEnds(store, runs, AreOfSeveralHosts(runs)));
   return TimesOf(runs);
 }
 
 Result<std::vector<TimeRange>> ReadSampled(Store& store) {
-  ASSIGN_OR_RETURN(std::vector<Run> runs, ReadSources(store));
+  ASSIGN_OR_RETURN(std::vector<Run> runs, SourceRuns(store));
   TRY(FindEnds(store, runs, AreOfSeveralHosts(runs)));
   for (Run& run : runs) {
     if (!run.last_seen_before_ns.has_value()) continue;
@@ -168,7 +168,7 @@ Result<std::vector<TimeRange>> ReadSampled(Store& store) {
 }
 
 Result<std::vector<TimeRange>> ReadRuns(Store& store) {
-  ASSIGN_OR_RETURN(std::vector<Run> runs, ReadSources(store));
+  ASSIGN_OR_RETURN(std::vector<Run> runs, SourceRuns(store));
   if (runs.empty()) return std::vector<TimeRange>();
   TRY(FindEnds(store, runs, AreOfSeveralHosts(runs)));
   Run& last = runs.back();
@@ -180,7 +180,7 @@ Result<std::vector<TimeRange>> ReadRuns(Store& store) {
 }
 
 Result<std::map<std::string, std::vector<TimeRange>>> ReadRunsByHost(Store& store) {
-  ASSIGN_OR_RETURN(std::vector<Run> runs, ReadSources(store));
+  ASSIGN_OR_RETURN(std::vector<Run> runs, SourceRuns(store));
   TRY(FindEnds(store, runs, AreOfSeveralHosts(runs)));
   std::map<std::string, std::vector<TimeRange>> by_host;
   for (const Run& run : runs) by_host[run.host].push_back(run.time);

@@ -20,7 +20,7 @@ namespace {
 constexpr int64_t kMaxWeightNs = kNanosPerSecond;
 
 // CPU samples whose time lies at least partly in the range, as what follows FROM.
-SqlPart SamplesIn(const model::Selection& selection, const TimeRange& range) {
+SqlPart SelectedSamples(const model::Selection& selection, const TimeRange& range) {
   SqlPart samples{"samples WHERE state = 'on_cpu' AND time_ns > ? AND time_ns < ?",
                   {range.from_ns, range.to_ns + kMaxWeightNs}};
   samples += AndOfProcesses(selection);
@@ -57,7 +57,7 @@ void RemoveHelpers(ProfileAssembler& assembler, TrackBuilder& builder) {
 
 Status ReadSamples(Store& store, const model::Selection& selection, bool helper_threads,
                    TrackBuilder& builder) {
-  const SqlPart samples = SamplesIn(selection, builder.grid().range);
+  const SqlPart samples = SelectedSamples(selection, builder.grid().range);
   const SqlPart stacks{
       "(SELECT DISTINCT process, tid, stack, 'on_cpu' AS state, 1 AS count, 0 AS weight_ns, 0 AS "
       "variance_ns2 FROM " +
