@@ -18,7 +18,8 @@ class OwnDeclarations : public clang::ASTConsumer {
   void HandleTranslationUnit(clang::ASTContext& context) override {
     const clang::SourceManager& sources = context.getSourceManager();
     std::vector<clang::Decl*> own;
-    for (clang::Decl* declaration : context.getTranslationUnitDecl()->decls()) {
+    // Not what is loaded from precompiled headers, which are system headers too.
+    for (clang::Decl* declaration : context.getTranslationUnitDecl()->noload_decls()) {
       if (!sources.isInSystemHeader(sources.getExpansionLoc(declaration->getLocation())))
         own.push_back(declaration);
     }

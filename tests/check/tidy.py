@@ -5,12 +5,12 @@
     tests/check/tidy.py [FILE …]
 
 Uses the commands of the preset `tidy` (build/tidy), whose generated headers must exist. Most of clang-tidy's time
-goes into headers: a plugin (own_declarations.cpp) keeps its checks out of system headers, and sources with the same command
-are checked in batches, as a unity build would compile them: those of all folders of src that have namespaces of their own, those
-of some folders of small targets (with the include folders and macros of all, and a batch of its own for what seems to use a name
-of others), and elsewhere those of a target. Sources that don't compile together with those before them (two use one name) form
-another batch. A clean batch is not checked again until a file that it reads, its command or .clang-tidy changes. Files named on
-the command line are checked one by one.
+goes into headers: a plugin (own_declarations.cpp) keeps its checks out of system headers, those that most sources include are
+precompiled, and sources with the same command are checked in batches, as a unity build would compile them: those of src and of some folders of small
+targets (with the include folders and macros of all, and a batch of its own for what seems to use a name of others), and
+elsewhere those of a target. Sources that don't compile together with those before them (two use one name) form another batch. A
+clean batch is not checked again until a file that it reads, its command or .clang-tidy changes. Files named on the command line
+are checked one by one.
 """
 
 import argparse
@@ -37,17 +37,22 @@ TIDY = "clang-tidy-19"
 COMPILER = "clang++-19"
 LLVM_HEADERS = "/usr/lib/llvm-19/include"
 COMPILE_ERROR = re.compile(r"^([^:\n]+):\d+:\d+: error: .*\[clang-diagnostic-error\]", re.MULTILINE)
-BATCH = 24  # sources, at most
-# Folders of targets with one or few sources.
-FOLDERS = ("src/store/", "tests/fuzz/", "tests/programs/", "bench/", "tools/")
+BATCH = 36  # sources, at most
+# Folders whose targets are checked together.
+FOLDERS = ("src/", "simgpu/", "tests/fuzz/", "tests/programs/", "bench/", "tools/")
+HEADERS = """algorithm array atomic bit charconv chrono cmath condition_variable cstddef cstdint cstdio cstdlib cstring deque expected
+filesystem fstream functional iterator limits map memory mutex numeric optional random set span sstream stop_token string string_view
+system_error thread tuple type_traits unordered_map unordered_set utility variant vector fmt/format.h nlohmann/json.hpp""".split()
+TEST_HEADERS = ["gtest/gtest.h", "gmock/gmock.h"]
 # What they define outside functions, as clang-format writes it.
-DEFINED = re.compile(r"^(?:(?:constexpr|struct|class|enum class|using) [^;={(\[\n]*?(\w+) ?[;={(\[]|[A-Za-z][\w:<>,&* ]* [&*]?([A-Z]\w*)\()",
-                     re.MULTILINE)
+DEFINED = re.compile(r"^(?:using (\w+) =|(?:struct|class|enum class) (\w+)[^;\n]*{|constexpr [^;={(\[\n]*?(\w+) ?[={(\[]|"
+                     r"[A-Za-z][\w:<>,&* ]* [&*]?([A-Z]\w*)\()", re.MULTILINE)
+NAMESPACE = re.compile(r"^namespace ([\w:]+) {", re.MULTILINE)
 # What a program has once: its name, that in a batch, and what defines it.
 ONCE = (("LLVMFuzzerTestOneInput", "LLVMFuzzerTestOneInput", re.compile(r"\bint LLVMFuzzerTestOneInput\(")),
         ("main", "Main", re.compile(r"^int main\(|^BENCHMARK_MAIN\(", re.MULTILINE)))
 # What changes the machine code only.
-CODE_GENERATION = re.compile(r"-O\d|-fPI[CE]|-fvisibility=hidden|-fasynchronous-unwind-tables|-D\w+_EXPORTS|-U_FORTIFY_SOURCE|"
+CODE_GENERATION = re.compile(r"-O\d|-fPI[CE]|-fvisibility=hidden|-fno-semantic-interposition|-fasynchronous-unwind-tables|-D\w+_EXPORTS|-U_FORTIFY_SOURCE|"
                              r"-[fm](no-)?(omit-frame-pointer|omit-leaf-frame-pointer|optimize-sibling-calls|"
                              r"stack-protector|sanitize=all)")
 
@@ -74,11 +79,18 @@ def settings_of(path):
     return next(folder / ".clang-tidy" for folder in path.parents if (folder / ".clang-tidy").exists())
 
 
+def names_defined(source):
+    text = source.read_text()
+    namespace = NAMESPACE.search(text)
+    prefix = namespace.group(1) + "::" if namespace else ""
+    return {prefix + "".join(names) for names in DEFINED.findall(text)}
+
+
 def without_clashes(sources):
     """The sources in lists of which each defines no name twice, as far as can be seen without a parser."""
     lists = []
     for source in sources:
-        names = {constant or function for constant, function in DEFINED.findall(source.read_text())}
+        names = names_defined(source)
         for used, fitting in lists:
             if not used & names:
                 break
@@ -99,8 +111,8 @@ def together():
             continue
         seen.add(path)
         kept, folders, output = options(entry["command"])
-        folder = next((folder for folder in FOLDERS if output.startswith(folder) and not path.stem.endswith("_test")), None)
-        matched = re.match(r"src/(?!store/)|(.*/)?CMakeFiles/[^/]+\.dir/", output)
+        folder = next((folder for folder in FOLDERS if output.startswith(folder)), None)
+        matched = re.match(r"(.*/)?CMakeFiles/[^/]+\.dir/", output)
         target = folder or (matched.group(0) if matched else output)
         more = [*((option,) for option in kept if option.startswith("-D")), *folders]
         kept = tuple(option for option in dict.fromkeys(kept) if not option.startswith("-D"))
@@ -112,6 +124,31 @@ def together():
     return [(settings, (*kept, *itertools.chain(*of_all)), those)
             for (target, settings, kept, *_), (of_all, sources) in found.items()
             for those in (without_clashes(sources) if target in FOLDERS else [sources])]
+
+
+LANGUAGE = re.compile(r"-std=.*|-f.*|-DFMT_SHARED|-DGTEST_HAS_PTHREAD=1")
+
+
+class Precompiled:
+    """Headers that most sources include, compiled once per run for each kind of command."""
+
+    lock, files = threading.Lock(), {}
+
+    @classmethod
+    def of(cls, command):
+        """The arguments that load those for a command; none for what uses hardly any of them."""
+        if "-fno-rtti" in command:
+            return []
+        key = tuple(argument for argument in command if LANGUAGE.fullmatch(argument))
+        with cls.lock:
+            if key not in cls.files:
+                header = CLEAN.parent / f"precompiled{len(cls.files)}.h"
+                names = HEADERS + (TEST_HEADERS if "-DGTEST_HAS_PTHREAD=1" in key else [])
+                header.write_text("".join(f"#include <{name}>\n" for name in names))
+                file = header.with_suffix(".pch")
+                subprocess.run([COMPILER, *key, "-g", "-x", "c++-header", header, "-o", file], check=True)
+                cls.files[key] = ["-include-pch", str(file)]
+            return cls.files[key]
 
 
 @functools.cache
@@ -165,7 +202,8 @@ class Batch:
         batch = self.folder / "batch.cpp"
         batch.write_text("".join(self.included(number) for number in range(len(self.sources))))
         (self.folder / "compile_commands.json").write_text(
-            json.dumps([{"directory": str(BUILD), "file": str(batch), "arguments": [*self.command, "-c", str(batch)]}]))
+            json.dumps([{"directory": str(BUILD), "file": str(batch),
+                         "arguments": [*self.command, *Precompiled.of(self.command), "-c", str(batch)]}]))
 
     def check(self, rules):
         """clang-tidy's output; empty if the batch is clean."""
