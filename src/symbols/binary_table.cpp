@@ -10,6 +10,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "base/log.h"
@@ -36,9 +38,29 @@ constexpr size_t kMaxFilesLoaded = 128;
 // Files and mappings whose identity is remembered before starting over; 100 bytes each.
 constexpr size_t kMaxRemembered = 100'000;
 
+// Mappings of a process that are searched for a deleted file; Linux allows 65,530 by default. 2 us each.
+constexpr int kMaxMappingsSearched = 16'384;
+
 std::string LastPart(std::string_view path) {
   if (path.ends_with(kDeleted)) path.remove_suffix(kDeleted.size());
   return std::string(path.substr(path.rfind('/') + 1));
+}
+
+// A file that a process still maps though its path names no file or another one by now, as after an upgrade.
+// `path`: with or without " (deleted)". Errors: kNotFound; kPermissionDenied without CAP_SYS_ADMIN or
+// CAP_CHECKPOINT_RESTORE. Source: proc(5), /proc/PID/map_files.
+Result<Fd> OpenDeleted(int32_t pid, const std::string& path) {
+  const std::string target = path.ends_with(kDeleted) ? path : path + std::string(kDeleted);
+  std::error_code error;
+  std::filesystem::directory_iterator link(fmt::format("/proc/{}/map_files", pid), error);
+  for (int count = 0; !error && link != std::filesystem::directory_iterator(); link.increment(error)) {
+    if (++count > kMaxMappingsSearched) break;
+    std::error_code failed;
+    if (std::filesystem::read_symlink(link->path(), failed) == target) return OpenRegular(link->path());
+    if (failed == std::errc::operation_not_permitted || failed == std::errc::permission_denied)
+      return Fail(ErrorCode::kPermissionDenied, path + " was deleted, and its mapping may not be read");
+  }
+  return Fail(ErrorCode::kNotFound, path + ": deleted, and not mapped");
 }
 
 // The vDSO is no file, but every process has the same one: ours.
@@ -96,8 +118,7 @@ const BinaryTable::Binary* BinaryTable::AddUnreadable(const std::string& build_i
 const BinaryTable::Binary* BinaryTable::Intern(const Mapped& mapped) {
   const std::string build_id = ToHex(mapped.build_id);
   if (!mapped.path.starts_with('/')) return AddUnreadable(build_id, mapped.path);  // "[uprobes]"
-  const auto identify = [&](const std::string& root) -> std::optional<BinaryIdentity> {
-    const Result<Fd> fd = OpenRegular(root + mapped.path);
+  const auto identify = [&](const Result<Fd>& fd) -> std::optional<BinaryIdentity> {
     Result<BinaryIdentity> identity =
         fd.has_value() ? Identify(*fd, mapped.path) : Result<BinaryIdentity>(std::unexpected(fd.error()));
     // The kernel reports no build id of more than 20 bytes.
@@ -105,13 +126,16 @@ const BinaryTable::Binary* BinaryTable::Intern(const Mapped& mapped) {
     return same ? std::optional(std::move(*identity)) : std::nullopt;
   };
   // Our own root first: a process that only claims to have mapped a system file gets that file's names for
-  // its own frames. Then the process's root, what its user mapped before, and any other file of ours.
-  std::optional<BinaryIdentity> found = identify("");
+  // its own frames. Then the process's root and mappings, what its user mapped before, and any other file of
+  // ours.
+  std::optional<BinaryIdentity> found = identify(OpenRegular(mapped.path));
   const bool is_system = found.has_value() && !build_id.empty() && found->id == SystemBinaryId(build_id);
   const Id128 key =
       IdHasher("mapped").Add(static_cast<uint64_t>(mapped.user_id)).Add(mapped.path).Add(build_id).Finish();
   if (!is_system) {
-    if (auto theirs = identify(fmt::format("/proc/{}/root", mapped.pid)); theirs.has_value())
+    auto theirs = identify(OpenRegular(fmt::format("/proc/{}/root{}", mapped.pid, mapped.path)));
+    if (!theirs.has_value()) theirs = identify(OpenDeleted(mapped.pid, mapped.path));
+    if (theirs.has_value())
       found = std::move(theirs);
     else if (const auto before = last_mapped_.find(key); before != last_mapped_.end())
       return before->second;
@@ -123,7 +147,8 @@ const BinaryTable::Binary* BinaryTable::Intern(const Mapped& mapped) {
 
 const BinaryTable::Binary* BinaryTable::InternFromProcess(int32_t pid, const std::string& path) {
   const bool is_vdso = path == kVdso;
-  const Result<Fd> fd = is_vdso ? OpenVdso() : OpenRegular(fmt::format("/proc/{}/root{}", pid, path));
+  Result<Fd> fd = is_vdso ? OpenVdso() : OpenRegular(fmt::format("/proc/{}/root{}", pid, path));
+  if (!fd.has_value() && path.ends_with(kDeleted)) fd = OpenDeleted(pid, path);
   if (!fd.has_value()) return AddUnreadable("", path);
   if (is_vdso) return Add(IdentifyVdso(*fd), path);
   Result<BinaryIdentity> identity = Identify(*fd, path);
@@ -183,19 +208,20 @@ Status BinaryTable::Load(const Binary* binary, const Mapper& mapper) {
 // Its own root first; a process that has ended has none, and then the path may still mean the same file here.
 Result<Fd> BinaryTable::OpenFile(const Binary& binary, int32_t pid) {
   if (binary.path == kVdso) return OpenVdso();
-  Error first_error;
-  for (const std::string& root : {fmt::format("/proc/{}/root", pid), std::string()}) {
-    Result<Fd> fd = OpenRegular(root + binary.path);
+  const auto check = [&](Result<Fd> fd) -> Result<Fd> {
     const Result<BinaryIdentity> identity = fd.has_value()
                                                 ? IdentifyBinary(*fd, binary.path)
                                                 : Result<BinaryIdentity>(std::unexpected(fd.error()));
-    if (identity.has_value() && identity->id == binary.id) return fd;
-    if (!first_error.message.empty()) continue;
-    first_error = identity.has_value()
-                      ? Error{ErrorCode::kNotFound, binary.path + " was replaced by another file"}
-                      : Error(identity.error()).With(binary.path);
-  }
-  return Fail(std::move(first_error));
+    if (!identity.has_value()) return std::unexpected(Error(identity.error()).With(binary.path));
+    if (identity->id != binary.id)
+      return Fail(ErrorCode::kNotFound, binary.path + " was replaced by another file");
+    return fd;
+  };
+  Result<Fd> theirs = check(OpenRegular(fmt::format("/proc/{}/root{}", pid, binary.path)));
+  if (theirs.has_value()) return theirs;
+  if (Result<Fd> ours = check(OpenRegular(binary.path)); ours.has_value()) return ours;
+  if (Result<Fd> deleted = check(OpenDeleted(pid, binary.path)); deleted.has_value()) return deleted;
+  return theirs;
 }
 
 std::optional<const PythonInterpreter*> BinaryTable::FindPython(const Binary* binary, const Mapper& mapper) {

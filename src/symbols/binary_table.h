@@ -58,12 +58,13 @@ class BinaryTable {
   // Pointers stay valid until ForgetExcept.
   const Binary* Intern(const Mapped& mapped);
 
-  // The file that `path` names in the mount namespace of process `pid` now.
+  // The file that `path` names in the mount namespace of process `pid` now, or, if it ends in " (deleted)" as
+  // in /proc/PID/maps, the one that the process has mapped from it.
   const Binary* InternFromProcess(int32_t pid, const std::string& path);
 
-  // Makes sure that the symbols can be found: opens the file through /proc/`pid`/root, then by its path here,
-  // and accepts it only if it is the same file. Tried once per process until it works. Errors, the first time
-  // it fails: the reason, in a sentence. While IsPending the file is still being read: call it again later.
+  // Makes sure that the symbols can be found: opens the file as OpenFile does. Tried once per process until
+  // it works. Errors, the first time it fails: the reason, in a sentence. While IsPending the file is still
+  // being read: call it again later.
   Status Load(const Binary* binary, const Mapper& mapper);
   bool IsPending(const Binary* binary) const { return by_binary_.at(binary)->pending; }
 
@@ -76,7 +77,9 @@ class BinaryTable {
   // ElfFile::FindFunctionStart of it.
   std::optional<uint64_t> FindFunctionStart(const Binary* binary, uint64_t file_offset);
 
-  // The file behind the binary, opened through process `pid`, then by its path here, its identity checked.
+  // The file behind the binary, opened through the root of process `pid`, then by its path here, then, if it
+  // was deleted or replaced, through the process's mappings; accepted only if it is the same file. Errors:
+  // why it couldn't be opened through the root.
   static Result<Fd> OpenFile(const Binary& binary, int32_t pid);
 
   // The CPython interpreter inside the file, or null; looked for once per file. Nullopt while the file is

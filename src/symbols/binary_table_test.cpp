@@ -2,13 +2,17 @@
 #include "symbols/binary_table.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstring>
 #include <filesystem>
+#include <system_error>
+#include <tuple>
 
 #include "base/fd.h"
+#include "base/regular_file.h"
 #include "base/testing/descriptors.h"
 #include "base/testing/temp_folder.h"
 #include "symbols/testing/elf_builder.h"
@@ -140,6 +144,35 @@ TEST(BinaryTable, AMissingFileIsKnownByItsPath) {
   EXPECT_EQ(binary->name, "file.so");
   EXPECT_EQ(binary->build_id, "");
   EXPECT_FALSE(table.Load(binary, {.pid = ::getpid()}).has_value());
+}
+
+// As of a service that runs on after its libraries were upgraded.
+TEST(BinaryTable, AFileThatWasReplacedIsReadThroughTheMappingsOfItsProcess) {
+  const TempFolder folder;
+  const std::string path = folder / "library.so";
+  const std::string build_id = "00112233445566778899";
+  ASSERT_TRUE(WriteFileAtomically(path, Poisoned(build_id)).has_value());
+  // System files are known by their place too.
+  ASSERT_TRUE(::getuid() != 0 || ::chown(path.c_str(), 65534, 65534) == 0);
+  const Result<Fd> file = OpenRegular(path);
+  ASSERT_TRUE(file.has_value());
+  void* const mapped = ::mmap(nullptr, 4096, PROT_READ, MAP_PRIVATE, file->get(), 0);
+  ASSERT_NE(mapped, MAP_FAILED);
+  BinaryTable table;
+  const BinaryTable::Binary* seen = table.InternFromProcess(::getpid(), path);
+  ASSERT_TRUE(WriteFileAtomically(path, "another file").has_value());
+  std::error_code failed;
+  const auto any = std::filesystem::directory_iterator("/proc/self/map_files", failed);
+  if (!failed) std::ignore = std::filesystem::read_symlink(any->path(), failed);
+  if (failed) GTEST_SKIP() << "may not read /proc/self/map_files: " << failed.message();
+
+  const Status loaded = table.Load(seen, {.pid = ::getpid()});
+  ASSERT_TRUE(loaded.has_value()) << loaded.error().message;
+  EXPECT_EQ(table.Find(seen, 4096)->name, "poisoned");
+  EXPECT_EQ(table.InternFromProcess(::getpid(), path + " (deleted)"), seen) << "as in /proc/PID/maps";
+  EXPECT_EQ(InternMapped(table, path, build_id), seen);
+  ::munmap(mapped, 4096);
+  EXPECT_NE(table.InternFromProcess(::getpid(), path + " (deleted)"), seen);
 }
 
 TEST(BinaryTable, CodeThatTheKernelPutsIntoAProcessIsNoUnreadableFile) {
