@@ -30,13 +30,14 @@ Result<Pipe> MakePipe() {
 // Runs between fork and exec with all signals blocked, so it may only call what signal-safety(7) allows, and
 // a Ctrl-C doesn't run our handler, which the child inherits: it takes effect when `mask` is set.
 [[noreturn]] void BecomeProgram(char* const* arguments, char* const* environment, const sigset_t& mask,
-                                int start_fd, int failure_fd) {
+                                const std::vector<int>& ignored, int start_fd, int failure_fd) {
   char go = 0;
   if (::read(start_fd, &go, 1) != 1) ::_exit(Child::kNotExecutable);
   for (const int number : {SIGHUP, SIGINT, SIGPIPE, SIGTERM}) {
     struct sigaction action{};
     if (::sigaction(number, nullptr, &action) == 0 && action.sa_handler != SIG_IGN) ::signal(number, SIG_DFL);
   }
+  for (const int number : ignored) ::signal(number, SIG_IGN);
   ::sigprocmask(SIG_SETMASK, &mask, nullptr);
   ::execvpe(arguments[0], arguments, environment);
   const int error_number = errno;
@@ -46,7 +47,8 @@ Result<Pipe> MakePipe() {
 
 }  // namespace
 
-Result<Child> Child::Prepare(std::vector<std::string> command, const std::vector<std::string>& environment) {
+Result<Child> Child::Prepare(std::vector<std::string> command, const std::vector<std::string>& environment,
+                             const std::vector<int>& ignored) {
   if (command.empty()) return Fail(ErrorCode::kInvalidArgument, "no program given");
   ASSIGN_OR_RETURN(Pipe start, MakePipe());
   ASSIGN_OR_RETURN(Pipe failure, MakePipe());
@@ -71,7 +73,7 @@ Result<Child> Child::Prepare(std::vector<std::string> command, const std::vector
     pid = ::fork();
     if (pid == 0) {
       start.write_end.Close();
-      BecomeProgram(arguments.data(), variables.data(), blocked.before(), start.read_end.get(),
+      BecomeProgram(arguments.data(), variables.data(), blocked.before(), ignored, start.read_end.get(),
                     failure.write_end.get());
     }
   }

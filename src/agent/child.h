@@ -22,9 +22,10 @@ class Child {
 
   // Forks a process that waits for Start. It inherits the terminal, files and environment, and what is
   // ignored and blocked of signals. `environment` ("NAME=value") is added to the inherited one and overrides
-  // it.
+  // it. `ignored`: signals that it ignores though this process catches them.
   static Result<Child> Prepare(std::vector<std::string> command,
-                               const std::vector<std::string>& environment = {});
+                               const std::vector<std::string>& environment = {},
+                               const std::vector<int>& ignored = {});
 
   pid_t pid() const { return pid_; }
 

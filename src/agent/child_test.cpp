@@ -53,6 +53,15 @@ TEST(Child, IgnoresAndBlocksTheSignalsThatItsParentDoes) {
   EXPECT_EQ(WaitFor(child), 0);
 }
 
+// As in a script's background, where shells let programs ignore SIGINT.
+TEST(Child, IgnoresASignalThatItsParentCatchesInsteadOfIgnoringIt) {
+  const auto handler = ::signal(SIGINT, [](int) {});
+  Child child = Child::Prepare({"sh", "-c", "kill -INT $$; exit 41"}, {}, {SIGINT}).value();
+  ::signal(SIGINT, handler);
+  ASSERT_TRUE(child.Start().has_value());
+  EXPECT_EQ(WaitFor(child), 41);
+}
+
 TEST(Child, AMissingProgramIsNotFound) {
   Child absent = Child::Prepare({"/no/such/program"}).value();
   EXPECT_EQ(absent.Start().error().code, ErrorCode::kNotFound);

@@ -88,7 +88,7 @@ Result<Recorder> Recorder::Create(Options options) {
     for (const int32_t descendant : proc::ListDescendants(options.pid)) (void)collector.Follow(descendant);
   } else {
     ASSIGN_OR_RETURN(const GpuChannel channel, collector.MakeGpuChannel());
-    ASSIGN_OR_RETURN(child, Child::Prepare(options.command, channel.environment));
+    ASSIGN_OR_RETURN(child, Child::Prepare(options.command, channel.environment, options.ignored_signals));
     TRY(collector.Follow(child->pid()));
     TRY(collector.AttachGpuProgram(child->pid()));
   }

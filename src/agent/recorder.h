@@ -33,6 +33,7 @@ class Recorder {
     double frequency_hz = 99;
     double nvml_hz = 10;               // NVML readings per second; 0: none
     std::vector<std::string> command;  // the program to start; else `pid`
+    std::vector<int> ignored_signals;  // by that program, though this process catches them
     int32_t pid = 0;
     std::optional<double> duration_s;                   // stop gathering after this; the program goes on
     symbols::LineClient::Options lines;                 // how source lines are found

@@ -13,6 +13,7 @@
 #include <iterator>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "agent/child.h"
@@ -64,6 +65,16 @@ void OnSignal(int number, siginfo_t* info, void*) {
   if (number != SIGCHLD && (number != SIGINT || info->si_code <= 0)) signals.forward_signal = number;
   signals.arrived.Signal();
   errno = error;
+}
+
+// Those that we catch though they are ignored, which is how a shell starts programs in a script's background.
+std::vector<int> IgnoredAtStart() {
+  std::vector<int> ignored;
+  for (const int number : {SIGINT, SIGTERM, SIGCHLD}) {
+    struct sigaction action{};
+    if (::sigaction(number, nullptr, &action) == 0 && action.sa_handler == SIG_IGN) ignored.push_back(number);
+  }
+  return ignored;
 }
 
 // During set-up, SA_RESTART keeps system calls from failing with EINTR. While recording, a signal must end
@@ -284,6 +295,7 @@ void PrintStillRunning(const agent::Recorder::Outcome& outcome) {
 
 int Record(const RecordOptions& options) {
   ReturnMemoryEarly();
+  std::vector<int> ignored_signals = IgnoredAtStart();
   CatchSignals(SA_RESTART);  // before creating anything that a signal could leave behind
   if (const Status free = CheckOutput(options); !free.has_value()) return FailRecord(free.error());
   Result<agent::Recorder> recorder = agent::Recorder::Create(
@@ -291,6 +303,7 @@ int Record(const RecordOptions& options) {
        .frequency_hz = options.frequency_hz,
        .nvml_hz = options.nvml_hz,
        .command = options.command,
+       .ignored_signals = std::move(ignored_signals),
        .pid = options.pid,
        .duration_s = options.duration_s > 0 ? std::optional(options.duration_s) : std::nullopt,
        .lines = OwnLines(),
