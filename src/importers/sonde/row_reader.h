@@ -32,19 +32,17 @@ struct TableQuery {
 };
 
 inline constexpr std::array kTables = {
-    TableQuery{TableKind::kKernels, "kernels",
-               "process, start_ns, end_ns, session, correlation, device, stream, name, grid_x, grid_y, "
-               "grid_z, block_x, "
-               "block_y, block_z"},
+    TableQuery{
+        TableKind::kKernels, "kernels",
+        "process, start_ns, end_ns, session, correlation, device, stream, name, grid_x, grid_y, grid_z, "
+        "block_x, block_y, block_z"},
     // Written by continuous profiling: lists of the kernels of a second. A few hundred rows are 10,000
     // kernels. Times are masked as in store/duckdb/schema.h, so that sums can't overflow in a damaged file.
     TableQuery{
         TableKind::kKernels, "kernel_packs",
         "process, start_ns + (unnest(offsets_ns) & 1073741823), start_ns + (unnest(offsets_ns) & 1073741823) "
-        "+ "
-        "(unnest(durations_ns) & 2305843009213693951), session, unnest(correlations), device, stream, name, "
-        "grid_x, "
-        "grid_y, grid_z, block_x, block_y, block_z",
+        "+ (unnest(durations_ns) & 2305843009213693951), session, unnest(correlations), device, stream, "
+        "name, grid_x, grid_y, grid_z, block_x, block_y, block_z",
         2'048, "start_ns >= 0 AND start_ns < 4611686018427387904"},
     TableQuery{TableKind::kMemcpys, "memcpys",
                "process, start_ns, end_ns, session, correlation, device, stream, bytes, kind, source_memory, "

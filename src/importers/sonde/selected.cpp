@@ -22,8 +22,7 @@ constexpr int64_t kSelectedSlice = 250'000;
 // The names of the columns of kernels, as kTables lists them; those of packs are expressions there.
 constexpr std::string_view kKernelColumnNames =
     "process, start_ns, end_ns, session, correlation, device, stream, name, grid_x, grid_y, grid_z, block_x, "
-    "block_y, "
-    "block_z";
+    "block_y, block_z";
 
 bool IsGpuWork(TableKind kind) {
   return kind == TableKind::kKernels || kind == TableKind::kMemcpys || kind == TableKind::kMemsets;
