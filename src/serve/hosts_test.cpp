@@ -30,6 +30,23 @@ std::vector<std::string> NamesOf(const Hosts& hosts) {
   return names;
 }
 
+// Stores a sample of a day, numbered from 1970 on.
+void CommitDay(Host& host, int64_t day) {
+  store::LiveStore& store = *host.Store().value();
+  model::BatchBuilder samples(model::kSamples);
+  samples.Append({.time_ns = day * kRetainedDayNs, .process = {1, 1}});
+  const Status committed = store.Commit(store::Day(std::chrono::days(day)), {1, 1},
+                                        store.CommittedThrough({1, 1}) + 1, {{samples.Take()}});
+  ASSERT_TRUE(committed.has_value()) << committed.error().message;
+}
+
+// A host that sends now, and has sent three days long ago.
+void SendThreeDays(Hosts& hosts, const std::string& name) {
+  const auto host = hosts.FindOrMake(name).value();
+  for (int64_t day = 1; day <= 3; ++day) CommitDay(*host, day);
+  host->SetLastSeen(EpochNow());
+}
+
 class HostsTest : public testing::Test {
  protected:
   std::unique_ptr<Hosts> Open(size_t max_hosts = 10) const {
@@ -116,18 +133,7 @@ TEST_F(HostsTest, RetentionForAllTimeDeletesNoHostAndStillLimitsTheBytes) {
       Hosts::Open({.folder = folder_.path() + "/hosts", .max_days = 1'000'000, .max_bytes = 0}).value();
   ASSERT_TRUE(hosts->FindOrMake("silent").value()->Store().has_value());
   hosts->Find("silent").value()->SetLastSeen(1);
-  {
-    const auto busy = hosts->FindOrMake("busy").value();
-    for (int64_t day = 1; day <= 3; ++day) {
-      model::BatchBuilder samples(model::kSamples);
-      samples.Append({.time_ns = day * kRetainedDayNs, .process = {1, 1}});
-      ASSERT_TRUE(busy->Store()
-                      .value()
-                      ->Commit(store::Day(std::chrono::days(day)), {1, 1}, day, {{samples.Take()}})
-                      .has_value());
-    }
-    busy->SetLastSeen(EpochNow());
-  }
+  SendThreeDays(*hosts, "busy");
   hosts->Retain(EpochNow());
   EXPECT_THAT(NamesOf(*hosts), ElementsAre("busy", "silent"));
   EXPECT_EQ(hosts->Find("busy").value()->Store().value()->days().size(), 1u);
@@ -136,18 +142,7 @@ TEST_F(HostsTest, RetentionForAllTimeDeletesNoHostAndStillLimitsTheBytes) {
 TEST_F(HostsTest, RetentionEndsBetweenTwoHostsWhenTheServerStops) {
   const auto hosts =
       Hosts::Open({.folder = folder_.path() + "/hosts", .max_days = 1'000'000, .max_bytes = 0}).value();
-  for (const char* const name : {"a", "b"}) {
-    const auto host = hosts->FindOrMake(name).value();
-    for (int64_t day = 1; day <= 3; ++day) {
-      model::BatchBuilder samples(model::kSamples);
-      samples.Append({.time_ns = day * kRetainedDayNs, .process = {1, 1}});
-      ASSERT_TRUE(host->Store()
-                      .value()
-                      ->Commit(store::Day(std::chrono::days(day)), {1, 1}, day, {{samples.Take()}})
-                      .has_value());
-    }
-    host->SetLastSeen(EpochNow());
-  }
+  for (const char* const name : {"a", "b"}) SendThreeDays(*hosts, name);
   const auto days = [&](const char* name) {
     return hosts->Find(name).value()->Store().value()->days().size();
   };
@@ -186,14 +181,8 @@ TEST_F(HostsTest, AClockThatIsAheadDeletesNoHost) {
   constexpr int64_t kToday = 20'000;
   const auto hosts = Open();
   const auto record = [&](const std::string& name, int64_t day) {
-    const auto host = hosts->FindOrMake(name).value();
-    store::LiveStore& store = *host->Store().value();
-    model::BatchBuilder samples(model::kSamples);
-    samples.Append({.time_ns = day * kRetainedDayNs, .process = {1, 1}});
-    const Status committed = store.Commit(store::Day(std::chrono::days(day)), {1, 1},
-                                          store.CommittedThrough({1, 1}) + 1, {{samples.Take()}});
-    ASSERT_TRUE(committed.has_value()) << committed.error().message;
-    host->SetLastSeen(day * kRetainedDayNs);
+    CommitDay(*hosts->FindOrMake(name).value(), day);
+    hosts->Find(name).value()->SetLastSeen(day * kRetainedDayNs);
   };
   record("gone", kToday - 6);
   for (int64_t day = kToday - 6; day <= kToday; ++day) record("there", day);
