@@ -24,6 +24,7 @@
 #include <utility>
 
 #include "base/fd.h"
+#include "base/ignored_signal.h"
 #include "base/memory_reserve.h"
 #include "base/replacing_file.h"
 #include "base/sandbox.h"
@@ -32,7 +33,6 @@
 #include "command.h"
 #include "messages.h"
 #include "recordings.h"
-#include "stop_signal.h"
 #include "store/memory_limit.h"
 #include "store/recordings/recording.h"
 
@@ -72,7 +72,7 @@ void CatchSignals() {
   on_stop.sa_sigaction = OnStop;
   on_stop.sa_flags = SA_SIGINFO;
   for (const int number : {SIGINT, SIGTERM, SIGQUIT}) ::sigaction(number, &on_stop, nullptr);
-  if (!IgnoresHangup()) ::sigaction(SIGHUP, &on_stop, nullptr);
+  if (!IsIgnored(SIGHUP)) ::sigaction(SIGHUP, &on_stop, nullptr);
   struct sigaction on_alarm{};
   on_alarm.sa_handler = OnAlarm;
   ::sigaction(SIGALRM, &on_alarm, nullptr);

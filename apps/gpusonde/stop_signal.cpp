@@ -7,6 +7,8 @@
 #include <csignal>
 #include <initializer_list>
 
+#include "base/ignored_signal.h"
+
 namespace gpusonde::app {
 namespace {
 
@@ -22,12 +24,7 @@ void CatchStopSignals() {
   action.sa_handler = OnStop;
   action.sa_flags = SA_RESETHAND;
   for (const int number : {SIGINT, SIGTERM}) ::sigaction(number, &action, nullptr);
-  if (!IgnoresHangup()) ::sigaction(SIGHUP, &action, nullptr);
-}
-
-bool IgnoresHangup() {
-  struct sigaction hangup{};
-  return ::sigaction(SIGHUP, nullptr, &hangup) == 0 && hangup.sa_handler == SIG_IGN;
+  if (!IsIgnored(SIGHUP)) ::sigaction(SIGHUP, &action, nullptr);
 }
 
 void WaitForStopSignal() {

@@ -7,9 +7,6 @@ namespace gpusonde::app {
 // once. A SIGHUP that is ignored stays so.
 void CatchStopSignals();
 
-// Whether SIGHUP is ignored, as nohup(1) has it: the program is to outlive its terminal.
-bool IgnoresHangup();
-
 // Returns when a stop was requested, at once if it already was. Call CatchStopSignals first.
 void WaitForStopSignal();
 

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/ignored_signal.h"
 #include "base/signals_blocked.h"
 
 namespace gpusonde::agent {
@@ -33,10 +34,8 @@ Result<Pipe> MakePipe() {
                                 const std::vector<int>& ignored, int start_fd, int failure_fd) {
   char go = 0;
   if (::read(start_fd, &go, 1) != 1) ::_exit(Child::kNotExecutable);
-  for (const int number : {SIGHUP, SIGINT, SIGPIPE, SIGTERM}) {
-    struct sigaction action{};
-    if (::sigaction(number, nullptr, &action) == 0 && action.sa_handler != SIG_IGN) ::signal(number, SIG_DFL);
-  }
+  for (const int number : {SIGHUP, SIGINT, SIGPIPE, SIGTERM})
+    if (!IsIgnored(number)) ::signal(number, SIG_DFL);
   for (const int number : ignored) ::signal(number, SIG_IGN);
   ::sigprocmask(SIG_SETMASK, &mask, nullptr);
   ::execvpe(arguments[0], arguments, environment);

@@ -20,6 +20,7 @@
 #include "agent/recorder.h"
 #include "base/fd.h"
 #include "base/heap.h"
+#include "base/ignored_signal.h"
 #include "base/shell_word.h"
 #include "command.h"
 #include "exporters/summary.h"
@@ -31,7 +32,6 @@
 #include "sources/proc/process.h"
 #include "spool/segment.h"
 #include "spool/spool.h"
-#include "stop_signal.h"
 #include "store/each_row.h"
 #include "store/queries/profile_query.h"
 #include "store/queries/usual_steps.h"
@@ -70,10 +70,7 @@ void OnSignal(int number, siginfo_t* info, void*) {
 // Those that we catch though they are ignored, which is how a shell starts programs in a script's background.
 std::vector<int> IgnoredAtStart() {
   std::vector<int> ignored;
-  for (const int number : {SIGINT, SIGTERM, SIGCHLD}) {
-    struct sigaction action{};
-    if (::sigaction(number, nullptr, &action) == 0 && action.sa_handler == SIG_IGN) ignored.push_back(number);
-  }
+  std::ranges::copy_if(std::array{SIGINT, SIGTERM, SIGCHLD}, std::back_inserter(ignored), IsIgnored);
   return ignored;
 }
 
@@ -84,10 +81,9 @@ void CatchSignals(int restart) {
   action.sa_sigaction = OnSignal;
   action.sa_flags = SA_SIGINFO | restart;
   for (const int number : {SIGINT, SIGTERM, SIGCHLD}) ::sigaction(number, &action, nullptr);
-  if (!IgnoresHangup()) ::sigaction(SIGHUP, &action, nullptr);
+  if (!IsIgnored(SIGHUP)) ::sigaction(SIGHUP, &action, nullptr);
   // Not ignored, which the program would inherit.
-  struct sigaction pipe{};
-  if (::sigaction(SIGPIPE, nullptr, &pipe) == 0 && pipe.sa_handler != SIG_IGN) ::signal(SIGPIPE, [](int) {});
+  if (!IsIgnored(SIGPIPE)) ::signal(SIGPIPE, [](int) {});
 }
 
 int FailRecord(const Error& error) {
