@@ -19,12 +19,41 @@ class ClosingLine(unittest.TestCase):
         return runner.read_closing_line(output, status)
 
     def test_counts_and_reasons_are_parsed(self):
-        outcome = self.outcome("skipped a/b: needs root\nSKIP the page loads: no Chromium\n3 passed, 0 failed, 2 skipped\n")
+        outcome = self.outcome("skipped a/b: needs root\nskipped the page loads: no Chromium\n3 passed, 0 failed, 2 skipped\n")
         self.assertEqual((outcome.passed, outcome.failed), (3, 0))
         self.assertEqual(outcome.skips, [("a/b", "needs root"), ("the page loads", "no Chromium")])
 
     def test_failures_are_counted(self):
         self.assertEqual(self.outcome("1 passed, 2 failed, 0 skipped\n", 1).failed, 2)
+
+    def test_failures_are_named_with_their_reasons(self):
+        output = """test_b (m.A.test_b)
+How it works. ... FAIL
+
+======================================================================
+FAIL: test_b (m.A.test_b)
+How it works.
+----------------------------------------------------------------------
+Traceback (most recent call last):
+  File "m.py", line 3, in test_b
+    self.assertEqual(1, 2)
+
+AssertionError: 1 != 2 : detail
+and more
+
+----------------------------------------------------------------------
+Ran 1 test in 0.1s
+failed cli/x
+step 1: exit status 2, expected 0
+
+passed cli/y
+1 passed, 2 failed, 0 skipped
+"""
+        self.assertEqual(self.outcome(output, 1).problems, ["m.A.test_b\n    AssertionError: 1 != 2 : detail\n    and more",
+                                                            "cli/x\n    step 1: exit status 2, expected 0"])
+
+    def test_unnamed_failures_are_a_problem(self):
+        self.assertEqual(self.outcome("1 passed, 2 failed, 0 skipped\n", 1).problems, ["2 failed"])
 
     def test_a_suite_that_ends_without_its_closing_line_failed(self):
         outcome = self.outcome("Traceback …\n", 1)
@@ -63,6 +92,12 @@ class JUnit(unittest.TestCase):
     def test_a_skip_without_a_reason_is_a_failure(self):
         outcome = self.outcome('<testcase name="a" status="run"/><testcase name="c"><skipped/></testcase>')
         self.assertEqual(outcome.problems, ["c is skipped without a reason"])
+
+    def test_a_failure_begins_with_its_first_lines(self):
+        outcome = self.outcome('<testcase name="b" status="fail"><failure message=""/><system-out>[ RUN      ] B.b\n'
+                               "x/b_test.cpp:12: Failure\nExpected equality\n  1\n  2\n\n[  FAILED  ] B.b\n"
+                               "</system-out></testcase>")
+        self.assertEqual(outcome.problems, ["b\n    x/b_test.cpp:12: Failure\n    Expected equality\n      1\n      2"])
 
     def test_no_tests_at_all_is_a_failure(self):
         self.assertEqual(self.outcome("").failed, 1)

@@ -19,7 +19,7 @@ const count = { passed: 0, failed: 0, skipped: 0 };
 
 function report(outcome, name, why = "") {
   count[outcome]++;
-  if (outcome !== "passed") console.log(`${outcome === "failed" ? "FAIL" : "SKIP"} ${name}: ${why.split("\n")[0]}`);
+  if (outcome !== "passed") console.log(`${outcome} ${name}: ${why.split("\n")[0]}`);
 }
 
 function runUnit() {
