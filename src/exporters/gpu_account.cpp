@@ -203,8 +203,9 @@ GpuAccount AccountOf(const GpuFacts& facts) {
   const Sums kernels = SumKernels(facts.time);
   account.kernels_ns = kernels.total_ns();
   account.hottest = kernels.Largest();
-  const std::string activity = ActivityOf(facts);
-  account.busy = (activity.empty() ? "" : activity + "; ") + BusySentence(account);
+  for (const std::string& part : {ShareOfDevices(facts), ActivityOf(facts)})
+    if (!part.empty()) account.busy += part + "; ";
+  account.busy += BusySentence(account);
   if (facts.cpu_while_idle.has_value()) {
     const Sums cpu = CpuWhileIdle(facts);
     account.idle_cpu_ns = cpu.total_ns();
@@ -235,6 +236,12 @@ std::string ActivityOf(const GpuFacts& facts) {
   if (facts.tensor_active.has_value())
     parts.push_back(fmt::format("tensor pipe {:.0f} %", *facts.tensor_active));
   return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+std::string ShareOfDevices(const GpuFacts& facts) {
+  if (facts.idle_devices == 0) return "";
+  const int64_t with_work = std::ssize(facts.devices);
+  return fmt::format("work on {} of {} GPUs", with_work, with_work + facts.idle_devices);
 }
 
 bool NeedsWaits(const GpuFacts& facts) {

@@ -13,9 +13,10 @@ namespace gpusonde::exporters {
 
 // Input of the account of GPU time.
 struct GpuFacts {
-  std::vector<model::Profile::Device> devices;
-  int64_t busy_ns = 0;      // of all devices
-  int64_t observed_ns = 0;  // likewise
+  std::vector<model::Profile::Device> devices;  // those with work
+  int64_t idle_devices = 0;  // others of the machine: a program may use fewer GPUs than it was meant to
+  int64_t busy_ns = 0;       // of those with work
+  int64_t observed_ns = 0;   // likewise
   int64_t kernels = 0;
   // Means over the devices and the time in which they were read, %; absent without GPM. A device counts as
   // busy even if only one of its many SMs works.
@@ -58,6 +59,9 @@ GpuAccount AccountOf(const GpuFacts& facts);
 
 // "SM activity 41 %, tensor pipe 12 %", as far as it was read.
 std::string ActivityOf(const GpuFacts& facts);
+
+// "work on 1 of 8 GPUs"; empty if there was work on all.
+std::string ShareOfDevices(const GpuFacts& facts);
 
 // Whether `account` needs GpuFacts::waits: CPU time covers less than a tenth of the GPUs' idle time, so waits
 // explain it.

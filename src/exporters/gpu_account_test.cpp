@@ -55,6 +55,15 @@ TEST(GpuAccount, WhatTheSmsDidComesBeforeTheKernelsWhereItWasRead) {
       "SM activity 41 %, tensor pipe 12 %; 75 % gemm<float, 4> ← app.py:10 f0, 25 % relu ← app.py:20 f1");
 }
 
+TEST(GpuAccount, GpusWithoutWorkAreSaid) {
+  GpuFacts facts = GpuOnly();
+  facts.devices = {{"NVIDIA H100", 0, false}};
+  EXPECT_EQ(ShareOfDevices(facts), "");
+  facts.idle_devices = 7;
+  facts.sm_active = 41.2;
+  EXPECT_THAT(AccountOf(facts).busy, ::testing::StartsWith("work on 1 of 8 GPUs; SM activity 41 %; 75 % "));
+}
+
 TEST(GpuAccount, NamesOfKernelsLoseTheirNamespaces) {
   GpuFacts facts = GpuOnly();
   for (model::Profile::Function& function : facts.time.functions) {

@@ -104,10 +104,12 @@ std::string Busy(const GpuFacts& gpu) {
     if (std::ranges::find(names, name) == names.end()) names.push_back(std::move(name));
   }
   const std::string activity = ActivityOf(gpu);
-  return fmt::format("gpu       busy {:.1f} % of {:.1f} s on {}{}; kernels {}{}{}\n",
+  const std::string share = ShareOfDevices(gpu);
+  return fmt::format("gpu       busy {:.1f} % of {:.1f} s on {}{}{}; kernels {}{}{}\n",
                      Percent(gpu.busy_ns, gpu.observed_ns), static_cast<double>(gpu.observed_ns) / 1e9,
                      gpu.devices.size() > 1 ? fmt::format("{} devices: ", gpu.devices.size()) : "",
-                     fmt::join(names, ", "), gpu.kernels, activity.empty() ? "" : "; ", activity);
+                     fmt::join(names, ", "), share.empty() ? "" : " (" + share + ")", gpu.kernels,
+                     activity.empty() ? "" : "; ", activity);
 }
 
 // The function and file of a frame. Of a file without symbols only the file is named: its addresses mean

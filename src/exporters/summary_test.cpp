@@ -177,6 +177,9 @@ TEST(Summarise, ShowsGpuUseCpuTimeWhileIdleAndTheHottestKernels) {
   facts.gpu->tensor_active = 12;
   EXPECT_THAT(Summarise(TwoFunctions(), facts),
               HasSubstr("; kernels 1234; SM activity 41 %, tensor pipe 12 %\n"));
+  facts.gpu->idle_devices = 6;
+  EXPECT_THAT(Summarise(TwoFunctions(), facts),
+              HasSubstr(" on 2 devices: NVIDIA H100 (simulated) (work on 2 of 8 GPUs); kernels 1234; SM"));
   facts.gpu->cpu_while_idle->samples.clear();
   EXPECT_THAT(Summarise(TwoFunctions(), facts),
               HasSubstr("while idle  no CPU time and no waits were sampled"));

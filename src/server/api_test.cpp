@@ -374,7 +374,8 @@ TEST_F(ApiTest, SummaryHasGpuUseAndItsReason) {
   EXPECT_EQ(Get("summary")["gpu"], nullptr) << "no device did anything";
   data_.overview = store::Overview{.samples = 5};
   data_.devices = {{.device = {.device = kId}, .kernels = 3, .busy_ns = 600, .observed_ns = 1000},
-                   {.device = {.device = {1, 1}}, .kernels = 9, .busy_ns = 0, .observed_ns = 1000}};
+                   {.device = {.device = {1, 1}}, .kernels = 9, .busy_ns = 0, .observed_ns = 1000},
+                   {.device = {.device = {1, 2}, .parent = Id128{1, 1}}}};
   model::Profile time;
   time.functions = {{.name = "void gemm<float>(int)"}, {.name = "forward", .file = "/app/train.py"}};
   time.locations = {{.kind = model::FrameKind::kGpu, .lines = {{0, 0}}},
@@ -390,7 +391,8 @@ TEST_F(ApiTest, SummaryHasGpuUseAndItsReason) {
   EXPECT_EQ(gpu["devices"], 1) << "an unused device doesn't count";
   EXPECT_EQ(gpu["busy_ns"], 600);
   EXPECT_EQ(gpu["observed_ns"], 1000);
-  EXPECT_EQ(gpu["busy"], "100 % gemm<float> ← train.py:88 forward");
+  EXPECT_EQ(gpu["busy"], "work on 1 of 2 GPUs; 100 % gemm<float> ← train.py:88 forward")
+      << "a GPU and its MIG instance aren't two";
   EXPECT_EQ(gpu["idle"], "100 % of the CPU time during that was in train.py:88 load_batch → inflate");
   EXPECT_EQ(gpu["idle_cause"], "cpu");
   EXPECT_TRUE(data_.selection.while_gpu_idle) << "waits aren't read when the CPU time explains";
@@ -408,7 +410,8 @@ TEST_F(ApiTest, TheSummarySaysWhatTheSmsOfTheBusyDevicesDid) {
   const json gpu = Get("summary")["gpu"];
   EXPECT_EQ(gpu["sm_active"], 41.0);
   EXPECT_EQ(gpu["tensor_active"], 12.0);
-  EXPECT_THAT(gpu["busy"].get<std::string>(), testing::StartsWith("SM activity 41 %, tensor pipe 12 %"));
+  EXPECT_THAT(gpu["busy"].get<std::string>(),
+              testing::StartsWith("work on 1 of 2 GPUs; SM activity 41 %, tensor pipe 12 %; "));
 }
 
 TEST_F(ApiTest, StripsOfMigInstancesAreToldApart) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 #include <vector>
 
 #include "base/saturated.h"
@@ -31,6 +32,16 @@ Status AddActivity(ApiData& data, const model::Selection& selection, const std::
   return {};
 }
 
+// The devices without work. A GPU that is divided into MIG instances never has any itself.
+int64_t CountIdle(const std::vector<store::DeviceUse>& uses) {
+  std::set<Id128> divided;
+  for (const store::DeviceUse& use : uses)
+    if (use.device.parent.has_value()) divided.insert(*use.device.parent);
+  return std::ranges::count_if(uses, [&](const store::DeviceUse& use) {
+    return use.busy_ns == 0 && !divided.contains(use.device.device);
+  });
+}
+
 }  // namespace
 
 Result<std::optional<exporters::GpuFacts>> ReadGpuFacts(ApiData& data, const model::Selection& selection,
@@ -48,6 +59,7 @@ Result<std::optional<exporters::GpuFacts>> ReadGpuFacts(ApiData& data, const mod
     facts.kernels = AddSaturated(facts.kernels, use.kernels);
   }
   if (facts.devices.empty()) return std::nullopt;
+  if (!selection.device.has_value()) facts.idle_devices = CountIdle(uses);
   TRY(AddActivity(data, selection, with_work, facts));
   model::Selection part = selection;
   part.while_gpu_idle = false;
