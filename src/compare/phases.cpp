@@ -11,6 +11,7 @@
 #include "analyze/extent.h"
 #include "analyze/stats/batch_means.h"
 #include "analyze/stats/log_moments.h"
+#include "model/span_name.h"
 
 namespace gpusonde::compare {
 namespace {
@@ -55,7 +56,7 @@ void AddPhases(const analyze::StepCandidates& ranges, Kernels& phases) {
     for (const auto& [label, all] : by_label)
       for (const TimeRange& range : all) extent.Cover(range.from_ns, range.to_ns);
     for (const auto& [label, all] : by_label) {
-      const std::string name(analyze::WithoutArguments(label));
+      const std::string name(model::WithoutArguments(label));
       const auto [known, is_new] = phases.try_emplace(name, PhaseOf(all, extent));
       if (!is_new) known->second.Merge(PhaseOf(all, extent));
     }

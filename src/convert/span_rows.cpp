@@ -8,14 +8,13 @@
 
 #include "base/text.h"
 #include "base/utf8.h"
+#include "model/span_name.h"
 
 namespace gpusonde::convert {
 namespace {
 
 using importers::Span;
 using importers::SpanKind;
-
-constexpr std::string_view kDigits = "0123456789";
 
 bool IsCall(SpanKind kind) { return kind == SpanKind::kCall || kind == SpanKind::kOsCall; }
 
@@ -56,17 +55,6 @@ bool ReadPythonName(std::string_view text, FrameName& frame) {
   return true;
 }
 
-// "cudaLaunchKernel_v7000".
-std::string_view WithoutVersion(std::string_view name) {
-  constexpr std::string_view kMark = "_v";
-  constexpr size_t kMinDigits = 4;
-  const size_t last = name.find_last_not_of(kDigits);
-  if (last == std::string_view::npos || name.size() - last - 1 < kMinDigits) return name;
-  const std::string_view head = name.substr(0, last + 1);
-  return head.ends_with(kMark) && head.size() > kMark.size() ? head.substr(0, head.size() - kMark.size())
-                                                             : name;
-}
-
 }  // namespace
 
 FrameName FrameNameOf(SpanKind kind, std::string_view name) {
@@ -79,7 +67,7 @@ FrameName FrameNameOf(SpanKind kind, std::string_view name) {
     if (address != std::string_view::npos && name.ends_with('>')) frame.name += '>';
     return frame;
   }
-  name = IsCall(kind) ? WithoutVersion(name) : analyze::RepeatedName(name);
+  name = IsCall(kind) ? model::WithoutVersion(name) : model::RepeatedName(name);
   frame.name = name;
   return frame;
 }

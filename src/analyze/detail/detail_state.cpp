@@ -3,13 +3,15 @@
 
 #include <algorithm>
 
+#include "model/span_name.h"
+
 namespace gpusonde::analyze {
 
 using importers::Span;
 using importers::SpanKind;
 
 uint32_t DetailState::Name(std::string_view name) {
-  const std::string_view kept = WithoutArguments(name);
+  const std::string_view kept = model::WithoutArguments(name);
   const uint32_t id = state_.Name(kept);
   if (id >= properties_.size()) properties_.resize(size_t{id} + 1);
   properties_[id].module |= kept.starts_with(kModule);

@@ -14,6 +14,7 @@
 #include "analyze/sorted_runs.h"
 #include "analyze/stats/bounded_table.h"
 #include "analyze/timeline/launch_join.h"
+#include "model/span_name.h"
 
 namespace gpusonde::analyze {
 
@@ -213,7 +214,7 @@ class Attribution {
       std::string_view text = names_[name];
       if (kind == SpanKind::kPython && text.starts_with(DetailState::kModule))
         text.remove_prefix(DetailState::kModule.size());
-      known->second = table_.Name(RepeatedName(text));
+      known->second = table_.Name(model::RepeatedName(text));
     }
     return known->second;
   }

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "analyze/detail/spans.h"
+#include "model/span_name.h"
 
 namespace gpusonde::analyze {
 namespace {
@@ -282,7 +283,7 @@ class Walk {
       const bool is_call = slice.span->kind == SpanKind::kCall;
       const std::string_view name = names_.of_span(slice.span->name);
       Back(std::max(slice.begin_ns, to_ns), is_call ? PathKind::kCall : PathKind::kOperator,
-           is_call ? name : RepeatedName(name));
+           is_call ? name : model::RepeatedName(name));
     }
     Back(to_ns, PathKind::kHost, {});
   }

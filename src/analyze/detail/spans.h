@@ -21,12 +21,6 @@ struct ByNesting {
 };
 using SpanRuns = SortedRuns<importers::Span, ByNesting>;
 
-// The name of an operator or range without what differs from one run of the same code to the next: what
-// PyTorch's emit_nvtx appends ("aten::mm, seq = 12, op_id = 34"), and the number of a step
-// ("ProfilerStep#12").
-std::string_view WithoutArguments(std::string_view name);
-std::string_view RepeatedName(std::string_view name);
-
 // What a copy or set is called beside kernels: "[copy htod]", "[set]".
 std::string_view NameOfTransfer(const GpuRecord& record);
 
