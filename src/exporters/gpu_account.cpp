@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <map>
+#include <ranges>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -35,8 +36,12 @@ std::string PercentText(int64_t part, int64_t whole) {
   return percent < 9.95 ? fmt::format("{:.1f} %", percent) : fmt::format("{:.0f} %", percent);
 }
 
+// What launch threads did explains the idle time when the launches after at least this share of it are known.
+constexpr double kMinLaunchedShare = 0.1;
+
 // Three names and the lines that launched them fit one line of a wide screen.
 constexpr size_t kKernelWidth = 28;
+constexpr size_t kLaunchThreadParts = 2;
 
 // Time by name, and within a name by detail.
 class Sums {
@@ -155,6 +160,17 @@ Sums WaitsOfLaunchThreads(const GpuFacts& facts) {
   });
 }
 
+Sums LaunchThreadsWhileIdle(const GpuFacts& facts) {
+  Sums sums;
+  for (const GpuFacts::LaunchThreadPart& part : *facts.launch_threads) {
+    if (!part.range.empty())
+      sums.Add(part.range, part.call, part.time_ns);
+    else
+      sums.Add(part.call.empty() ? "no range or call" : part.call, "", part.time_ns);
+  }
+  return sums;
+}
+
 int64_t IdleNs(const GpuFacts& facts) { return std::max<int64_t>(facts.observed_ns - facts.busy_ns, 0); }
 
 // When the same line launched consecutive kernels, it is named once, after the last.
@@ -191,6 +207,12 @@ std::string IdleSentence(const GpuAccount& account, int64_t idle_ns) {
     return fmt::format("the threads that launch GPU work waited, {} of the time in {}",
                        PercentText(top.time_ns, account.waited_ns), Named(top));
   }
+  if (account.cause == kLaunchThreads) {
+    std::vector<std::string> parts;
+    for (const Part& part : account.launch_threads_in | std::views::take(kLaunchThreadParts))
+      parts.push_back(fmt::format("{} in {}", PercentText(part.time_ns, idle_ns), Named(part)));
+    return fmt::format("of that time, the threads that launch its work spent {}", fmt::join(parts, ", "));
+  }
   return fmt::format("the programs that use it ran on a CPU for {:.2g} s of those {:.2g} s",
                      static_cast<double>(account.idle_cpu_ns) / 1e9, static_cast<double>(idle_ns) / 1e9);
 }
@@ -217,16 +239,26 @@ GpuAccount AccountOf(const GpuFacts& facts) {
     account.waited_ns = waits.total_ns();
     account.waiting_in = waits.Largest();
   }
+  if (facts.launch_threads.has_value()) {
+    const Sums launch_threads = LaunchThreadsWhileIdle(facts);
+    account.launch_threads_ns = launch_threads.total_ns();
+    account.launch_threads_in = launch_threads.Largest();
+  }
   const int64_t idle_ns = IdleNs(facts);
   const bool cpu_explains = ShareOf(account.idle_cpu_ns, idle_ns) >= kMinCpuShare;
   if (!account.while_idle.empty() && (cpu_explains || account.waiting_in.empty()))
     account.cause = kCpu;
   else if (!account.waiting_in.empty())
     account.cause = kWaits;
+  else if (ShareOf(account.launch_threads_ns, idle_ns) >= kMinLaunchedShare)
+    account.cause = kLaunchThreads;
   if (ShareOf(idle_ns, facts.observed_ns) < kMinIdleShare) return account;
-  account.idle = facts.cpu_while_idle.has_value() || account.cause == kWaits
-                     ? IdleSentence(account, idle_ns)
-                     : "CPUs were not sampled, so the reason is unknown";
+  if (facts.cpu_while_idle.has_value() || account.cause != kUnknown)
+    account.idle = IdleSentence(account, idle_ns);
+  else if (facts.launch_threads.has_value())
+    account.idle = "CPUs were not sampled, so the reason is unknown";
+  else
+    account.idle = "select a shorter time to see what the threads that launch its work did meanwhile";
   return account;
 }
 

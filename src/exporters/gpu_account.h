@@ -25,19 +25,27 @@ struct GpuFacts {
   model::Profile time;                           // GPU time
   std::optional<model::Profile> cpu_while_idle;  // CPU time while the GPUs were idle; absent: not sampled
   std::optional<model::Profile> waits;           // off-CPU time; absent if not read
+  // Where CPUs were not sampled, as of traces: what launch threads did while the GPUs were idle. Empty: not
+  // known; absent: there was too much to read.
+  struct LaunchThreadPart {
+    std::string range;  // or operator, the innermost; "": none
+    std::string call;   // in it; "": none
+    int64_t time_ns = 0;
+  };
+  std::optional<std::vector<LaunchThreadPart>> launch_threads;
 };
 
 // How GPUs spent their time: the hottest kernels, and the source lines that ran or waited while the GPUs were
 // idle. The summary of `gpusonde record` and the top of the web page agree because both use this.
 struct GpuAccount {
-  // A share of time: a kernel with the line that launched most of it, or a line with what it called most of
-  // the time; `detail` is empty if unknown.
+  // A share of time: a kernel with the line that launched most of it, or a line, range or operator with what
+  // it called most of the time; `detail` is empty if unknown.
   struct Part {
     std::string name;
     std::string detail;
     int64_t time_ns = 0;
   };
-  enum class IdleCause : uint8_t { kCpu, kWaits, kUnknown };
+  enum class IdleCause : uint8_t { kCpu, kWaits, kLaunchThreads, kUnknown };
 
   int64_t kernels_ns = 0;                 // all kernels, copies and sets, added up
   std::vector<Part> hottest;              // largest first, at most kMaxParts
@@ -46,7 +54,9 @@ struct GpuAccount {
   std::vector<Part> while_idle;           // the lines with most of it; largest first, at most kMaxParts
   int64_t waited_ns = 0;                  // off-CPU time of the threads that launch GPU work
   std::vector<Part> waiting_in;           // likewise
-  IdleCause cause = IdleCause::kUnknown;  // which of the two explains the idle time
+  int64_t launch_threads_ns = 0;          // the part of the idle time before work whose launch is known
+  std::vector<Part> launch_threads_in;    // what its launch thread did then, likewise
+  IdleCause cause = IdleCause::kUnknown;  // which of the three explains the idle time
   // Sentences for the user; `idle` is empty if the GPUs were hardly idle.
   std::string busy;
   std::string idle;

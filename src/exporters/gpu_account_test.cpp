@@ -41,7 +41,29 @@ TEST(GpuAccount, KernelsHaveShortNamesAndTheLineThatLaunchedThem) {
   const GpuAccount account = AccountOf(GpuOnly());
   EXPECT_EQ(account.busy, "75 % gemm<float, 4> ← app.py:10 f0, 25 % relu ← app.py:20 f1");
   EXPECT_EQ(account.hottest.front().name, "void at::gemm<float, 4>(int)");
-  EXPECT_EQ(account.idle, "CPUs were not sampled, so the reason is unknown");
+}
+
+TEST(GpuAccount, WithoutSamplesOfCpusItSaysWhatLaunchThreadsDid) {
+  GpuFacts facts = GpuOnly();
+  EXPECT_EQ(AccountOf(facts).idle,
+            "select a shorter time to see what the threads that launch its work did meanwhile");
+  facts.launch_threads.emplace();
+  EXPECT_EQ(AccountOf(facts).idle, "CPUs were not sampled, so the reason is unknown");
+  facts.launch_threads = {{"nccl:all_to_all", "cudaLaunchKernel", 150'000'000},
+                          {"", "cudaMemcpy", 125'000'000},
+                          {"nccl:all_to_all", "", 100'000'000},
+                          {"", "", 25'000'000}};
+  const GpuAccount account = AccountOf(facts);
+  EXPECT_EQ(
+      account.idle,
+      "of that time, the threads that launch its work spent 50 % in nccl:all_to_all → cudaLaunchKernel, "
+      "25 % in cudaMemcpy");
+  EXPECT_EQ(account.cause, GpuAccount::IdleCause::kLaunchThreads);
+  EXPECT_EQ(account.launch_threads_in.back().name, "no range or call");
+  facts.launch_threads->resize(1);
+  facts.launch_threads->front().time_ns = 49'000'000;
+  EXPECT_EQ(AccountOf(facts).idle, "CPUs were not sampled, so the reason is unknown")
+      << "too few launches are known";
 }
 
 TEST(GpuAccount, WhatTheSmsDidComesBeforeTheKernelsWhereItWasRead) {

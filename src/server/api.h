@@ -16,6 +16,7 @@
 #include "server/source_folders.h"
 #include "store/queries/gpu_query.h"
 #include "store/queries/incident_query.h"
+#include "store/queries/launch_threads.h"
 #include "store/queries/metric_query.h"
 #include "store/queries/profile_query.h"
 #include "store/tracks/launched_work.h"
@@ -52,6 +53,8 @@ class ApiData {
                                                                  std::span<const model::Metric> metrics) = 0;
   virtual Result<store::DeviceMarks> ReadDeviceMarks(const model::Selection& selection, int buckets) = 0;
   virtual Result<std::vector<store::DeviceUse>> ReadDeviceUse(const model::Selection& selection) = 0;
+  virtual Result<std::optional<store::LaunchThreadsWhileIdle>> ReadLaunchThreadsWhileIdle(
+      const model::Selection& selection) = 0;
   virtual Result<std::vector<store::GpuUser>> ReadGpuUsers(const model::Selection& selection) = 0;
   virtual Result<usage::Usage> ReadUsage(const model::Selection& selection, const usage::SumBy& by) = 0;
   virtual Result<bool> NamesFile(const std::string& file) = 0;

@@ -54,6 +54,10 @@ class StoreData final : public ApiData {
   Result<std::vector<store::DeviceUse>> ReadDeviceUse(const model::Selection& selection) override {
     return store::ReadDeviceUse(Of(selection), selection);
   }
+  Result<std::optional<store::LaunchThreadsWhileIdle>> ReadLaunchThreadsWhileIdle(
+      const model::Selection& selection) override {
+    return store::ReadLaunchThreadsWhileIdle(Of(selection), selection);
+  }
   Result<std::vector<store::GpuUser>> ReadGpuUsers(const model::Selection& selection) override {
     return store::ReadGpuUsers(Of(selection), selection);
   }

@@ -97,7 +97,7 @@ void WriteMark(JsonWriter& json, const store::DeviceMark& mark) {
 }
 
 std::string_view CauseName(exporters::GpuAccount::IdleCause cause) {
-  constexpr std::string_view kNames[] = {"cpu", "waits", "unknown"};
+  constexpr std::string_view kNames[] = {"cpu", "waits", "launch_threads", "unknown"};
   return kNames[static_cast<size_t>(cause)];
 }
 
@@ -265,6 +265,7 @@ std::string SummaryJson(const std::optional<exporters::GpuFacts>& gpu) {
   WriteParts(json, "hottest", account.hottest);
   WriteParts(json, "while_idle", account.while_idle);
   WriteParts(json, "waiting_in", account.waiting_in);
+  WriteParts(json, "launch_threads_in", account.launch_threads_in);
   json.EndObject().EndObject();
   return json.Take();
 }

@@ -398,6 +398,17 @@ TEST_F(ApiTest, SummaryHasGpuUseAndItsReason) {
   EXPECT_TRUE(data_.selection.while_gpu_idle) << "waits aren't read when the CPU time explains";
 }
 
+TEST_F(ApiTest, TheSummaryOfATraceHasWhatLaunchThreadsDid) {
+  data_.overview = store::Overview{};
+  data_.gpu_profile = model::Profile{};
+  data_.devices = {{.device = kGpu, .busy_ns = 6, .observed_ns = 9, .streams = {}}};
+  data_.launch_threads = store::LaunchThreadsWhileIdle{3, {{"aten::to", "cudaMemcpyAsync", 3}}};
+  const json gpu = Get("summary")["gpu"];
+  EXPECT_EQ(gpu["idle_cause"], "launch_threads");
+  EXPECT_EQ(gpu["launch_threads_in"],
+            json({{{"name", "aten::to"}, {"detail", "cudaMemcpyAsync"}, {"time_ns", 3}}}));
+}
+
 TEST_F(ApiTest, TheSummarySaysWhatTheSmsOfTheBusyDevicesDid) {
   store::GpuDevice other = kGpu;
   other.device = {9, 9};

@@ -64,6 +64,10 @@ class PolledData final : public ApiData {
   Result<store::DeviceMarks> ReadDeviceMarks(const model::Selection& selection, int buckets) override {
     return data_.ReadDeviceMarks(selection, buckets);
   }
+  Result<std::optional<store::LaunchThreadsWhileIdle>> ReadLaunchThreadsWhileIdle(
+      const model::Selection& selection) override {
+    return data_.ReadLaunchThreadsWhileIdle(selection);
+  }
   Result<std::vector<store::GpuUser>> ReadGpuUsers(const model::Selection& selection) override {
     return data_.ReadGpuUsers(selection);
   }

@@ -503,7 +503,7 @@ export function summary(hasGpu) {
       devices: 2, busy_ns: 540e9, observed_ns: 1000e9, kernels: 9000 * 900, sm_active: 41, tensor_active: 12,
       busy: "SM activity 41 %, tensor pipe 12 %; 31 % sm90_xmma_gemm_bf16 ← train.py:88 step, 12 % multi_tensor_apply_kernel ← train.py:93 step",
       idle: "61 % of the CPU time during that was in train.py:41 load_batch → zlib_decompress", idle_cause: "cpu",
-      hottest: [], while_idle: [], waiting_in: [],
+      hottest: [], while_idle: [], waiting_in: [], launch_threads_in: [],
     },
   };
 }

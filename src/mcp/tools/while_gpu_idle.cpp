@@ -28,7 +28,7 @@ Result<std::string> RunWhileGpuIdle(Source& source, const Arguments& arguments) 
                   {"observed_ns", gpu.at("observed_ns")},
                   {"idle_summary", gpu.at("idle")},
                   {"idle_cause", gpu.at("idle_cause")}};
-    found["waiting_in"] = gpu.at("waiting_in");
+    for (const char* parts : {"waiting_in", "launch_threads_in"}) found[parts] = gpu.at(parts);
     found.update(Json::parse(paths));
     return found.dump();
   } catch (const Json::exception& error) {
@@ -50,8 +50,12 @@ Tool WhileGpuIdleTool() {
       {"observed_ns", "integer", "Time in which work would have been observed, summed over devices."},
       {"idle_summary", "string",
        "What the CPUs did meanwhile, in a sentence; empty if GPUs were never idle."},
-      {"idle_cause", "string", "cpu: the CPUs worked meanwhile. waits: threads waited (see waiting_in)."},
-      {"waiting_in", "array", "The lines in which the launching threads waited."}};
+      {"idle_cause", "string",
+       "cpu: the CPUs worked meanwhile. waits: threads waited (see waiting_in). launch_threads: of a trace, "
+       "whose "
+       "CPUs were not sampled, the ranges and calls of the launching threads (see launch_threads_in)."},
+      {"waiting_in", "array", "The lines in which the launching threads waited."},
+      {"launch_threads_in", "array", "The ranges, operators and calls in which the launching threads were."}};
   std::ranges::copy(PathResults(), std::back_inserter(results));
   return {
       .name = "while_gpu_idle",

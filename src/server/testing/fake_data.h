@@ -36,6 +36,11 @@ class FakeData final : public ApiData {
     selection = asked;
     return asked.off_cpu && waits.has_value() ? *waits : profile;
   }
+  Result<std::optional<store::LaunchThreadsWhileIdle>> ReadLaunchThreadsWhileIdle(
+      const model::Selection& asked) override {
+    selection = asked;
+    return launch_threads;
+  }
   Result<std::vector<store::GpuUser>> ReadGpuUsers(const model::Selection& asked) override {
     selection = asked;
     return users;
@@ -98,6 +103,7 @@ class FakeData final : public ApiData {
   std::vector<store::MetricStrip> metric_strips;
   std::vector<store::MetricMean> metric_means;
   store::DeviceMarks marks;
+  std::optional<store::LaunchThreadsWhileIdle> launch_threads = store::LaunchThreadsWhileIdle();
   std::vector<store::DeviceUse> devices;
   std::vector<store::GpuUser> users;
   store::Strip strip;

@@ -282,10 +282,11 @@ export interface Summary {
     // Sentences.
     busy: string;
     idle: string;
-    idle_cause: "cpu" | "waits" | "unknown";
+    idle_cause: "cpu" | "waits" | "launch_threads" | "unknown";
     hottest: Share[];
     while_idle: Share[];
     waiting_in: Share[];
+    launch_threads_in: Share[];
   } | null;
 }
 
