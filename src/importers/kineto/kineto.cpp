@@ -94,7 +94,7 @@ class KinetoTrace final : public Trace {
   // Whether there is a chunk.
   bool JoinPairs(bool more, EventSplitter::Chunk& chunk) {
     // A search in all chunks would cost every trace a part of its reading.
-    constexpr uint64_t kSearchedShards = 4;
+    constexpr uint64_t kSearchedShards = (size_t{4} << 20) / EventSplitter::kChunkBytes;
     if (more && !joiner_.has_value() && shards_ < kSearchedShards && PairJoiner::MayHavePairs(chunk.text))
       joiner_.emplace();
     if (!joiner_.has_value()) return more;

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "importers/kineto/names.h"
+#include "importers/kineto/xla_tracks.h"
 
 namespace gpusonde::importers::kineto {
 namespace {
@@ -127,10 +128,12 @@ Result<bool> EventSplitter::Next(Chunk& chunk) {
 
 // Whether there are events in the chunk: an array may be empty.
 Result<bool> EventSplitter::Take(Chunk& chunk) {
-  if (!begun_) TRY(FindEvents());
+  const bool first = !begun_;
+  if (first) TRY(FindEvents());
   // Less by what usually precedes the first event and is no part of the chunk, else the first one would be of
   // two reads: a third of the memory of a small trace.
   size_t wanted = kChunkBytes - kChunkBytes / 16;
+  if (first && XlaTracks::MayBeIn(buffer_)) wanted = kXlaChunkBytes - kXlaChunkBytes / 16;
   while (true) {
     scanned_ = brackets_.Scan(buffer_, scanned_, source_ended_);
     if (brackets_.array_end() != 0 || source_ended_ ||

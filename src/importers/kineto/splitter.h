@@ -19,7 +19,11 @@ namespace gpusonde::importers::kineto {
 // The trace is an object with "traceEvents" in it, once or several times, or that array alone.
 class EventSplitter {
  public:
-  static constexpr size_t kChunkBytes = size_t{1} << 20;
+  // What a thread needs for one stays in the second-level cache, and a small trace touches little memory:
+  // with 1 MiB, traces of 9 to 63 MB took 1.3 to 1.7 times the CPU time.
+  static constexpr size_t kChunkBytes = size_t{128} << 10;
+  // The first one of a trace of XLA, so that it has all metadata (XlaTracks::Learn).
+  static constexpr size_t kXlaChunkBytes = size_t{1} << 20;
   // Bytes allocated after a chunk's text, for parsers that read ahead.
   static constexpr size_t kPadding = 64;
 

@@ -110,6 +110,29 @@ TEST(EventSplitter, EventsLargerThanAChunkAreWhole) {
   EXPECT_TRUE(Split(events.dump()).events == events);
 }
 
+// Of a trace that begins with `first` and more than a chunk of `metadata`.
+size_t BytesOfTheFirstChunk(const std::string& first, const std::string& metadata) {
+  std::string text = "[" + first;
+  while (text.size() < 2 * EventSplitter::kChunkBytes) text += "," + metadata;
+  while (text.size() < 3 * EventSplitter::kXlaChunkBytes) text += R"(,{"ph":"X","ts":1})";
+  const TempFolder folder;
+  EXPECT_TRUE(WriteFileAtomically(folder / "trace.json", text + "]").has_value());
+  const auto source = ByteSource::Open(folder / "trace.json").value();
+  EventSplitter splitter(*source);
+  EventSplitter::Chunk chunk;
+  EXPECT_TRUE(splitter.Next(chunk).value());
+  return chunk.text.size();
+}
+
+TEST(EventSplitter, AllMetadataOfXlaIsInTheFirstChunk) {
+  const std::string metadata = R"({"ph":"M","name":"thread_name","pid":1,"args":{"name":"Stream #14"}})";
+  const std::string gpu = R"({"ph":"M","name":"process_name","pid":1,"args":{"name":"/device:GPU:0"}})";
+  const std::string event = R"({"ph":"X","ts":1})";
+  EXPECT_GT(BytesOfTheFirstChunk(metadata, metadata), 2 * EventSplitter::kChunkBytes);
+  EXPECT_GT(BytesOfTheFirstChunk(gpu + "," + event, metadata), 2 * EventSplitter::kChunkBytes);
+  EXPECT_LT(BytesOfTheFirstChunk(event, metadata), 2 * EventSplitter::kChunkBytes);
+}
+
 TEST(EventSplitter, RefusesJsonWithoutEvents) {
   EXPECT_EQ(Split(R"({"a":[1]})").status.error().code, ErrorCode::kUnsupported);
   EXPECT_EQ(Split(R"({"a":[1)").status.error().code, ErrorCode::kCorrupt);

@@ -22,6 +22,10 @@ std::string_view NumberAfter(std::string_view name, std::string_view part) {
 
 }  // namespace
 
+bool XlaTracks::MayBeIn(std::string_view begin) {
+  return begin.find(R"("X")") == std::string_view::npos || begin.find(kDevice) != std::string_view::npos;
+}
+
 void XlaTracks::Learn(std::string_view events) {
   // More is an event of many MB, which no profiler writes; parsed whole it would take ten times the memory.
   constexpr size_t kMaxBytes = size_t{4} << 20;

@@ -21,6 +21,9 @@ class XlaTracks {
     std::string number;
   };
 
+  // Whether a trace that begins like this may be one of XLA: it names a GPU, or has only metadata so far.
+  static bool MayBeIn(std::string_view begin);
+
   // Learns from the metadata in a JSON array of events, which precedes all others in such traces. Other
   // traces cost a search for a name of a GPU.
   void Learn(std::string_view events);
