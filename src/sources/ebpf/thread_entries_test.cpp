@@ -20,6 +20,7 @@
 #include "sources/ebpf/off_cpu.h"
 #include "sources/ebpf/stack_tables.h"
 #include "sources/ebpf/testing/find_map.h"
+#include "sources/proc/process.h"
 
 namespace gpusonde::ebpf {
 namespace {
@@ -105,6 +106,7 @@ TEST(ThreadEntries, AnAbsenceOfTheSecondThreadOfASlotIsReportedAtTheEnd) {
     ::pause();
     ::_exit(0);
   }
+  while (proc::ReadProcessStat(child).value().state != 'S') ::usleep(1000);  // a busy machine starts it late
   ::usleep(GPUSONDE_OFF_CPU_LONG_NS / 1000 + 200'000);
   off_cpu->Stop();
   int64_t longest_ns = 0;
