@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A CUDA program (driver API) for tests with the simulated GPU. It executes its arguments in order:
 //   kernels=N         N kernels, alternately alpha (2 us) and beta (5 us)
-//   rate=R,S          R kernels alpha a second for S seconds, or until SIGUSR1
+//   rate=R,S          R kernels alpha a second for S seconds, or until SIGUSR1: then prints how many
 //   mix=R,S           the same, and 10 kernels delta (8 ms) a second
 //   steps=US,S        for S seconds steps of a kernel beta and 19 kernels alpha, each after US us of work;
 //                     prints the median and the mean time of a step in ns; or until SIGUSR1
@@ -10,8 +10,8 @@
 //   graph=NODES,N     a graph of kernels, captured, launched N times
 //   replays=NODES,S   the same, launched again and again for S seconds
 //   modules=N         N times: load a module, run its only kernel (gamma0, gamma1), unload it
-//   swap=MS           load a module and run its kernel older; MS later unload it and load another
-//                     one, and run that one's kernel newer MS later
+//   swap              load a module and run its kernel older; at SIGUSR1 unload it and load another
+//                     one, and run that one's kernel newer at the next SIGUSR1
 //   load=K            loads the K-th kind of tests/inject/rival.cpp
 //   rival=K           subscribes it to CUPTI, and prints the result
 //   target=K          prints the library that its cuptiSubscribe is in
@@ -26,6 +26,7 @@
 //   prints
 //                     how long the slowest launch takes, ms
 //   sync wait=MS      waits for the device, or so long
+//   signal            waits for SIGUSR1
 //   and those of client_nccl.cpp and client_nvtx.cpp
 //   exit=CODE exec    ends, or executes this program again with the remaining arguments
 //   dlclose           closes CUPTI's and our libraries more often than it opened them
@@ -131,18 +132,22 @@ void Kernels(long count) {
 
 volatile std::sig_atomic_t ends_step = 0;
 
-void EndStepOnSignal() {
-  std::signal(SIGUSR1, [](int) { ends_step = 1; });
+void AwaitSignal() {
+  while (ends_step == 0) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  ends_step = 0;
 }
 
 void Rate(long per_second, long seconds) {
-  EndStepOnSignal();
   const auto start = std::chrono::steady_clock::now();
-  for (long i = 0; i < per_second * seconds && ends_step == 0; ++i) {
+  long i = 0;
+  for (; i < per_second * seconds && ends_step == 0; ++i) {
     Launch(g.alpha, g.stream);
     if (i % 16 == 15)
       std::this_thread::sleep_until(start + std::chrono::nanoseconds(1'000'000'000L / per_second * (i + 1)));
   }
+  if (ends_step == 0) return;
+  std::printf("%ld\n", i);
+  std::fflush(stdout);
 }
 
 void Mix(long per_second, long seconds) {
@@ -158,7 +163,6 @@ void Mix(long per_second, long seconds) {
 
 void Steps(long work_us, long seconds) {
   using Clock = std::chrono::steady_clock;
-  EndStepOnSignal();
   std::vector<int64_t> durations;
   const auto end = Clock::now() + std::chrono::seconds(seconds);
   for (auto begin = Clock::now(); begin < end && ends_step == 0;) {
@@ -216,22 +220,22 @@ void Replays(long nodes, long seconds) {
   Call("cuCtxSynchronize");
 }
 
-// A module with one kernel of this name, which is launched.
-Handle LaunchOfNewModule(const std::string& name, std::chrono::milliseconds before) {
+// A module with one kernel of this name, which is launched after before().
+Handle LaunchOfNewModule(const std::string& name, void (*before)() = [] {}) {
   const std::string ptx =
       ".version 8.0\n.target sm_70\n.address_size 64\n// simgpu: duration_ns=1000\n"
       ".visible .entry " +
       name + "() { ret; }\n";
   Handle module = nullptr;
   Call("cuModuleLoadData", &module, static_cast<const void*>(ptx.c_str()));
-  std::this_thread::sleep_for(before);
+  before();
   Launch(Load(&module, name.c_str()), g.stream);
   Call("cuCtxSynchronize");
   return module;
 }
 
 void Modules(long count) {
-  for (long i = 0; i < count; ++i) Call("cuModuleUnload", LaunchOfNewModule("gamma" + std::to_string(i), {}));
+  for (long i = 0; i < count; ++i) Call("cuModuleUnload", LaunchOfNewModule("gamma" + std::to_string(i)));
 }
 
 void Names(long count) {
@@ -241,7 +245,7 @@ void Names(long count) {
   for (long i = 0; i < count; ++i) {
     const std::string name = "epsilon" + std::to_string(i) + std::string(3000, 'n');
     const Clock::time_point begin = Clock::now();
-    LaunchOfNewModule(name, {});
+    LaunchOfNewModule(name);
     slowest = std::max(slowest, Clock::now() - begin);
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
@@ -250,12 +254,11 @@ void Names(long count) {
   std::fflush(stdout);
 }
 
-void Swap(long pause_ms) {
-  const std::chrono::milliseconds pause(pause_ms);
-  const Handle old = LaunchOfNewModule("older", {});
-  std::this_thread::sleep_for(pause);
+void Swap() {
+  const Handle old = LaunchOfNewModule("older");
+  AwaitSignal();
   Call("cuModuleUnload", old);
-  LaunchOfNewModule("newer", pause);
+  LaunchOfNewModule("newer", AwaitSignal);
 }
 
 void RuntimeCopies(long count) {
@@ -506,7 +509,8 @@ void Do(std::string_view word, long first, long second) {
   if (word == "replays") Replays(first, second);
   if (word == "modules") Modules(first);
   if (word == "names") Names(first);
-  if (word == "swap") Swap(first);
+  if (word == "swap") Swap();
+  if (word == "signal") AwaitSignal();
   if (word == "sync") Call("cuCtxSynchronize");
   if (word == "buffers") TakeBuffers();
   if (word == "holder") PrintHolder();
@@ -529,6 +533,7 @@ void Do(std::string_view word, long first, long second) {
 }  // namespace
 
 int main(int count, char** arguments) {
+  std::signal(SIGUSR1, [](int) { ends_step = 1; });
   for (int i = 1; i < count; ++i) {
     const std::string_view argument = arguments[i];
     const size_t equals = argument.find('=');

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Several consumers of one program (client.cpp) that come and go while it runs.
+#include <fmt/format.h>
+
+#include <functional>
 #include <memory>
 #include <set>
 
@@ -80,14 +83,16 @@ class Consumers : public ::testing::Test {
         client.Drain(consumer->events, consumer->received, std::chrono::milliseconds(10));
   }
 
-  // All consumers drain the client's events until `consumer` has received kernels: under load, joining takes
-  // seconds.
+  // All consumers drain the client's events until done(): under load, joining takes seconds.
+  static void Await(Client& client, const std::vector<Consumer*>& consumers,
+                    const std::function<bool()>& done) {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (!done() && std::chrono::steady_clock::now() < deadline) Drain(client, consumers, 100);
+    ASSERT_TRUE(done());
+  }
   static void AwaitKernels(Client& client, const std::vector<Consumer*>& consumers,
                            const Consumer& consumer) {
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-    while (consumer.received.kernels.empty() && std::chrono::steady_clock::now() < deadline)
-      Drain(client, consumers, 100);
-    ASSERT_THAT(consumer.received.kernels, Not(IsEmpty()));
+    Await(client, consumers, [&] { return !consumer.received.kernels.empty(); });
   }
 
   static void Finish(Client& client, const std::vector<Consumer*>& consumers, int milliseconds) {
@@ -103,18 +108,21 @@ class Consumers : public ::testing::Test {
 TEST_F(Consumers, ThatJoinLateReceiveNames) {
   const auto first = Create();
   const auto second = Create();
-  Client client({"kernels=100", "rate=2000,4", "sync", "wait=300"}, kUngoverned,
+  Client client({"kernels=100", "rate=2000,90", "sync", "wait=300"}, kUngoverned,
                 [&](int32_t pid) { Attach(*first, pid); });
-  Drain(client, {first.get()}, 800);
+  AwaitKernels(client, {first.get()}, *first);
   Join(*second, client.pid());
+  AwaitKernels(client, {first.get(), second.get()}, *second);
   Drain(client, {first.get(), second.get()}, 800);
   const auto third = Create(true);
   Join(*third, client.pid());
-  Finish(client, {first.get(), second.get(), third.get()}, 3000);
+  AwaitKernels(client, {first.get(), second.get(), third.get()}, *third);
+  client.EndStep();
+  Finish(client, {first.get(), second.get(), third.get()}, 200);
   first->ExpectWhole("the first");
   second->ExpectWhole("the second");
   third->ExpectWhole("the one of every process");
-  EXPECT_EQ(first->received.kernels.size(), 8100U);
+  EXPECT_EQ(fmt::format("{}\n", first->received.kernels.size() - 100), client.printed());
   EXPECT_FALSE(first->received.begins[0].joined);
   EXPECT_TRUE(second->received.begins[0].joined);
   EXPECT_GT(second->received.begins[0].begin_ns, first->received.begins[0].begin_ns);
@@ -127,16 +135,19 @@ TEST_F(Consumers, ThatLeaveDoNotAffectOthers) {
   const auto first = Create();
   auto second = Create(true);
   const auto third = Create();
-  Client client({"rate=2000,4", "sync", "wait=300"}, kUngoverned, [&](int32_t pid) { Attach(*first, pid); });
-  Drain(client, {first.get()}, 500);
+  Client client({"rate=2000,90", "sync", "wait=300"}, kUngoverned, [&](int32_t pid) { Attach(*first, pid); });
+  AwaitKernels(client, {first.get()}, *first);
   Join(*second, client.pid());
   Join(*third, client.pid());
-  Drain(client, {first.get(), second.get(), third.get()}, 1000);
+  AwaitKernels(client, {first.get(), second.get(), third.get()}, *second);
+  AwaitKernels(client, {first.get(), second.get(), third.get()}, *third);
   second.reset();
-  Finish(client, {first.get(), third.get()}, 3500);
+  Drain(client, {first.get(), third.get()}, 1000);
+  client.EndStep();
+  Finish(client, {first.get(), third.get()}, 200);
   first->ExpectWhole("the first");
   third->ExpectWhole("the third");
-  EXPECT_EQ(first->received.kernels.size(), 8000U);
+  EXPECT_EQ(fmt::format("{}\n", first->received.kernels.size()), client.printed());
 }
 
 // Like `up` that is restarted while `record` runs: the process is not affected.
@@ -162,16 +173,19 @@ TEST_F(Consumers, ThatReturnJoinAgain) {
 // The place of a communicator that was destroyed meanwhile is another's.
 TEST_F(Consumers, ThatReturnReceiveNoCollectivesOfCommunicatorsThatAreGone) {
   auto first = Create();
-  Client client({"join=17", "call", "wait=3000", "begin", "leave", "join=34", "wait=5000"}, kUngoverned,
+  Client client({"join=17", "call", "signal", "begin", "leave", "join=34", "signal"}, kUngoverned,
                 [&](int32_t pid) { Attach(*first, pid); });
-  Drain(client, {first.get()}, 1500);
+  Await(client, {first.get()}, [&] { return !first->received.collectives.empty(); });
   ASSERT_THAT(first->received.collectives, Not(IsEmpty()));
   EXPECT_EQ(first->received.collectives[0].communicator, 17U);
   first.reset();
+  client.EndStep();
   std::this_thread::sleep_for(std::chrono::milliseconds(2000));
   const auto second = Create(true);
   Join(*second, client.pid());
-  Finish(client, {second.get()}, 5000);
+  Await(client, {second.get()}, [&] { return !second->received.communicators.empty(); });
+  client.EndStep();
+  Finish(client, {second.get()}, 200);
   ASSERT_THAT(second->received.communicators, Not(IsEmpty()));
   EXPECT_EQ(second->received.communicators[0].communicator, 34U);
   EXPECT_THAT(second->received.collectives, IsEmpty());
@@ -181,15 +195,18 @@ TEST_F(Consumers, ThatReturnReceiveNoCollectivesOfCommunicatorsThatAreGone) {
 // graphs, gives the functions that are loaded next the names of earlier ones.
 TEST_F(Consumers, ThatReturnReceiveTheNamesOfWhatWasLoadedMeanwhile) {
   auto first = Create();
-  Client client({"graph=2,1", "wait=700", "swap=4500", "wait=300"}, kUngoverned,
+  Client client({"graph=2,1", "wait=700", "swap", "wait=300"}, kUngoverned,
                 [&](int32_t pid) { Attach(*first, pid); });
-  Drain(client, {first.get()}, 2000);
-  EXPECT_EQ(first->received.TotalOf(Total::Of::kKernel, "older").count, 1U);
+  Await(client, {first.get()},
+        [&] { return first->received.TotalOf(Total::Of::kKernel, "older").count == 1; });
   first.reset();
-  std::this_thread::sleep_for(std::chrono::milliseconds(3500));
+  client.EndStep();
+  std::this_thread::sleep_for(std::chrono::milliseconds(2000));
   const auto second = Create(true);
   Join(*second, client.pid());
-  Finish(client, {second.get()}, 5000);
+  Await(client, {second.get()}, [&] { return !second->received.begins.empty(); });
+  client.EndStep();
+  Finish(client, {second.get()}, 200);
   EXPECT_EQ(second->received.TotalOf(Total::Of::kKernel, "newer").count, 1U);
 }
 
