@@ -317,10 +317,11 @@ void Collector::State::Visit(const sources::Event& event) {
 }
 
 void Collector::State::Apply(const perf::SidebandEvent& event) {
+  const auto* exit = std::get_if<perf::ExitEvent>(&event.what);
+  if (exit != nullptr && processes.Outlives(*exit)) return;
   processes.Apply(event);
   if (describer.has_value()) describer->Follow(event);
-  if (const auto* exit = std::get_if<perf::ExitEvent>(&event.what); exit != nullptr)
-    ended_threads.push_back(exit->tid);
+  if (exit != nullptr) ended_threads.push_back(exit->tid);
   const auto* map = std::get_if<perf::MapEvent>(&event.what);
   // A program that the user named is described before its first sample. When profiling the whole machine it
   // isn't: most processes are never sampled.

@@ -195,6 +195,12 @@ void ProcessTable::On(const perf::ForkEvent& event, int64_t time_ns) {
   ++process->living_threads;
 }
 
+bool ProcessTable::Outlives(const perf::ExitEvent& exit) const {
+  // That exit lies between the exec and the first mapping.
+  const Process* process = Known(exit.pid);
+  return process != nullptr && process->mappings.size() == 0 && !proc::HasThreadEnded(exit.pid, exit.tid);
+}
+
 void ProcessTable::On(const perf::ExitEvent& event, int64_t time_ns) {
   Process* process = Known(event.pid);
   if (process == nullptr) return;

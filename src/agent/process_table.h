@@ -79,6 +79,10 @@ class ProcessTable {
   // Applies one event; call in time order.
   void Apply(const perf::SidebandEvent& event);
 
+  // Whether the process goes on after this event. The kernel also reports an exit when a program is executed
+  // that changes the user or gains capabilities, or that its user can't read (begin_new_exec in fs/exec.c).
+  bool Outlives(const perf::ExitEvent& exit) const;
+
   // Updates all processes from /proc, after events, possibly exits, were lost. Returns the pids of processes
   // that have ended.
   std::vector<int32_t> Resync(int64_t time_ns);

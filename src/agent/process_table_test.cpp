@@ -197,6 +197,18 @@ TEST_F(ProcessTableTest, AProcessEndsWithItsLastThread) {
   EXPECT_NE(table.FindSampled(kGone, now_ + kNanosPerSecond).id, id) << "a new process that reuses the pid";
 }
 
+TEST_F(ProcessTableTest, AProcessOutlivesTheExitThatTheKernelReportsWhenAProgramChangesItsUser) {
+  ProcessTable table = Make();
+  ASSERT_TRUE(table.Follow(self_).has_value());
+  const perf::ExitEvent exit{.pid = self_, .tid = self_};
+  EXPECT_FALSE(table.Outlives(exit)) << "there was no exec";
+  table.Apply(Event(now_, perf::CommEvent{.pid = self_, .tid = self_, .exec = true, .name = "sudo"}));
+  EXPECT_TRUE(table.Outlives(exit));
+  EXPECT_FALSE(table.Outlives({.pid = kGone, .tid = kGone}));
+  table.Apply(Event(now_, perf::ForkEvent{.pid = kGone, .tid = kGone, .parent_pid = self_}));
+  EXPECT_FALSE(table.Outlives({.pid = kGone, .tid = kGone})) << "it has ended";
+}
+
 TEST_F(ProcessTableTest, AfterLostEventsItAgreesWithProc) {
   ProcessTable table = Make();
   ASSERT_TRUE(table.Follow(self_).has_value());

@@ -79,6 +79,19 @@ class Strangers(program.TestCase):
         self.assertNotIn("poisoned", names)
         self.assertTrue(any(name.startswith("[genuine+0x") for name in names), names)
 
+    def test_a_program_that_changes_the_user_is_followed_after_its_exec(self):
+        # The kernel reports an exit of its process then.
+        program = self.build("changes_user", NOBODY)
+        program.chmod(0o4755)
+        done = self.record(program)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        unknown, all_samples = self.query("""
+            SELECT count(*) FILTER (kind = 'unknown') AS unknown, count(*) AS n FROM samples JOIN stacks USING (stack)
+            JOIN locations ON location = locations[1] WHERE state = 'on_cpu'""")[0].values()
+        self.assertGreater(all_samples, 10)
+        self.assertLess(unknown, all_samples / 10)
+        self.assertEqual(self.value("SELECT count(*) FROM processes"), 1)
+
     def test_a_file_without_unwind_tables_is_read_once_however_often_it_is_mapped(self):
         (self.folder / "zeros").write_bytes(bytes(4096))
         done = self.record(sys.executable, "-c", MAPPER, self.folder / "zeros", env=dict(os.environ, GPUSONDE_LOG="info"))
