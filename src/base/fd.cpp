@@ -3,12 +3,15 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <linux/magic.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <chrono>
+#include <filesystem>
 #include <fstream>
 #include <optional>
 #include <sstream>
@@ -43,6 +46,21 @@ std::optional<int> LockTaker(const Fd& file) {
       return pid;
   }
   return std::nullopt;
+}
+
+// Whether the path leads to an open file of a process through links in /proc, as /dev/stdout does.
+bool LeadsToOpenFile(std::filesystem::path path) {
+  constexpr int kMaxLinks = 40;  // as the kernel follows
+  for (int links = 0; links < kMaxLinks; ++links) {
+    const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
+    struct statfs system{};
+    if (::statfs(folder.c_str(), &system) == 0 && system.f_type == PROC_SUPER_MAGIC) return true;
+    std::error_code no_link;
+    const std::filesystem::path target = std::filesystem::read_symlink(path, no_link);
+    if (no_link) return false;
+    path = folder / target;
+  }
+  return false;
 }
 
 bool HasEnded(int pid) {
@@ -148,8 +166,13 @@ Status SyncFolderOf(const std::string& path) {
 
 Status CheckReplaceable(const std::string& path) {
   struct stat status{};
-  if (::stat(path.c_str(), &status) != 0 || S_ISREG(status.st_mode)) return {};
-  return Fail(ErrorCode::kInvalidArgument, path + " exists and is not a regular file; choose another path");
+  if (::stat(path.c_str(), &status) != 0) return {};
+  if (!S_ISREG(status.st_mode))
+    return Fail(ErrorCode::kInvalidArgument, path + " exists and is not a regular file; choose another path");
+  // Another file would take the place of the link, for all processes.
+  if (LeadsToOpenFile(path))
+    return Fail(ErrorCode::kInvalidArgument, path + " leads to an open file; choose another path");
+  return {};
 }
 
 Status WriteFileAtomically(const std::string& path, std::string_view content) {

@@ -47,6 +47,18 @@ TEST_F(FdTest, AtomicWriteDoesNotReplaceAFileThatIsNotRegular) {
 
 TEST_F(FdTest, AFailedAtomicWriteLeavesNoTemporaryEither) {
   const std::string path = folder_ + "/occupied";
+TEST_F(FdTest, AtomicWriteDoesNotReplaceALinkToAnOpenFile) {
+  const std::string path = folder_ + "/file", link = folder_ + "/stdout";
+  ASSERT_TRUE(WriteFileAtomically(path, "first, ").has_value());
+  const Fd open = *Open(path, O_WRONLY);
+  std::filesystem::create_symlink("/proc/self/fd/" + std::to_string(open.get()), link);
+  EXPECT_FALSE(CheckReplaceable(link).has_value());
+  EXPECT_TRUE(CheckReplaceable(path).has_value());
+  ASSERT_TRUE(WriteFileAtomically(link, "second").has_value());
+  EXPECT_TRUE(std::filesystem::is_symlink(link));
+  EXPECT_EQ(ReadFile(path).value(), "first, second");
+}
+
   std::filesystem::create_directories(path + "/by_a_folder");
   EXPECT_FALSE(WriteFileAtomically(path, "content").has_value());
   EXPECT_FALSE(std::filesystem::exists(path + ".tmp"));

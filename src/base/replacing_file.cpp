@@ -40,7 +40,8 @@ Result<ReplacingFile> ReplacingFile::Create(const std::string& path) {
   if (std::filesystem::is_directory(path, ignored))
     return Fail(ErrorCode::kInvalidArgument, path + " is a folder; give the name of a file");
   if (!CheckReplaceable(path).has_value()) {
-    ASSIGN_OR_RETURN(Fd fd, Open(path, O_WRONLY));
+    // Of /dev/stdout that `>>` appends to, what is there stays.
+    ASSIGN_OR_RETURN(Fd fd, Open(path, O_WRONLY | O_APPEND));
     return ReplacingFile(path, std::move(fd), Kind::kDirect);
   }
   std::string folder = std::filesystem::path(path).parent_path();
