@@ -41,7 +41,8 @@ Status WriteTables(const std::vector<std::string>& files, const convert::ImportO
 }  // namespace
 
 int ExportTables(const std::vector<std::string>& files, const convert::ImportOptions& reading,
-                 const SelectionFlags& selection, const std::string& output) {
+                 const SelectionFlags& selection, std::string output) {
+  while (output.size() > 1 && output.ends_with('/')) output.pop_back();  // as shells complete folders
   const auto failed = [](const Error& error) {
     PrintError("export", error);
     return error.code == ErrorCode::kInvalidArgument ? kExitUsage : kExitFailed;

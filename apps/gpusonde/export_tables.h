@@ -12,6 +12,6 @@ namespace gpusonde::app {
 // Writes the tables of recordings and traces as Parquet files of the folder `output`, which must not exist,
 // all of them or none. Prints what was written, or the error, and returns the exit status of `export`.
 int ExportTables(const std::vector<std::string>& files, const convert::ImportOptions& reading,
-                 const SelectionFlags& selection, const std::string& output);
+                 const SelectionFlags& selection, std::string output);
 
 }  // namespace gpusonde::app
