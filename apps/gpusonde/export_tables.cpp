@@ -11,6 +11,7 @@
 #include <system_error>
 
 #include "base/counted.h"
+#include "base/disk.h"
 #include "base/temporary_folder.h"
 #include "command.h"
 #include "messages.h"
@@ -50,15 +51,13 @@ int ExportTables(const std::vector<std::string>& files, const convert::ImportOpt
   std::error_code ignored;
   if (std::filesystem::exists(output, ignored))
     return failed({ErrorCode::kInvalidArgument, output + " exists; give the name of a new folder with -o"});
-  const std::filesystem::path folder = std::filesystem::absolute(output).parent_path();
-  if (!std::filesystem::is_directory(folder, ignored))
-    return failed(
-        {ErrorCode::kNotFound, fmt::format("{}: no such folder to make {} in", folder.string(), output)});
+  if (const Status there = CheckFolderOf(output); !there.has_value()) return failed(there.error());
+  const std::filesystem::path folder = std::filesystem::path(output).parent_path();
   std::string holds;
   // The reader writes into a folder beside the output, which is then renamed.
   return RunReader({.command = "export",
                     .files = files,
-                    .temporary_in = folder.string(),
+                    .temporary_in = folder.empty() ? "." : folder.string(),
                     .work =
                         [&] {
                           const Status done = WriteTables(files, reading, selection);

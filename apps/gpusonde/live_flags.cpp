@@ -13,6 +13,7 @@
 #include <system_error>
 
 #include "agent/webhook.h"
+#include "base/disk.h"
 #include "base/time.h"
 #include "command.h"
 #include "sources/pods/runtime.h"
@@ -126,6 +127,7 @@ Status MakeFolder(const std::string& path) {
     const std::string folder = path.substr(0, end);
     if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
       Error error = ErrnoError(errno, "make the folder " + folder);
+      TRY(CheckFolderOf(folder));
       error.message += "; make it, or name another with --state";
       return Fail(std::move(error));
     }

@@ -12,6 +12,8 @@
 #include <array>
 #include <filesystem>
 
+#include "base/disk.h"
+
 namespace gpusonde {
 namespace {
 
@@ -45,8 +47,6 @@ TEST_F(FdTest, AtomicWriteDoesNotReplaceAFileThatIsNotRegular) {
   EXPECT_TRUE(CheckReplaceable(folder_ + "/nothing").has_value());
 }
 
-TEST_F(FdTest, AFailedAtomicWriteLeavesNoTemporaryEither) {
-  const std::string path = folder_ + "/occupied";
 TEST_F(FdTest, AtomicWriteDoesNotReplaceALinkToAnOpenFile) {
   const std::string path = folder_ + "/file", link = folder_ + "/stdout";
   ASSERT_TRUE(WriteFileAtomically(path, "first, ").has_value());
@@ -59,6 +59,8 @@ TEST_F(FdTest, AtomicWriteDoesNotReplaceALinkToAnOpenFile) {
   EXPECT_EQ(ReadFile(path).value(), "first, second");
 }
 
+TEST_F(FdTest, AFailedAtomicWriteLeavesNoTemporaryEither) {
+  const std::string path = folder_ + "/occupied";
   std::filesystem::create_directories(path + "/by_a_folder");
   EXPECT_FALSE(WriteFileAtomically(path, "content").has_value());
   EXPECT_FALSE(std::filesystem::exists(path + ".tmp"));
@@ -75,6 +77,32 @@ TEST_F(FdTest, AFailedAtomicWriteNamesTheTargetFile) {
   const Error full = WriteFileAtomically("/dev/full", "content").error();
   EXPECT_EQ(full.code, ErrorCode::kOutOfSpace);
   EXPECT_EQ(full.message, "/dev/full: write: No space left on device");
+}
+
+TEST_F(FdTest, OutputsInADeletedWorkingFolderAreRefused) {
+  const std::filesystem::path before = std::filesystem::current_path();
+  const std::string gone = folder_ + "/gone";
+  std::filesystem::create_directory(gone);
+  std::filesystem::current_path(gone);
+  const Status there = CheckFolderOf("run.sonde");
+  std::filesystem::remove(gone);
+  const Status deleted = CheckFolderOf("run.sonde"), atomic = WriteFileAtomically("run.sonde", "content");
+  std::filesystem::current_path(before);
+  EXPECT_TRUE(there.has_value());
+  ASSERT_FALSE(deleted.has_value());
+  EXPECT_EQ(deleted.error().code, ErrorCode::kNotFound);
+  EXPECT_THAT(deleted.error().message,
+              testing::StartsWith("run.sonde: the folder in which this command runs was deleted"));
+  ASSERT_FALSE(atomic.has_value());
+  EXPECT_EQ(atomic.error().message, deleted.error().message);
+}
+
+TEST_F(FdTest, AnOutputBelowAFileIsRefused) {
+  const std::string path = folder_ + "/file";
+  ASSERT_TRUE(WriteFileAtomically(path, "content").has_value());
+  const Error error = CheckFolderOf(path + "/output").error();
+  EXPECT_EQ(error.code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(error.message, path + "/output: " + path + " is not a folder; choose another output");
 }
 
 TEST_F(FdTest, ReadFileRejectsMoreThanItsLimit) {

@@ -12,6 +12,8 @@
 #include <system_error>
 #include <utility>
 
+#include "base/disk.h"
+
 namespace gpusonde {
 namespace {
 
@@ -44,11 +46,9 @@ Result<ReplacingFile> ReplacingFile::Create(const std::string& path) {
     ASSIGN_OR_RETURN(Fd fd, Open(path, O_WRONLY | O_APPEND));
     return ReplacingFile(path, std::move(fd), Kind::kDirect);
   }
+  TRY(CheckFolderOf(path));
   std::string folder = std::filesystem::path(path).parent_path();
   if (folder.empty()) folder = ".";
-  if (!std::filesystem::exists(folder, ignored) && !ignored)
-    return Fail(ErrorCode::kNotFound,
-                fmt::format("{}: there is no folder {}; make it, or choose another output", path, folder));
   Fd unnamed(::open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, kMode));
   if (unnamed.valid()) return ReplacingFile(path, std::move(unnamed), Kind::kUnnamed);
   if (errno != EOPNOTSUPP && errno != EISDIR) return Failed(path, errno);

@@ -22,7 +22,7 @@ std::string NearestExisting(std::filesystem::path folder) {
   std::error_code error;
   while (!std::filesystem::is_directory(folder, error) && folder.has_relative_path())
     folder = folder.parent_path();
-  return folder.string();
+  return folder.empty() ? "." : folder.string();
 }
 
 // Whether a file can be created and written there; errno says why not. The file never gets a name.
@@ -36,7 +36,7 @@ bool Writable(const std::string& folder) {
 }  // namespace
 
 Finding ProbeStateFolder(const Settings& settings) {
-  const std::string folder = NearestExisting(std::filesystem::absolute(settings.state_folder));
+  const std::string folder = NearestExisting(settings.state_folder);
   const std::string where = folder == settings.state_folder
                                 ? folder
                                 : fmt::format("{} (for {}, not created yet)", folder, settings.state_folder);

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/counted.h"
+#include "base/disk.h"
 #include "base/fd.h"
 #include "base/temporary_folder.h"
 #include "command.h"
@@ -77,11 +78,8 @@ int ImportApart(const ImportCommand& options) {
   if (const Status free = CheckReplaceable(options.output); !free.has_value()) return failed(free.error());
   if (const Status other = CheckIsNoInput(options.output, options.traces); !other.has_value())
     return failed(other.error());
+  if (const Status there = CheckFolderOf(options.output); !there.has_value()) return failed(there.error());
   const std::filesystem::path folder = std::filesystem::path(options.output).parent_path();
-  if (!folder.empty() && !std::filesystem::is_directory(folder, ignored))
-    return failed(
-        {ErrorCode::kNotFound, fmt::format("{}: there is no folder {}; make it, or choose another output",
-                                           options.output, folder.string())});
   return RunReader({.command = "import",
                     .files = options.traces,
                     .temporary_in = folder.empty() ? "." : folder.string(),

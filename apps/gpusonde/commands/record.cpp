@@ -18,6 +18,7 @@
 
 #include "agent/child.h"
 #include "agent/recorder.h"
+#include "base/disk.h"
 #include "base/fd.h"
 #include "base/heap.h"
 #include "base/ignored_signal.h"
@@ -197,14 +198,9 @@ Status CheckOutput(const RecordOptions& options) {
     return Fail(ErrorCode::kInvalidArgument,
                 fmt::format("-o {} is a folder; give a file name", options.output));
   TRY(store::CheckRecordingName(options.output));
+  TRY(CheckFolderOf(options.output));
   std::filesystem::path folder = std::filesystem::path(options.output).parent_path();
   if (folder.empty()) folder = ".";
-  if (!std::filesystem::exists(folder, ignored))
-    return Fail(ErrorCode::kNotFound, fmt::format("-o {}: the folder {} doesn't exist; make it first",
-                                                  options.output, folder.string()));
-  if (!std::filesystem::is_directory(folder, ignored))
-    return Fail(ErrorCode::kInvalidArgument,
-                fmt::format("-o {}: {} is not a folder; give another file", options.output, folder.string()));
   if (::access(folder.c_str(), W_OK) != 0) {
     Error error = ErrnoError(errno, "write in the folder " + folder.string());
     error.message += "; give another file with -o";
