@@ -91,8 +91,12 @@ Status Child::Start() {
   do count = ::read(failure_.get(), &error_number, sizeof error_number);
   while (count < 0 && errno == EINTR);
   failure_.Close();
-  if (count == sizeof error_number) return Fail(ErrnoError(error_number, program_));
-  return {};
+  if (count != sizeof error_number) return {};
+  Error error = ErrnoError(error_number, program_);
+  if (error_number == ENOENT && ::access(program_.c_str(), F_OK) == 0)
+    error.message += program_.contains('/') ? ": the interpreter (#!) or loader that it names isn't there"
+                                            : " in the folders of PATH; of this folder, run ./" + program_;
+  return Fail(std::move(error));
 }
 
 std::optional<int> Child::TryWait() {

@@ -1,10 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/child.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "base/testing/temp_folder.h"
 
 namespace gpusonde::agent {
 namespace {
@@ -69,6 +76,22 @@ TEST(Child, AMissingProgramIsNotFound) {
   Child folder = Child::Prepare({"/tmp"}).value();
   EXPECT_EQ(folder.Start().error().code, ErrorCode::kPermissionDenied);
   EXPECT_EQ(WaitFor(folder), Child::kNotExecutable);
+}
+
+TEST(Child, AProgramThatIsThereAndYetNotFoundIsExplained) {
+  const TempFolder folder;
+  const std::string script = folder / "script";
+  std::ofstream(script) << "#!/no/such/interpreter\n";
+  ::chmod(script.c_str(), 0755);
+  Child without_interpreter = Child::Prepare({script}).value();
+  EXPECT_THAT(without_interpreter.Start().error().message, testing::HasSubstr("the interpreter (#!)"));
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(folder.path());
+  Child not_in_path = Child::Prepare({"script"}).value();
+  EXPECT_THAT(not_in_path.Start().error().message, testing::HasSubstr("run ./script"));
+  std::filesystem::current_path(before);
+  WaitFor(without_interpreter);
+  WaitFor(not_in_path);
 }
 
 TEST(Child, EndsWhenItsParentDropsIt) {
