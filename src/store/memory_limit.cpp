@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <atomic>
-#include <fstream>
 #include <string>
+
+#include "base/fd.h"
+#include "store/cgroup_memory.h"
 
 namespace gpusonde::store {
 namespace {
@@ -15,20 +17,18 @@ constexpr int64_t kMaxDefault = int64_t{2} << 30;
 
 std::atomic<int64_t> limit_bytes = 0;  // 0: the default
 
-// The number in a file of the cgroup file system; `none` when it holds something else ("max") or isn't there.
-int64_t ReadBytes(const char* path, int64_t none) {
-  int64_t bytes = 0;
-  return std::ifstream(path) >> bytes ? bytes : none;
+int64_t ReadUsableMemory() {
+  const int64_t machine = static_cast<int64_t>(::sysconf(_SC_PHYS_PAGES)) * ::sysconf(_SC_PAGESIZE);
+  const Result<std::string> cgroup = ReadFile("/proc/self/cgroup");
+  return std::min(machine, MemoryLimitOfCgroup(cgroup.value_or(""), "/sys/fs/cgroup"));
 }
 
 }  // namespace
 
 int64_t UsableMemory() {
-  const int64_t machine = static_cast<int64_t>(::sysconf(_SC_PHYS_PAGES)) * ::sysconf(_SC_PAGESIZE);
-  // As a container sees its own cgroup, version 2 and version 1; elsewhere these are the machine's.
-  const int64_t container = std::min(ReadBytes("/sys/fs/cgroup/memory.max", machine),
-                                     ReadBytes("/sys/fs/cgroup/memory/memory.limit_in_bytes", machine));
-  return std::min(machine, container);
+  // Once: the sandbox of readers hides most of these files.
+  static const int64_t bytes = ReadUsableMemory();
+  return bytes;
 }
 
 int64_t DefaultMemoryLimit() { return std::clamp(UsableMemory() / 8, kMinMemoryLimit, kMaxDefault); }

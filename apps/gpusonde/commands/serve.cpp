@@ -144,8 +144,9 @@ void AddServe(CLI::App& app, int& exit_status) {
                   "to {}]",
                   server::kDefaultPort, server::kLastDefaultPort));
   command
-      ->add_option("--memory-mb", flags->memory_mb,
-                   "Close hosts' files early beyond this much memory [a quarter of the machine's]")
+      ->add_option(
+          "--memory-mb", flags->memory_mb,
+          "Close hosts' files early beyond this much memory [a quarter of the machine's or the cgroup's]")
       ->check(PositiveNumber("MB"));
   command->add_option("--max-hosts", flags->max_hosts, "Refuse new hosts beyond this many")
       ->capture_default_str()
