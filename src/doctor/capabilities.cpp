@@ -27,6 +27,7 @@ std::span<const Capability> AllCapabilities() {
       Capability{"kallsyms", Use::kDetail, ProbeKallsyms},
       Capability{"kubelet_pod_resources", Use::kDetail, ProbeKubeletPodResources},
       Capability{"memlock", Use::kDetail, ProbeMemlock},
+      Capability{"memory", Use::kDetail, ProbeMemory},
       Capability{"mpi", Use::kScale, ProbeMpi},
       Capability{"nvml", Use::kGpu, ProbeNvml},
       Capability{"perf_event", Use::kRecord, ProbePerfEvent},

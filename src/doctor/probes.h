@@ -19,6 +19,7 @@ Finding ProbeInject(const Settings& settings);
 Finding ProbeKallsyms(const Settings& settings);
 Finding ProbeKubeletPodResources(const Settings& settings);
 Finding ProbeMemlock(const Settings& settings);
+Finding ProbeMemory(const Settings& settings);
 Finding ProbeMpi(const Settings& settings);
 Finding ProbeNvml(const Settings& settings);
 Finding ProbePerfEvent(const Settings& settings);
