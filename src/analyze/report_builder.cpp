@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <limits>
 #include <map>
 #include <optional>
@@ -11,6 +12,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <tuple>
 #include <utility>
 
@@ -190,13 +192,17 @@ Status ReportBuilder::CheckRanks() const {
     const JobRank& a = *sorted[i - 1];
     const JobRank& b = *sorted[i];
     if (a.number != b.number || last_ns(a) <= first_ns(b)) continue;
-    const size_t first = std::min(a.trace, b.trace);
-    const size_t second = std::max(a.trace, b.trace);
+    const std::string& first = report_.traces[std::min(a.trace, b.trace)].path;
+    const std::string& second = report_.traces[std::max(a.trace, b.trace)].path;
+    std::error_code elsewhere;
+    if (std::filesystem::equivalent(first, second, elsewhere))
+      return Fail(ErrorCode::kInvalidArgument,
+                  fmt::format("{} and {} are the same file; give each trace once", first, second));
     return Fail(
         ErrorCode::kInvalidArgument,
         fmt::format("{} and {} both claim rank {} at the same time; use --rank-from to take ranks from the "
                     "file names, e.g. --rank-from 'rank([0-9]+)'",
-                    report_.traces[first].path, report_.traces[second].path, a.number));
+                    first, second, a.number));
   }
   return {};
 }

@@ -32,6 +32,9 @@ constexpr std::string_view kTraces =
 
 Status CheckRegularFile(const std::string& path) {
   struct stat info{};
+  if (path == "-" && ::access("-", F_OK) != 0)
+    return Fail(ErrorCode::kInvalidArgument,
+                "-: standard input is not read, as a trace is read more than once; save it to a file");
   if (::stat(path.c_str(), &info) != 0) return Fail(ErrnoError(errno, path));
   if (S_ISDIR(info.st_mode))
     return Fail(ErrorCode::kInvalidArgument, path + ": a folder; name the traces in it");
@@ -138,6 +141,7 @@ Result<std::unique_ptr<Trace>> OpenTrace(const std::string& path, const OpenOpti
     ASSIGN_OR_RETURN(source, ByteSource::Open(path));
     return ncu::OpenNcu(std::move(source), options);
   }
+  if (count == 0) return Fail(ErrorCode::kCorrupt, path + ": nothing is compressed in it");
   return Fail(NotATrace(path, head));
 }
 

@@ -103,6 +103,8 @@ Result<FileBytes> Inspect(const std::string& path) {
     std::error_code ignored;
     if (failure == ENOENT && std::filesystem::is_directory(fmt::format("{}{}", path, kSpoolEnding), ignored))
       return Unfinished(path);
+    if (failure == ENOENT && path == "-")
+      return Fail(ErrorCode::kInvalidArgument, "-: standard input is not read; save it to a file");
     return Fail(ErrnoError(failure, "open recording " + path));
   }
   const auto corrupt = [&](std::string_view what) {
@@ -110,7 +112,7 @@ Result<FileBytes> Inspect(const std::string& path) {
   };
   if (S_ISDIR(status.st_mode) && path.ends_with(kSpoolEnding))
     return Unfinished(std::string_view(path).substr(0, path.size() - kSpoolEnding.size()));
-  if (S_ISDIR(status.st_mode)) return corrupt("it is a folder");
+  if (S_ISDIR(status.st_mode)) return corrupt("it is a folder; name the files in it");
   if (!S_ISREG(status.st_mode)) return corrupt("it is no regular file");
   ASSIGN_OR_RETURN(const Fd fd, Open(path, O_RDONLY));
   std::string headers(kHeaderBytes * kHeaders, '\0');
