@@ -32,9 +32,10 @@ namespace gpusonde::store {
 namespace {
 
 // How long frames are buffered without a query, and how many bytes of them: at 10,000 kernels a second
-// some 40 MB come in that time. A commit costs CPU time however little it adds (docs/decisions/0042).
+// some 40 MB would come in that time. A commit costs CPU time however little it adds (docs/decisions/0042),
+// and takes several times the memory of what it adds.
 constexpr int64_t kHoldNs = 120 * kNanosPerSecond;
-constexpr int64_t kMaxHeldBytes = int64_t{64} << 20;
+constexpr int64_t kMaxHeldBytes = int64_t{16} << 20;
 
 // How many of the newest days have views of their own: at midnight all that is recent is in the day before.
 constexpr size_t kRecentDays = 2;
