@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <functional>
-#include <iterator>
+#include <span>
 #include <utility>
 
 #include "base/nearly_sorted.h"
@@ -37,16 +37,13 @@ void KernelPacker::Add(const Id128& process, const Id128& device, int32_t sessio
                       .static_shared_bytes = kernel.static_shared_bytes,
                       .dynamic_shared_bytes = kernel.dynamic_shared_bytes,
                       .graph = kernel.graph_node != 0};
-  Pack& pack = PackOf(launch);
-  pack.end_ns = std::max(pack.end_ns, end_ns);
-  pack.duration_ns = AddSaturated(pack.duration_ns, end_ns - start_ns);
-  pack.kernels.push_back({.offset_ns = start_ns - launch.second_ns,
-                          .duration_ns = end_ns - start_ns,
-                          .graph_node = kernel.graph_node,
-                          .correlation = kernel.correlation});
+  KernelsOf(launch).push_back({.offset_ns = start_ns - launch.second_ns,
+                               .duration_ns = end_ns - start_ns,
+                               .graph_node = kernel.graph_node,
+                               .correlation = kernel.correlation});
 }
 
-KernelPacker::Pack& KernelPacker::PackOf(Launch launch) {
+std::vector<KernelPacker::Timed>& KernelPacker::KernelsOf(Launch launch) {
   if (last_ != nullptr && last_->first == launch) return last_->second;
   auto found = packs_.find(launch);
   if (found == packs_.end()) {
@@ -58,46 +55,55 @@ KernelPacker::Pack& KernelPacker::PackOf(Launch launch) {
 }
 
 void KernelPacker::Write(Rows& rows) {
-  for (auto& [launch, pack] : packs_) {
-    SortNearlySorted(pack.kernels, &Timed::offset_ns);
-    model::KernelPack row{.process = launch.process,
-                          .device = launch.device,
-                          .session = launch.session,
-                          .context = launch.context,
-                          .stream = launch.stream == cupti::kNoStream ? -1 : int64_t{launch.stream},
-                          .name = ToUtf8(launch.name),
-                          .grid_x = static_cast<int32_t>(launch.grid[0]),
-                          .grid_y = static_cast<int32_t>(launch.grid[1]),
-                          .grid_z = static_cast<int32_t>(launch.grid[2]),
-                          .block_x = launch.block[0],
-                          .block_y = launch.block[1],
-                          .block_z = launch.block[2],
-                          .registers = launch.registers,
-                          .static_shared_bytes = launch.static_shared_bytes,
-                          .dynamic_shared_bytes = launch.dynamic_shared_bytes,
-                          .start_ns = launch.second_ns,
-                          .end_ns = pack.end_ns,
-                          .count = std::ssize(pack.kernels),
-                          .duration_ns = pack.duration_ns,
-                          .offsets_ns = {},
-                          .durations_ns = {},
-                          .correlations = {},
-                          .graph_nodes = {}};
-    for (const auto& [list, member] :
-         {std::pair(&row.offsets_ns, &Timed::offset_ns), std::pair(&row.durations_ns, &Timed::duration_ns)}) {
-      list->reserve(pack.kernels.size());
-      for (const Timed& kernel : pack.kernels) list->push_back(kernel.*member);
+  for (auto& [launch, kernels] : packs_) {
+    SortNearlySorted(kernels, &Timed::offset_ns);
+    for (std::span<const Timed> rest = kernels; !rest.empty();) {
+      const std::span<const Timed> pack = rest.first(std::min(rest.size(), kMaxKernels));
+      rest = rest.subspan(pack.size());
+      rows.kernel_packs.Append(RowOf(launch, pack));
     }
-    row.correlations.reserve(pack.kernels.size());
-    for (const Timed& kernel : pack.kernels) row.correlations.push_back(kernel.correlation);
-    if (launch.graph)
-      for (const Timed& kernel : pack.kernels)
-        row.graph_nodes.push_back(static_cast<int64_t>(kernel.graph_node));
-    rows.kernel_packs.Append(row);
   }
   last_ = nullptr;
   packs_.clear();
   names_.clear();
+}
+
+model::KernelPack KernelPacker::RowOf(const Launch& launch, std::span<const Timed> kernels) {
+  model::KernelPack row{.process = launch.process,
+                        .device = launch.device,
+                        .session = launch.session,
+                        .context = launch.context,
+                        .stream = launch.stream == cupti::kNoStream ? -1 : int64_t{launch.stream},
+                        .name = ToUtf8(launch.name),
+                        .grid_x = static_cast<int32_t>(launch.grid[0]),
+                        .grid_y = static_cast<int32_t>(launch.grid[1]),
+                        .grid_z = static_cast<int32_t>(launch.grid[2]),
+                        .block_x = launch.block[0],
+                        .block_y = launch.block[1],
+                        .block_z = launch.block[2],
+                        .registers = launch.registers,
+                        .static_shared_bytes = launch.static_shared_bytes,
+                        .dynamic_shared_bytes = launch.dynamic_shared_bytes,
+                        .start_ns = launch.second_ns,
+                        .end_ns = launch.second_ns,
+                        .count = std::ssize(kernels),
+                        .duration_ns = 0,
+                        .offsets_ns = {},
+                        .durations_ns = {},
+                        .correlations = {},
+                        .graph_nodes = {}};
+  row.offsets_ns.reserve(kernels.size());
+  row.durations_ns.reserve(kernels.size());
+  row.correlations.reserve(kernels.size());
+  for (const Timed& kernel : kernels) {
+    row.end_ns = std::max(row.end_ns, launch.second_ns + kernel.offset_ns + kernel.duration_ns);
+    row.duration_ns = AddSaturated(row.duration_ns, kernel.duration_ns);
+    row.offsets_ns.push_back(kernel.offset_ns);
+    row.durations_ns.push_back(kernel.duration_ns);
+    row.correlations.push_back(kernel.correlation);
+    if (launch.graph) row.graph_nodes.push_back(static_cast<int64_t>(kernel.graph_node));
+  }
+  return row;
 }
 
 }  // namespace gpusonde::agent

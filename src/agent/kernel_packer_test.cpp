@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <numeric>
 
 #include "agent/rows_testing.h"
 #include "base/testing/units.h"
@@ -91,6 +92,23 @@ TEST_F(KernelPackerTest, KernelsThatDifferInAnyFieldHaveARowEach) {
   EXPECT_EQ(FixedColumn<int64_t>(batches, "kernel_packs", "count"), std::vector<int64_t>(14, 1));
   EXPECT_THAT(FixedColumn<int64_t>(batches, "kernel_packs", "graph_nodes"), ElementsAre(9));
   EXPECT_THAT(FixedColumn<int64_t>(batches, "kernel_packs", "stream"), testing::Contains(-1).Times(1));
+}
+
+TEST_F(KernelPackerTest, RowsHaveABoundedNumberOfKernels) {
+  constexpr auto kMost = static_cast<int64_t>(KernelPacker::kMaxKernels);
+  for (int64_t i = 2 * kMost; i >= 0; --i)
+    Add(Kernel("gemm", static_cast<uint32_t>(i)), kSecond + 10 * i, kSecond + 10 * i + 3);
+  const std::vector<model::Batch> batches = Write();
+  EXPECT_THAT(FixedColumn<int64_t>(batches, "kernel_packs", "count"), ElementsAre(kMost, kMost, 1));
+  EXPECT_THAT(FixedColumn<int64_t>(batches, "kernel_packs", "duration_ns"),
+              ElementsAre(3 * kMost, 3 * kMost, 3));
+  EXPECT_THAT(FixedColumn<int64_t>(batches, "kernel_packs", "start_ns"),
+              ElementsAre(kSecond, kSecond, kSecond));
+  EXPECT_THAT(FixedColumn<int64_t>(batches, "kernel_packs", "end_ns"),
+              ElementsAre(kSecond + 10 * kMost - 7, kSecond + 20 * kMost - 7, kSecond + 20 * kMost + 3));
+  std::vector<int64_t> all(static_cast<size_t>(2 * kMost + 1));
+  std::iota(all.begin(), all.end(), 0);
+  EXPECT_EQ(FixedColumn<int64_t>(batches, "kernel_packs", "correlations"), all);
 }
 
 TEST_F(KernelPackerTest, TimesOfUntrustedProcessesAreSaturated) {

@@ -10,7 +10,7 @@
 
 namespace gpusonde::model {
 
-// One row per stream, launch configuration and second, with lists of the kernels that started then; written
+// Some rows per stream, launch configuration and second, with lists of the kernels that started then; written
 // by continuous profiling. 10,000 kernels a second give a few hundred rows. Only the order of kernels is
 // lost; the store's view `kernels` includes them (store/duckdb/schema.h).
 struct KernelPack {
@@ -41,7 +41,7 @@ struct KernelPack {
 
 inline constexpr Table kKernelPacks(
     "kernel_packs", kFacts,
-    "One row per stream, launch configuration and second, with lists of the kernels that started then; "
+    "Some rows per stream, launch configuration and second, with lists of the kernels that started then; "
     "written by continuous profiling",
     Field("process", &KernelPack::process, "", "the launching process"),
     Field("device", &KernelPack::device, "", "device they ran on"),
