@@ -80,15 +80,15 @@ TEST(Child, AMissingProgramIsNotFound) {
 
 TEST(Child, AProgramThatIsThereAndYetNotFoundIsExplained) {
   const TempFolder folder;
-  const std::string script = folder / "script";
+  const std::string script = folder / "gpusonde-test-script";
   std::ofstream(script) << "#!/no/such/interpreter\n";
   ::chmod(script.c_str(), 0755);
   Child without_interpreter = Child::Prepare({script}).value();
   EXPECT_THAT(without_interpreter.Start().error().message, testing::HasSubstr("the interpreter (#!)"));
   const std::filesystem::path before = std::filesystem::current_path();
   std::filesystem::current_path(folder.path());
-  Child not_in_path = Child::Prepare({"script"}).value();
-  EXPECT_THAT(not_in_path.Start().error().message, testing::HasSubstr("run ./script"));
+  Child not_in_path = Child::Prepare({"gpusonde-test-script"}).value();
+  EXPECT_THAT(not_in_path.Start().error().message, testing::HasSubstr("run ./gpusonde-test-script"));
   std::filesystem::current_path(before);
   WaitFor(without_interpreter);
   WaitFor(not_in_path);
