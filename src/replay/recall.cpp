@@ -61,6 +61,7 @@ Status RecallPrograms(store::Store& store, const TimeRange& range,
                                     "WHERE end_ns IS NULL OR end_ns >= ? ORDER BY session", since));
   for (model::GpuSession& session : sessions) {
     if (!session.end_ns.has_value()) session.end_ns = last_observed(session.process);
+    if (session.start_ns >= *session.end_ns) continue;  // nothing of it was surely observed
     diagnosis.Ingest(session);
   }
   return {};

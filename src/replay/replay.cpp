@@ -220,8 +220,10 @@ Status Replay(store::Store& store, const TimeRange& range, diagnose::Diagnosis& 
   for (model::GpuSession& session : sessions) {
     const auto until = observed.find(session.process);
     // The run that saw this session was followed by another.
-    if (!session.end_ns.has_value() && until != observed.end() && until->second < range.to_ns - LostNs())
+    if (!session.end_ns.has_value() && until != observed.end() && until->second < range.to_ns - LostNs()) {
+      if (session.start_ns >= until->second) continue;  // nothing of it was surely observed
       session.end_ns = until->second;
+    }
     diagnosis.Ingest(session);
   }
   TRY(ReplayUnobserved(store, observed, diagnosis));

@@ -106,6 +106,30 @@ TEST_F(ReplayTest, ATimeWithoutAnAgentIsNone) {
   }
 }
 
+TEST_F(ReplayTest, AProgramThatDiedUnseenDidNotHang) {
+  for (const bool just_resumed : {false, true}) {
+    SetUp();
+    Machine machine(*store_);
+    machine.StartAgent();
+    machine.Train(150);
+    machine.Wait(kSecond);
+    // Profiling of its GPU work, which had been paused, resumed shortly before the agent stopped.
+    if (just_resumed)
+      Add(model::kGpuSessions,
+          {{.process = machine.program,
+            .session = 1,
+            .start_ns = Machine::kBegin,
+            .end_ns = machine.now_ns() - kSecond},
+           {.process = machine.program, .session = 2, .start_ns = machine.now_ns() - 100 * kMs}});
+    machine.StopAgent();
+    machine.EndProgram();
+    machine.StartAgent();
+    machine.Wait(60 * kSecond);
+    machine.StopAgent();
+    for (const diagnose::Report& report : Replayed()) ADD_FAILURE() << report.incident.sentence;
+  }
+}
+
 // Else it would not end: a century has 300 million slices.
 TEST_F(ReplayTest, CenturiesThatARecordingClaimsAreSkipped) {
   Machine machine(*store_);
