@@ -18,7 +18,7 @@ STEPS = program.ROOT / "tests/programs/gpu_steps.py"
 KINDS = (("training", 200, "sync context"), ("named", 150, "range train_step"), ("numbered", 200, "range ProfilerStep"),
          ("evaluating", 200, "sync context"), ("accumulating", 150, "sync context"), ("warming", 200, "sync context"),
          ("short", 800, "sync context"), ("graphs", 200, "sync context"), ("serving", 150, "sync context"),
-         ("decoding", 1000, "sync context"), ("pipeline", 200, "sync context"), ("logging", 120, "kernel"),
+         ("decoding", 1000, "sync context"), ("pipeline", 600, "sync context"), ("logging", 120, "kernel"),
          ("synchronizing", 200, "kernel update"), ("checkpointing", 200, "sync context"))
 
 
