@@ -105,16 +105,14 @@ class Divider {
 // The gaps, by thread and start: rows of process, tid, from_ns and to_ns.
 SqlPart GapsOf(const model::Selection& selection, const TimeRange& range) {
   SqlPart sql{
-      "SELECT gaps.process, any_value(tid) AS thread, from_ns, to_ns FROM (SELECT process, session, "
+      "SELECT process, any_value(tid) AS thread, from_ns, to_ns FROM (SELECT process, session, "
       "correlation, max(end_ns) OVER (PARTITION BY device ORDER BY start_ns, end_ns ROWS BETWEEN UNBOUNDED "
       "PRECEDING AND 1 PRECEDING) AS from_ns, start_ns AS to_ns FROM ",
       {}};
   sql += GpuWork(selection, range, WorkIn::kRunsIn);
   sql.text +=
-      ") AS gaps JOIN api_calls AS calls ON calls.process = gaps.process AND calls.session = gaps.session "
-      "AND "
-      "calls.correlation = gaps.correlation WHERE from_ns < to_ns "
-      "GROUP BY gaps.process, gaps.session, gaps.correlation, from_ns, to_ns ORDER BY 1, 2, 3";
+      ") AS gaps JOIN api_calls USING (process, session, correlation) WHERE from_ns < to_ns "
+      "GROUP BY process, session, correlation, from_ns, to_ns ORDER BY 1, 2, 3";
   return sql;
 }
 
