@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs the unittest tests of the *_test.py files in the folders given, and the programs */run, as one suite for tools/test.
 
-    tests/python_suite.py FOLDER|FILE…
+    tests/python_suite.py FOLDER|FILE|FILE:CLASS.TEST…
 
 Each file is a separate process, as many at a time as the CPUs suffice for. Constants at the top of a file say how it runs:
 
@@ -15,8 +15,10 @@ Each file is a separate process, as many at a time as the CPUs suffice for. Cons
 A program FOLDER/*/run has tests in another language, and the contract of a suite (tools/test). It has a machine of its own, and uses
 half of a CPU unless one of its comments is `CPUS = …`; TAKES_S is a comment there, too.
 
-Prints a line per test, for each skip `skipped NAME: REASON`, the CPU time of each file, and the files that took longest; closes
-with `N passed, N failed, N skipped`.
+FILE:CLASS.TEST, FILE:CLASS or PROGRAM is what `failed …` says of a failure; only these tests run then, one after the other.
+
+Prints a line per test, for each skip `skipped NAME: REASON`, for each failure `failed NAME` and why, the CPU time of each file,
+and the files that took longest; closes with `N passed, N failed, N skipped`.
 """
 
 import concurrent.futures
@@ -38,18 +40,25 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 TAKES_S = re.compile(r"^(?:# )?TAKES_S = (\d+)$", re.MULTILINE)
 CPUS = re.compile(r"^(?:# )?CPUS = ([\d.]+)\b", re.MULTILINE)
 SLOWEST = 12  # files whose time is printed
+SET_UP = re.compile(r"^(?:setUp|tearDown)(?:Class|Module) \((?:.*\.)?(\w+)\)$")
+FRAME = re.compile(r'^  File ".*\n(?:    .*\n)*', re.MULTILINE)  # of a traceback; the exception follows the last
 CLOSING = re.compile(r"(\d+) passed, (\d+) failed, (\d+) skipped\n\Z")
 
 
-def load(path):
-    """The tests of one file. Its folder is importable, so that a test can import the code under test."""
+def module_name(path):
+    return re.sub(r"\W", "_", os.path.relpath(path.with_suffix(""), ROOT))
+
+
+def load(path, names=()):
+    """The tests of one file, or those with these names. Its folder is importable, so that a test can import the code under test."""
     sys.path.insert(0, str(path.parent))
-    name = "_".join(path.relative_to(ROOT).with_suffix("").parts)
+    name = module_name(path)
     spec = importlib.util.spec_from_file_location(name, path)
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     spec.loader.exec_module(module)
-    return unittest.defaultTestLoader.loadTestsFromModule(module)
+    loader = unittest.defaultTestLoader
+    return loader.loadTestsFromNames(names, module) if names else loader.loadTestsFromModule(module)
 
 
 class Result(unittest.TextTestResult):
@@ -66,16 +75,27 @@ class Result(unittest.TextTestResult):
         self.passed += 1
 
 
-def run_here(path):
-    """Runs the tests of one file; the output ends with their sums."""
-    result = unittest.TextTestRunner(stream=sys.stdout, verbosity=2, resultclass=Result).run(load(path))
-    failed = len(result.failures) + len(result.errors) + len(result.unexpectedSuccesses)
+def failures_of(result, path):
+    """Why the tests failed by their names: FILE:CLASS.TEST, however many of its subtests failed; FILE:CLASS if that wasn't set up."""
+    found = {}
+    for test, why in [*result.failures, *result.errors, *((test, "it was expected to fail\n") for test in result.unexpectedSuccesses)]:
+        of = SET_UP.sub(r"\1", test.id().removeprefix(f"{module_name(path)}.")).partition(" ")[0]
+        found.setdefault(f"{os.path.relpath(path, ROOT)}:{of}", FRAME.split(why)[-1])
+    return found
+
+
+def run_here(path, names=()):
+    """Runs the tests of one file, or those with these names; the output ends with their sums."""
+    result = unittest.TextTestRunner(stream=sys.stdout, verbosity=2, resultclass=Result).run(load(path, names))
     for test, reason in result.skipped:
         print(f"skipped {test.id()}: {reason}")
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     print(f"CPU time {sum(one.ru_utime + one.ru_stime for one in used):.1f} s")
-    print(f"{result.passed} passed, {failed} failed, {len(result.skipped)} skipped")
-    return 1 if failed else 0
+    failures = failures_of(result, path)
+    for name, why in failures.items():
+        print(f"failed {name}\n{why}")
+    print(f"{result.passed} passed, {len(failures)} failed, {len(result.skipped)} skipped")
+    return 1 if failures else 0
 
 
 def is_program(path):
@@ -91,14 +111,16 @@ class File:
     own_machine: bool
     cpus: float
     takes_s: int
+    names: tuple = ()  # only these tests
 
     @staticmethod
-    def read(path):
+    def read(path, names=()):
         text = path.read_text(encoding="utf-8")
         takes, cpus = TAKES_S.search(text), CPUS.search(text)
         alone, own = (re.search(rf'^{name} = "', text, re.MULTILINE) is not None for name in ("ALONE", "OWN_MACHINE"))
         program = is_program(path)
-        return File(path, alone, own or program, float(cpus[1]) if cpus else 0.5 if program else 1, int(takes[1]) if takes else 0)
+        return File(path, alone or bool(names), own or program, float(cpus[1]) if cpus else 0.5 if program else 1,
+                    int(takes[1]) if takes else 0, tuple(names))
 
     @property
     def name(self):
@@ -118,7 +140,8 @@ class Outcome:
 def run_apart(file):
     """Runs the tests of one file in a separate process."""
     begun = time.monotonic()
-    command = [file.path] if is_program(file.path) else [sys.executable, __file__, file.path]
+    named = [f"{file.path}:{name}" for name in file.names] or [file.path]
+    command = [file.path] if is_program(file.path) else [sys.executable, __file__, *named]
     if file.own_machine and not file.alone:
         command = [sys.executable, own_machine.__file__, *command]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
@@ -158,8 +181,8 @@ def run_beside(files, cpus, run):
     return outcomes
 
 
-def run_all(paths):
-    files = [File.read(path) for path in paths]
+def run_all(tests):
+    files = [File.read(path, names) for path, names in tests.items()]
     beside, alone = schedule(files, machines_allowed=any(file.own_machine for file in files) and own_machine.allowed())
     with tempfile.TemporaryDirectory(prefix="gpusonde-suite-") as folder:
         os.environ["GPUSONDE_SUITE_FOLDER"] = folder  # for what files share
@@ -176,11 +199,16 @@ def run_all(paths):
 
 
 def main(arguments):
-    paths = [(ROOT / argument).resolve() for argument in arguments]
-    tests = [test for path in paths for test in ([path] if path.is_file() else sorted([*path.glob("*_test.py"), *path.glob("*/run")]))]
+    tests = {}  # the names of those to run by path; none: all
+    for argument in arguments:
+        path, _, name = argument.partition(":")
+        path = (ROOT / path).resolve()
+        for found in [path] if path.is_file() else sorted([*path.glob("*_test.py"), *path.glob("*/run")]):
+            tests.setdefault(found, []).extend([name] if name else [])
     if not tests:
         sys.exit(f"python_suite: no *_test.py in: {' '.join(arguments) or 'nothing was named'}")
-    return run_here(tests[0]) if len(tests) == 1 and not is_program(tests[0]) else run_all(tests)
+    path = next(iter(tests))
+    return run_here(path, tests[path]) if len(tests) == 1 and not is_program(path) else run_all(tests)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs the text cases, which test the program's behaviour without C++.
 
-    tests/cases/run.py [--jobs N] [CASE …]        a CASE is a .case file or a folder of them; default: all
+    tests/cases/run.py [--jobs N] [CASE …]        a CASE is a .case file, a folder of them, or what
+                                                  `failed …` says of a failure; default: all
 
 A case is a file `*.case` under tests/cases. Its lines:
 
@@ -267,8 +268,10 @@ def find_cases(arguments):
     paths = []
     for argument in arguments or [str(CASES)]:
         path = pathlib.Path(argument).resolve()
+        if not path.exists():
+            path = CASES / f"{argument.partition(' [')[0]}.case"
         paths += sorted(path.rglob("*.case")) if path.is_dir() else [path]
-    return paths
+    return list(dict.fromkeys(paths))
 
 
 def main():

@@ -66,6 +66,32 @@ class Schedule(unittest.TestCase):
         self.assertEqual(outcome("echo 3 passed, 0 failed, 0 skipped; exit 1\n"), (1, "0 passed, 1 failed, 0 skipped"))
         self.assertEqual(outcome("true\n"), (1, "0 passed, 1 failed, 0 skipped"))
 
+    def test_failures_have_names_by_which_they_run_again(self):
+        path = self.folder / "fails_test.py"
+        path.write_text("""
+import unittest
+class A(unittest.TestCase):
+    def test_passes(self): pass
+    def test_fails(self):
+        for number in 1, 2:
+            with self.subTest(number=number): self.assertEqual(number, 3, "why")
+class B(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls): raise OSError("no room")
+    def test_c(self): pass
+""")
+
+        def lines(*names):
+            command = [sys.executable, python_suite.__file__, *([f"{path}:{name}" for name in names] or [path])]
+            out = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, timeout=60, check=False).stdout
+            return out.split("CPU time")[1].splitlines()[1:]
+
+        name = os.path.relpath(path, ROOT)
+        of_a, of_b = [f"failed {name}:A.test_fails", "AssertionError: 1 != 3 : why", ""], [f"failed {name}:B", "OSError: no room", ""]
+        self.assertEqual(lines(), [*of_a, *of_b, "1 passed, 2 failed, 0 skipped"])
+        self.assertEqual(lines("A.test_fails"), [*of_a, "0 passed, 1 failed, 0 skipped"])
+        self.assertEqual(lines("A.test_passes", "B"), [*of_b, "1 passed, 1 failed, 0 skipped"])
+
     def test_as_many_files_run_at_once_as_the_cpus_suffice_for(self):
         hungry, waiting = self.file("a", ""), self.file("b", "CPUS = 0.25  # it waits for a reply\n")
         at_once = {hungry: threading.Barrier(2), waiting: threading.Barrier(8)}
