@@ -106,6 +106,7 @@ Result<Recorder::Outcome> Recorder::Run(RecorderSignals& signals) {
           ? begin_ns + static_cast<int64_t>(*state.options.duration_s * static_cast<double>(kNanosPerSecond))
           : INT64_MAX;
   collector.Begin(begin_ns, stop_ns);
+  LogInfo("recording began");
   if (const int number = state.StoppedBy(signals); number != 0) {
     TRY(state.Finish(signals));
     if (state.child.has_value()) state.outcome.exit_status = kSignalledExit + number;

@@ -68,19 +68,15 @@ class Bombs(program.TestCase):
         self.addCleanup(bombs.wait)
         self.addCleanup(bombs.kill)
         bombs.stdout.readline()
-        with (self.folder / "log").open("w+", encoding="utf-8") as log:
-            recorder = subprocess.Popen([program.GPUSONDE, "record", "-o", self.recording, "--pid", str(bombs.pid)], stderr=log)
-            self.addCleanup(recorder.kill)
-            time.sleep(SECONDS)
-            for _ in range(2):
-                recorder.send_signal(signal.SIGINT)
-                began = time.monotonic()
-                while recorder.poll() is None and "Ctrl-C" not in (self.folder / "log").read_text(encoding="utf-8"):
-                    self.assertLess(time.monotonic() - began, ANSWER_S)
-                    time.sleep(0.02)
-            recorder.wait(timeout=ANSWER_S)
-            log.seek(0)
-            self.assertEqual(recorder.returncode, 0, log.read())
+        recorder = self.attach(bombs.pid)
+        time.sleep(SECONDS)
+        for _ in range(2):
+            recorder.send_signal(signal.SIGINT)
+            began = time.monotonic()
+            while recorder.poll() is None and "Ctrl-C" not in self.logged():
+                self.assertLess(time.monotonic() - began, ANSWER_S)
+                time.sleep(0.02)
+        self.assertEqual(recorder.wait(timeout=ANSWER_S), 0, self.logged())
         self.assertGreater(self.value("SELECT count(*) FROM samples WHERE state = 'on_cpu'"), SECONDS * 99 / 10)
 
 

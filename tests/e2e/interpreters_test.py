@@ -127,10 +127,12 @@ class Interpreters(cpython.TestCase):
             victim.kill()
             victim.wait()
 
-    def attach(self, pid):
+    def record_running(self, pid, duration_s, began=lambda: None):
+        """Calls began() once the process is being recorded."""
         self.recording.unlink(missing_ok=True)
-        done = program.run("record", "--hz", "499", "-o", self.recording, "-p", pid, "--duration", "2")
-        self.assertEqual(done.returncode, 0, done.stderr)
+        recorder = self.attach(pid, "--hz", "499", "--duration", str(duration_s))
+        began()
+        self.assertEqual(recorder.wait(timeout=60), 0, self.logged())
 
     def cpu_samples(self):
         """The samples on a CPU: (all, those inside the interpreter's loop that lack its frames, counted as such)."""
@@ -151,7 +153,7 @@ class Interpreters(cpython.TestCase):
                 spin = SPIN.format(name="spin_attached").replace("+ 1", "+ 60")
                 with self.spinning(path, "-c", spin) as victim:
                     time.sleep(0.5)
-                    self.attach(victim)
+                    self.record_running(victim, 2)
                 samples, without, _ = self.cpu_samples()
                 self.assertGreater(samples, 100)
                 self.assertEqual(without, 0)
@@ -161,8 +163,10 @@ class Interpreters(cpython.TestCase):
         for version, path in self.interpreters:
             with self.subTest(version=version):
                 spin = SPIN.format(name="spin_later").replace("+ 1", "+ 60")
-                with self.spinning("sh", "-c", f'sleep 1; exec {path} -c "$0"', spin) as victim:
-                    self.attach(victim)
+                begin = self.folder / f"begin-{version}"
+                wait = f"until [ -e {begin} ]; do sleep 0.05; done"
+                with self.spinning("sh", "-c", f'{wait}; exec {path} -c "$0"', spin) as victim:
+                    self.record_running(victim, 4, begin.touch)
                 samples, without, counted = self.cpu_samples()
                 self.assertGreater(counted, 0)
                 self.assertLessEqual(without, counted, "all stacks without Python frames are counted")

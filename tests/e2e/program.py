@@ -177,6 +177,24 @@ class TestCase(unittest.TestCase):
         _, errors = recorder.communicate(timeout=120)
         self.assertEqual(recorder.returncode, 0, errors)
 
+    def attach(self, pid, *options):
+        """Starts to record a process; returns the recorder once it does. What it logs is in the file `log`."""
+        with (self.folder / "log").open("w", encoding="utf-8") as log:
+            recorder = subprocess.Popen([GPUSONDE, "record", "-o", self.recording, "-p", str(pid), *options],
+                                        stderr=log, env=dict(os.environ, GPUSONDE_LOG="info"))
+        self.addCleanup(recorder.wait)
+        self.addCleanup(recorder.kill)
+        deadline = time.monotonic() + 60
+        while "recording began" not in self.logged():
+            self.assertIsNone(recorder.poll(), self.logged())
+            self.assertLess(time.monotonic(), deadline, self.logged())
+            time.sleep(0.02)
+        return recorder
+
+    def logged(self):
+        """What the recorder that attach() started has logged."""
+        return (self.folder / "log").read_text(encoding="utf-8")
+
     def start_neighbour(self, environment):
         """Starts a program that keeps the simulated GPU busy for 90 % of the time until the test ends."""
         neighbour = self.enterContext(subprocess.Popen([SIMGPU, "neighbour", "600", "0.9"], env=environment))
