@@ -52,12 +52,11 @@ int ExportTables(const std::vector<std::string>& files, const convert::ImportOpt
   if (std::filesystem::exists(output, ignored))
     return failed({ErrorCode::kInvalidArgument, output + " exists; give the name of a new folder with -o"});
   if (const Status there = CheckFolderOf(output); !there.has_value()) return failed(there.error());
-  const std::filesystem::path folder = std::filesystem::path(output).parent_path();
   std::string holds;
   // The reader writes into a folder beside the output, which is then renamed.
   return RunReader({.command = "export",
                     .files = files,
-                    .temporary_in = folder.empty() ? "." : folder.string(),
+                    .temporary_in = FolderOf(output),
                     .work =
                         [&] {
                           const Status done = WriteTables(files, reading, selection);

@@ -150,7 +150,7 @@ std::string ReadMessage(const Fd& pipe) {
 }
 
 // A trace becomes a recording there, which may be large.
-std::string FolderOf(const ReaderProcess& reader) {
+std::string TemporaryIn(const ReaderProcess& reader) {
   if (!reader.temporary_in.empty()) return reader.temporary_in;
   return std::ranges::all_of(reader.files, IsRecording) ? "" : FolderForLargeFiles();
 }
@@ -199,7 +199,7 @@ int RunReader(const ReaderProcess& reader) {
   // Until they are caught, as nothing would remove the folder after one.
   std::optional<SignalsBlocked> blocked(std::in_place);
   // Removed by this process, even if the child that filled it was killed.
-  Result<TemporaryFolder> created = TemporaryFolder::Create(FolderOf(reader));
+  Result<TemporaryFolder> created = TemporaryFolder::Create(TemporaryIn(reader));
   if (!created.has_value() && !reader.temporary_in.empty()) {
     created.error().message += "; the output is written there first: choose another";
     PrintError(reader.command, created.error());

@@ -22,9 +22,13 @@ Status CheckDiskRoom(const std::string& folder, int64_t min_free_bytes) {
                           folder, free_bytes >> 20, min_free_bytes >> 20));
 }
 
+std::string FolderOf(const std::string& path) {
+  const std::string folder = std::filesystem::path(path).parent_path();
+  return folder.empty() ? "." : folder;
+}
+
 Status CheckFolderOf(const std::string& path) {
-  std::string folder = std::filesystem::path(path).parent_path();
-  if (folder.empty()) folder = ".";
+  const std::string folder = FolderOf(path);
   struct stat status{};
   if (::stat(folder.c_str(), &status) != 0) {
     if (errno == ENOENT)

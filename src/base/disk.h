@@ -12,6 +12,9 @@ namespace gpusonde {
 // kPermissionDenied for a read-only one; kOutOfSpace, with the available size; those of statvfs.
 Status CheckDiskRoom(const std::string& folder, int64_t min_free_bytes);
 
+// The folder that holds `path`, or will hold it; "." for a name without a folder.
+std::string FolderOf(const std::string& path);
+
 // Checks that the folder that holds `path`, or will hold it, is there. Errors, with what to do: kNotFound,
 // also of a working folder that was deleted; kInvalidArgument for what is no folder; those of stat.
 Status CheckFolderOf(const std::string& path);

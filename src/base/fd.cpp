@@ -18,16 +18,11 @@
 #include <thread>
 #include <utility>
 
+#include "base/disk.h"
 #include "base/replacing_file.h"
 
 namespace gpusonde {
 namespace {
-
-std::string FolderOf(const std::string& path) {
-  const size_t slash = path.rfind('/');
-  if (slash == std::string::npos) return ".";
-  return slash == 0 ? "/" : path.substr(0, slash);
-}
 
 // The process that took the flock on the file, from /proc/locks, which only lists those of our PID namespace.
 // A child that it has forked may hold the lock by now, and it may be gone.
@@ -52,7 +47,7 @@ std::optional<int> LockTaker(const Fd& file) {
 bool LeadsToOpenFile(std::filesystem::path path) {
   constexpr int kMaxLinks = 40;  // as the kernel follows
   for (int links = 0; links < kMaxLinks; ++links) {
-    const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
+    const std::filesystem::path folder = FolderOf(path);
     struct statfs system{};
     if (::statfs(folder.c_str(), &system) == 0 && system.f_type == PROC_SUPER_MAGIC) return true;
     std::error_code no_link;

@@ -97,6 +97,12 @@ TEST_F(FdTest, OutputsInADeletedWorkingFolderAreRefused) {
   EXPECT_EQ(atomic.error().message, deleted.error().message);
 }
 
+TEST(FolderOf, IsWhereAPathLeads) {
+  EXPECT_EQ(FolderOf("run.sonde"), ".");
+  EXPECT_EQ(FolderOf("/run.sonde"), "/");
+  EXPECT_EQ(FolderOf("runs/run.sonde"), "runs");
+}
+
 TEST_F(FdTest, AnOutputBelowAFileIsRefused) {
   const std::string path = folder_ + "/file";
   ASSERT_TRUE(WriteFileAtomically(path, "content").has_value());

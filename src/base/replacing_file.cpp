@@ -47,9 +47,7 @@ Result<ReplacingFile> ReplacingFile::Create(const std::string& path) {
     return ReplacingFile(path, std::move(fd), Kind::kDirect);
   }
   TRY(CheckFolderOf(path));
-  std::string folder = std::filesystem::path(path).parent_path();
-  if (folder.empty()) folder = ".";
-  Fd unnamed(::open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, kMode));
+  Fd unnamed(::open(FolderOf(path).c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, kMode));
   if (unnamed.valid()) return ReplacingFile(path, std::move(unnamed), Kind::kUnnamed);
   if (errno != EOPNOTSUPP && errno != EISDIR) return Failed(path, errno);
   Fd named;

@@ -16,6 +16,7 @@
 #include <thread>
 #include <type_traits>
 
+#include "base/disk.h"
 #include "base/fd.h"
 #include "command.h"
 #include "fleet/kernel_stream.h"
@@ -92,11 +93,7 @@ Status CheckOutput(std::string_view option, const std::string& path) {
   if (std::filesystem::is_directory(path, ignored))
     return Fail(ErrorCode::kInvalidArgument,
                 fmt::format("{} {} is a folder; give a file name", option, path));
-  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
-  if (!folder.empty() && !std::filesystem::is_directory(folder, ignored))
-    return Fail(ErrorCode::kNotFound, fmt::format("{} {}: the folder {} doesn't exist; make it first", option,
-                                                  path, folder.string()));
-  return {};
+  return CheckFolderOf(path);
 }
 
 Status SimulateFleet(FleetOptions& options) {

@@ -79,10 +79,9 @@ int ImportApart(const ImportCommand& options) {
   if (const Status other = CheckIsNoInput(options.output, options.traces); !other.has_value())
     return failed(other.error());
   if (const Status there = CheckFolderOf(options.output); !there.has_value()) return failed(there.error());
-  const std::filesystem::path folder = std::filesystem::path(options.output).parent_path();
   return RunReader({.command = "import",
                     .files = options.traces,
-                    .temporary_in = folder.empty() ? "." : folder.string(),
+                    .temporary_in = FolderOf(options.output),
                     .work = [&] { return Import(options); },
                     .on_success =
                         [&](const std::string& made_in) {

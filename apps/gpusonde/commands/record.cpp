@@ -199,10 +199,9 @@ Status CheckOutput(const RecordOptions& options) {
                 fmt::format("-o {} is a folder; give a file name", options.output));
   TRY(store::CheckRecordingName(options.output));
   TRY(CheckFolderOf(options.output));
-  std::filesystem::path folder = std::filesystem::path(options.output).parent_path();
-  if (folder.empty()) folder = ".";
+  const std::string folder = FolderOf(options.output);
   if (::access(folder.c_str(), W_OK) != 0) {
-    Error error = ErrnoError(errno, "write in the folder " + folder.string());
+    Error error = ErrnoError(errno, "write in the folder " + folder);
     error.message += "; give another file with -o";
     return Fail(std::move(error));
   }
