@@ -268,8 +268,9 @@ def find_cases(arguments):
     paths = []
     for argument in arguments or [str(CASES)]:
         path = pathlib.Path(argument).resolve()
-        if not path.exists():
-            path = CASES / f"{argument.partition(' [')[0]}.case"
+        named = CASES / f"{argument.partition(' [')[0]}.case"
+        if named.exists():
+            path = named
         paths += sorted(path.rglob("*.case")) if path.is_dir() else [path]
     return list(dict.fromkeys(paths))
 
