@@ -10,6 +10,9 @@ import unittest
 
 import program
 
+TAKES_S = 60
+CPUS = 0.5  # it waits for the disk
+
 DOCKERFILE = "deploy/container/Dockerfile"
 UNIT = program.ROOT / "deploy/systemd/gpusonde-agent.service"
 # What buildah gives to every container; its `--cap-drop all` would also drop those that `--cap-add` adds.
