@@ -17,6 +17,7 @@
 #include "convert/rows.h"
 #include "convert/trace_rows.h"
 #include "importers/trace.h"
+#include "replay/replay.h"
 #include "store/recordings/recording.h"
 
 namespace gpusonde::convert {
@@ -111,6 +112,12 @@ Result<ImportSummary::Trace> ImportTrace(const std::string& path, const importer
                               .truncated = info.truncated || skipped};
 }
 
+// Appends the rows of steps and incidents, which recordings of our own have, too.
+Status AppendDiagnosis(store::Store& store) {
+  ASSIGN_OR_RETURN(diagnose::Diagnosis diagnosis, replay::Diagnose(store, {}));
+  return store.Append(diagnosis.DrainRows());
+}
+
 }  // namespace
 
 Status RefuseRepeated(const std::vector<std::string>& files) {
@@ -135,15 +142,18 @@ Result<ImportSummary> ImportTraces(const std::vector<std::string>& traces, const
   analyze::TemporaryFile::LimitSpace(options.temp_limit, bytes);
   ASSIGN_OR_RETURN(const std::vector<importers::TraceInfo> infos, ReadInfos(traces, options));
   ImportSummary summary;
-  TRY(store::WriteRecording(path, {.expected_bytes = bytes, .max_bytes = options.temp_limit},
-                            [&](const store::BatchSink& sink) -> Status {
-                              for (size_t i = 0; i < traces.size(); ++i) {
-                                ASSIGN_OR_RETURN(auto imported,
-                                                 ImportTrace(traces[i], infos[i], options, sink));
-                                summary.traces.push_back(std::move(imported));
-                              }
-                              return {};
-                            }));
+  const auto import_all = [&](const store::BatchSink& sink) -> Status {
+    for (size_t i = 0; i < traces.size(); ++i) {
+      ASSIGN_OR_RETURN(auto imported, ImportTrace(traces[i], infos[i], options, sink));
+      summary.traces.push_back(std::move(imported));
+    }
+    return {};
+  };
+  const store::RecordingSize size = {.expected_bytes = bytes, .max_bytes = options.temp_limit};
+  if (options.diagnose && !options.gpu_only)
+    TRY(store::WriteRecording(path, size, import_all, AppendDiagnosis));
+  else
+    TRY(store::WriteRecording(path, size, import_all));
   return summary;
 }
 

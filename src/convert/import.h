@@ -17,6 +17,8 @@ struct ImportOptions {
   // Import only what devices did: the tables kernels, memcpys, memsets, syncs and devices. Other
   // tables may then have fewer rows, or rows with fewer values.
   bool gpu_only = false;
+  // Also find the steps of its programs and incidents, as `gpusonde diagnose` does. Not with gpu_only.
+  bool diagnose = true;
 };
 
 struct ImportSummary {

@@ -122,12 +122,12 @@ void WriteWarning(JsonWriter& json, const model::Warning& warning) {
 std::string FormatText(const Diagnosis& diagnosis) {
   std::string text;
   for (const auto& [id, found] : diagnosis.FoundSteps()) {
-    if (found.anchor.empty())
-      text += fmt::format("{} (process {}): no steps found in its GPU work\n", Printable(found.process_name),
-                          found.pid);
-    else
-      text += fmt::format("{} (process {}): {}, marked by {}\n", Printable(found.process_name), found.pid,
-                          Counted(found.steps, "step"), Printable(found.anchor));
+    const std::string steps =
+        found.steps == 0 ? "no steps found in its GPU work"
+        : found.anchor.empty()
+            ? Counted(found.steps, "step") + ", then its GPU work stopped repeating"
+            : fmt::format("{}, marked by {}", Counted(found.steps, "step"), Printable(found.anchor));
+    text += fmt::format("{} (process {}): {}\n", Printable(found.process_name), found.pid, steps);
     if (found.waits_by_habit) text += "  its waits for requests between steps are not part of them\n";
     if (!found.signals_known)
       text += "  no host signals of it were received: causes on the host are unknown\n";

@@ -19,11 +19,13 @@
 namespace gpusonde::replay {
 namespace {
 
-// Rows are read in slices of this length; memory grows with it.
-constexpr int64_t kSliceNs = 10 * kNanosPerSecond;
 // How far time advances at once, as far as in a round of `record`: an agent must not see more at once than it
 // could have seen when it was live.
 constexpr int64_t kStepNs = kNanosPerSecond / 4;
+// Rows are read in slices of at most this length, and of about as many rows (of several hundred bytes each)
+// or one step.
+constexpr int64_t kSliceNs = 10 * kNanosPerSecond;
+constexpr int64_t kSliceRows = 100'000;
 
 // A longer time without rows is skipped: nothing changes in it any more, and a damaged or hostile recording
 // may claim centuries.
@@ -48,6 +50,17 @@ class Column {
     return {};
   }
   bool empty() const { return rows_.empty(); }
+  // Adds to `slices`, by their number from range.from_ns on, the rows of those that have many.
+  Status CountDense(store::Store& store, const TimeRange& range, std::map<int64_t, int64_t>& slices) const {
+    const std::vector<store::Parameter> parameters = {range.from_ns, kSliceNs, range.from_ns, range.to_ns,
+                                                      kSliceRows / 16};
+    return store::ForEachRow(
+        store.Query(fmt::format("SELECT ({0} - ?) // ? AS slice, count(*) FROM {1}{2} "
+                                "WHERE {0} BETWEEN ? AND ? GROUP BY slice HAVING count(*) > ?",
+                                time_column_, schema_, table_.name()),
+                    parameters),
+        [&](const store::Rows& row) { slices[row.Int64(0)] += row.Int64(1); });
+  }
   // The time of the first row from `from_ns` on; INT64_MAX if there is none.
   Result<int64_t> FindNext(store::Store& store, int64_t from_ns) const {
     const std::vector<store::Parameter> from = {from_ns};
@@ -75,6 +88,15 @@ class Columns {
  public:
   explicit Columns(store::Store& store) : store_(store) {}
 
+  Result<std::map<int64_t, int64_t>> CountDense(const TimeRange& range) {
+    std::map<int64_t, int64_t> slices;
+    Status counted;
+    ForAll([&](auto& column) {
+      if (counted.has_value()) counted = column.CountDense(store_, range, slices);
+    });
+    TRY(std::move(counted));
+    return slices;
+  }
   // Reads the rows of [from_ns, to_ns); false if there are none.
   Result<bool> Read(int64_t from_ns, int64_t to_ns) {
     Status read;
@@ -178,10 +200,22 @@ Result<std::map<Id128, int64_t>> ReadObservedUntil(store::Store& store, const Ti
 
 Status ReplayRows(store::Store& store, const TimeRange& range, diagnose::Diagnosis& diagnosis) {
   Columns columns(store);
+  ASSIGN_OR_RETURN(const auto dense, columns.CountDense(range));
+  const auto rows_of = [&](int64_t slice) {
+    const auto found = dense.find(slice);
+    return found == dense.end() ? 0 : found->second;
+  };
+  // How much to read at once from this time on: whole steps. The slice may overlap two that were counted.
+  const auto length_from = [&](int64_t from_ns) {
+    const int64_t slice = (from_ns - range.from_ns) / kSliceNs;
+    const int64_t rows = rows_of(slice) + rows_of(slice + 1);
+    return rows <= kSliceRows ? kSliceNs
+                              : std::max<int64_t>(kSliceNs / kStepNs * kSliceRows / rows, 1) * kStepNs;
+  };
   int64_t quiet_since_ns = range.from_ns;
   int64_t next_ns = range.from_ns;  // no row from the current slice on is earlier
-  for (int64_t slice_ns = range.from_ns; slice_ns <= range.to_ns; slice_ns += kSliceNs) {
-    const int64_t end_ns = slice_ns + kSliceNs;
+  for (int64_t slice_ns = range.from_ns; slice_ns <= range.to_ns;) {
+    const int64_t end_ns = slice_ns + length_from(slice_ns);
     if (next_ns < end_ns) {
       ASSIGN_OR_RETURN(const bool any, columns.Read(slice_ns, end_ns));
       if (any) {
@@ -190,8 +224,7 @@ Status ReplayRows(store::Store& store, const TimeRange& range, diagnose::Diagnos
         ASSIGN_OR_RETURN(next_ns, columns.FindNext({end_ns, range.to_ns}));
       }
     } else if (slice_ns - quiet_since_ns >= kMaxQuietNs) {
-      slice_ns = next_ns - kSliceNs;
-      quiet_since_ns = next_ns;
+      slice_ns = quiet_since_ns = next_ns;
       diagnosis.Advance(next_ns);
       continue;
     }
@@ -199,6 +232,7 @@ Status ReplayRows(store::Store& store, const TimeRange& range, diagnose::Diagnos
       columns.ReplayBefore(now_ns, diagnosis);
       diagnosis.Advance(std::min(now_ns, range.to_ns));
     }
+    slice_ns = end_ns;
   }
   return {};
 }
@@ -228,6 +262,15 @@ Status Replay(store::Store& store, const TimeRange& range, diagnose::Diagnosis& 
   }
   TRY(ReplayUnobserved(store, observed, diagnosis));
   return ReplayRows(store, range, diagnosis);
+}
+
+Result<diagnose::Diagnosis> Diagnose(store::Store& store, diagnose::Diagnosis::Options options) {
+  ASSIGN_OR_RETURN(options.awaits_signals, HasSignals(store));
+  diagnose::Diagnosis diagnosis(std::move(options));
+  ASSIGN_OR_RETURN(const TimeRange span, ReadSpan(store, 0));
+  TRY(Replay(store, span, diagnosis));
+  diagnosis.Finish(span.to_ns);
+  return diagnosis;
 }
 
 }  // namespace gpusonde::replay

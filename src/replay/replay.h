@@ -26,6 +26,10 @@ Result<bool> HasSignals(store::Store& store);
 // would have ingested them. Errors: those of Store::Query.
 Status Replay(store::Store& store, const TimeRange& range, diagnose::Diagnosis& diagnosis);
 
+// A finished diagnosis of all that the store has, with these options but for `awaits_signals`. Errors: those
+// of Store::Query.
+Result<diagnose::Diagnosis> Diagnose(store::Store& store, diagnose::Diagnosis::Options options);
+
 // Replays the rows of `range` that have a time. Their programs must have been ingested. Errors: those of
 // Store::Query.
 Status ReplayRows(store::Store& store, const TimeRange& range, diagnose::Diagnosis& diagnosis);

@@ -3,9 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <iterator>
+
 #include "base/testing/units.h"
+#include "model/tables/steps.h"
 #include "replay/testing/machine.h"
 #include "store/recordings/testing/memory_store.h"
+#include "store/table_rows.h"
 
 namespace gpusonde::replay {
 namespace {
@@ -128,6 +132,36 @@ TEST_F(ReplayTest, AProgramThatDiedUnseenDidNotHang) {
     machine.StopAgent();
     for (const diagnose::Report& report : Replayed()) ADD_FAILURE() << report.incident.sentence;
   }
+}
+
+// 25,000 kernels a second: its slices are read in parts, at whose borders no step is lost or cut.
+TEST_F(ReplayTest, BusySlicesAreReadInParts) {
+  constexpr int64_t kStep = 4 * kMs, kKernels = 100, kSteps = 1'500;
+  const Id128 process{1, 1};
+  model::BatchBuilder kernels(model::kKernels);
+  std::vector<model::Range> ranges;
+  for (int64_t step = 0; step < kSteps; ++step) {
+    const int64_t begin_ns = Machine::kBegin + step * kStep;
+    ranges.push_back(
+        {.process = process, .tid = 8, .start_ns = begin_ns, .end_ns = begin_ns + kStep, .name = "step"});
+    for (int64_t i = 0; i < kKernels; ++i) {
+      const int64_t start_ns = begin_ns + i * kStep / kKernels;
+      kernels.Append({.process = process,
+                      .device = {2, 1},
+                      .start_ns = start_ns,
+                      .end_ns = start_ns + 30'000,
+                      .name = "gemm"});
+    }
+  }
+  ASSERT_TRUE(store_->Append({{kernels.Take()}}).has_value());
+  Add(model::kRanges, ranges);
+  Add(model::kProcesses, {{.process = process, .pid = 7, .name = "dense"}});
+  Result<diagnose::Diagnosis> diagnosis = Diagnose(*store_, {});
+  ASSERT_TRUE(diagnosis.has_value()) << diagnosis.error().message;
+  ASSERT_TRUE(store_->Append(diagnosis->DrainRows()).has_value());
+  const auto steps = store::ReadTable(*store_, model::kSteps).value();
+  EXPECT_GT(std::ssize(steps), kSteps - 10);
+  for (const model::Step& step : steps) EXPECT_EQ(step.end_ns - step.start_ns, kStep);
 }
 
 // Else it would not end: a century has 300 million slices.

@@ -21,7 +21,7 @@ ALLOWED = {
     "analyze": {"importers"},
     "base": set(),
     "compare": {"analyze"},
-    "convert": {"analyze"},  # traces are read and sorted as for their analysis
+    "convert": {"analyze", "replay"},  # traces are read and sorted as for their analysis, and diagnosed as recordings are
     "diagnose": {"model"},  # pure functions over rows: no I/O, no clock
     "doctor": {"server", "sources", "store/duckdb"},
     "exporters": {"model"},

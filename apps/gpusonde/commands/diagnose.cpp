@@ -38,7 +38,7 @@ namespace {
 struct DiagnoseOptions {
   std::vector<std::string> files;
   std::string format = "text";
-  convert::ImportOptions reading;  // of traces
+  convert::ImportOptions reading = {.diagnose = false};  // of traces; it is done here
   ServerFlags server;
   SelectionFlags selection;  // of what the server has; only a time range
 };
@@ -76,11 +76,7 @@ Status Run(const DiagnoseOptions& options) {
     hooks.explained = [&](const diagnose::Situation& situation, const diagnose::Report& report) {
       situations.insert_or_assign(report.incident.incident, diagnose::WriteSituation(situation));
     };
-  ASSIGN_OR_RETURN(hooks.awaits_signals, replay::HasSignals(*store));
-  diagnose::Diagnosis diagnosis(std::move(hooks));
-  ASSIGN_OR_RETURN(const TimeRange span, replay::ReadSpan(*store, 0));
-  TRY(replay::Replay(*store, span, diagnosis));
-  diagnosis.Finish(span.to_ns);
+  ASSIGN_OR_RETURN(const diagnose::Diagnosis diagnosis, replay::Diagnose(*store, std::move(hooks)));
   if (options.format == "json") {
     WriteTo(stdout, diagnose::FormatJson(diagnosis));
   } else if (options.format == "situations") {

@@ -127,10 +127,15 @@ Status CheckSize(const std::string& path, uint64_t max_bytes) {
                                                   static_cast<double>(max_bytes) / 1e6));
 }
 
+// What fills a recording: see WriteRecording.
+struct Contents {
+  std::function<Status(const BatchSink& sink)> produce;
+  std::function<Status(Store& store)> complete = nullptr;
+};
+
 // Returns the database, to which the complete file is still attached.
-Result<std::shared_ptr<duckdb::Instance>> WriteFile(
-    const std::string& path, const RecordingSize& size,
-    const std::function<Status(const BatchSink& sink)>& produce) {
+Result<std::shared_ptr<duckdb::Instance>> WriteFile(const std::string& path, const RecordingSize& size,
+                                                    const Contents& contents) {
   ASSIGN_OR_RETURN(auto instance,
                    duckdb::Instance::Create(SettingsBeside(path, ThreadsFor(size.expected_bytes))));
   ASSIGN_OR_RETURN(duckdb::Connection connection, duckdb::Connection::Open(instance));
@@ -144,8 +149,13 @@ Result<std::shared_ptr<duckdb::Instance>> WriteFile(
     rows = 0;
     return CheckSize(path, size.max_bytes);
   };
-  TRY(produce(append));
+  TRY(contents.produce(append));
   TRY(writer.Finish());
+  if (contents.complete != nullptr) {
+    TRY(duckdb::CreateViews(connection, std::vector<std::string>{kCatalog}));
+    ASSIGN_OR_RETURN(const auto store, duckdb::DuckDbStore::Create(instance, kCatalog));
+    TRY(contents.complete(*store));
+  }
   TRY(connection.Run(fmt::format("CHECKPOINT {}", kCatalog)));
   TRY(CheckSize(path, size.max_bytes));
   return instance;
@@ -197,13 +207,12 @@ std::string TemporaryFor(const std::string& path) {
 }
 
 // Returns the database, to which the recording is still attached.
-Result<std::shared_ptr<duckdb::Instance>> PlaceFile(
-    const std::string& path, const RecordingSize& size,
-    const std::function<Status(const BatchSink& sink)>& produce) {
+Result<std::shared_ptr<duckdb::Instance>> PlaceFile(const std::string& path, const RecordingSize& size,
+                                                    const Contents& contents) {
   TRY(CheckReplaceable(path));
   const std::string temporary = TemporaryFor(path);
   RemoveFileAndLog(temporary);
-  auto written = WriteFile(temporary, size, produce);
+  auto written = WriteFile(temporary, size, contents);
   Status placed = written.has_value() ? Replace(path, temporary) : Fail(written.error());
   if (!placed.has_value()) {
     RemoveFileAndLog(temporary);
@@ -221,12 +230,13 @@ struct PlacedSpool {
 Result<PlacedSpool> PlaceSpool(const std::string& spool_folder, const std::string& path) {
   PlacedSpool placed;
   const RecordingSize size{.expected_bytes = static_cast<uint64_t>(BytesIn(spool_folder))};
-  auto instance = PlaceFile(path, size, [&](const BatchSink& sink) -> Status {
-    const auto append = [&](int64_t /*sequence*/, const model::Batch& batch) { return sink(batch); };
-    ASSIGN_OR_RETURN(const spool::ReadSummary summary, spool::Read(spool_folder, 0, append));
-    placed.frames = summary.frames;
-    return {};
-  });
+  auto instance = PlaceFile(
+      path, size, {.produce = [&](const BatchSink& sink) -> Status {
+        const auto append = [&](int64_t /*sequence*/, const model::Batch& batch) { return sink(batch); };
+        ASSIGN_OR_RETURN(const spool::ReadSummary summary, spool::Read(spool_folder, 0, append));
+        placed.frames = summary.frames;
+        return {};
+      }});
   if (!instance.has_value()) return Fail(std::move(instance).error().With("write recording " + path));
   placed.instance = *std::move(instance);
   return placed;
@@ -235,8 +245,9 @@ Result<PlacedSpool> PlaceSpool(const std::string& spool_folder, const std::strin
 }  // namespace
 
 Status WriteRecording(const std::string& path, const RecordingSize& size,
-                      const std::function<Status(const BatchSink& sink)>& produce) {
-  TRY(PlaceFile(path, size, produce));
+                      const std::function<Status(const BatchSink& sink)>& produce,
+                      const std::function<Status(Store& store)>& complete) {
+  TRY(PlaceFile(path, size, {.produce = produce, .complete = complete}));
   return {};
 }
 

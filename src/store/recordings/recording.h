@@ -39,10 +39,12 @@ struct RecordingSize {
 };
 
 // Writes what `produce` gives to the sink as a recording at `path`, atomically and replacing an existing file
-// as above. Of rows with the same key the last stays. Errors: those of `produce`; kOutOfSpace beyond
-// `max_bytes`; kIo.
+// as above. Of rows with the same key the last stays. Then `complete` is given the recording, to read it and
+// append what follows from it, if it isn't null. Errors: those of `produce` and `complete`; kOutOfSpace
+// beyond `max_bytes`; kIo.
 Status WriteRecording(const std::string& path, const RecordingSize& size,
-                      const std::function<Status(const BatchSink& sink)>& produce);
+                      const std::function<Status(const BatchSink& sink)>& produce,
+                      const std::function<Status(Store& store)>& complete = nullptr);
 
 // Creates a recording at `path` to append to. It is complete once the Store is destroyed.
 // Errors: kInvalidArgument when `path` exists; kOutOfSpace, kPermissionDenied, kIo.

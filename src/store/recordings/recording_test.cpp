@@ -88,6 +88,23 @@ TEST_F(Recording, HoldsWhatTheSpoolHeldWithTheLastRowPerKey) {
   EXPECT_FALSE(std::filesystem::exists(path + ".wal"));
 }
 
+TEST_F(Recording, MayBeCompletedWithWhatFollowsFromIt) {
+  const std::string path = folder_ / "run.sonde";
+  const auto produce = [](const BatchSink& sink) { return sink(Samples(100, 3)); };
+  std::string seen;
+  const Status written = WriteRecording(path, {}, produce, [&](Store& store) {
+    seen = Ask(store, "SELECT count(*) FROM samples");
+    return store.Append({{OneThread("found")}});
+  });
+  ASSERT_TRUE(written.has_value()) << written.error().message;
+  EXPECT_EQ(seen, "3");
+  EXPECT_EQ(Ask(*OpenRecordings({path}).value(), "SELECT name FROM threads"), "found");
+  const Status refused =
+      WriteRecording(path, {}, produce, [](Store&) { return Fail(ErrorCode::kIo, "no room"); });
+  EXPECT_EQ(refused.error().message, "no room");
+  EXPECT_EQ(Ask(*OpenRecordings({path}).value(), "SELECT name FROM threads"), "found") << "it stays";
+}
+
 TEST_F(Recording, AFileWithTheNameOfTheTemporaryOneStays) {
   ASSERT_TRUE(WriteFileAtomically(folder_ / "run.sonde.tmp", "of the user").has_value());
   const std::string path = Write("run.sonde");

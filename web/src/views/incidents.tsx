@@ -70,7 +70,20 @@ function outcomeOf({ lead_us: lead }: Warning): string {
   return lead >= 0 ? `Issued ${length} before steps slowed.` : `Issued ${length} after steps had slowed: too late.`;
 }
 
+// Of each type of steps, as many say what is usual.
+const LEARNED_STEPS = 20;
+
 function NoIncidents({ steps, kernels }: { steps: number; kernels: number }) {
+  if (steps > 0 && steps <= LEARNED_STEPS) {
+    return (
+      <Message title="Too few steps to compare" kind="empty">
+        <p>
+          {formatCount(steps)} {steps === 1 ? "step was" : "steps were"} found. The first twenty of a program say what is usual; later ones are
+          compared with them.
+        </p>
+      </Message>
+    );
+  }
   if (steps > 0) {
     return (
       <Message title="No step was slow" kind="empty">
@@ -88,7 +101,7 @@ function NoIncidents({ steps, kernels }: { steps: number; kernels: number }) {
         needs about thirty steps before a slow one can be recognised.
       </p>
       {kernels > 0 ? (
-        <p>There is GPU work, but no steps were found in it in this time: the program has run for too short, its work doesn’t repeat, or its profiling was paused.</p>
+        <p>There is GPU work, but no steps were found in it: it lasts too short, doesn’t repeat, or wasn’t profiled all the time.</p>
       ) : (
         <>
           <p>No GPU work was recorded. To see what works on this machine:</p>

@@ -154,18 +154,27 @@ export const tests = [
     },
   },
   {
-    name: "incidents: with GPU work, but without steps, the page doesn't say that there was no work",
+    name: "incidents: with too few steps, or none, the page says so, and not that there was no work",
     scenario: "gpu",
     query: "?page=incidents",
     async run(page) {
+      let steps;
       await page.raw.route("**/api/v1/incidents*", async (route) => {
         const response = await route.fetch();
-        await route.fulfill({ response, json: { ...(await response.json()), steps: 0, incidents: [], programs: [] } });
+        await route.fulfill({ response, json: { ...(await response.json()), steps, incidents: [], programs: [] } });
       });
-      await page.raw.reload();
-      await page.raw.waitForSelector(".message.empty");
-      assert.match(await page.text(".message"), /No steps in this selection[^]*There is GPU work, but no steps were found/);
-      assert.doesNotMatch(await page.text(".message"), /No GPU work|doctor/);
+      for (const [given, words] of [
+        [0, /No steps in this selection[^]*There is GPU work, but no steps were found/],
+        [1, /Too few steps to compare[^]*1 step was found\./],
+        [20, /Too few steps to compare[^]*20 steps were found\./],
+        [21, /No step was slow[^]*21 steps were checked/],
+      ]) {
+        steps = given;
+        await page.raw.reload();
+        await page.raw.waitForSelector(".message.empty");
+        assert.match(await page.text(".message"), words);
+        assert.doesNotMatch(await page.text(".message"), /No GPU work|doctor/);
+      }
     },
   },
 ];
