@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 
+#include "analyze/sync_calls.h"
 #include "base/text.h"
 #include "base/utf8.h"
 #include "model/span_name.h"
@@ -40,6 +41,12 @@ std::string_view DomainOfCall(const Span& span, std::string_view name) {
   const bool of_driver = name.starts_with("driver") ||
                          (name.size() > 2 && name.starts_with("cu") && name[2] >= 'A' && name[2] <= 'Z');
   return of_driver ? "cuda_driver" : "cuda_runtime";
+}
+
+// What a call waits for, as syncs.kind; "" for those that don't wait.
+std::string_view WaitOf(std::string_view call) {
+  if (!analyze::IsSyncCall(call) || analyze::IsBlockingCopy(call)) return "";
+  return call.contains("Stream") ? "stream" : call.contains("Event") ? "event" : "context";
 }
 
 // "torch/nn/modules/module.py(1736): _wrapped_call_impl".
@@ -169,24 +176,34 @@ Id128 SpanRows::WriteLocation(SpanKind kind, std::string_view name) {
 
 void SpanRows::WriteCall(const Span& span, const Id128& stack) {
   const std::string_view name = names_.Get(span.name);
-  rows_.api_calls.Append(
-      {.process = process_id_(span.process),
-       .tid = span.tid,
-       .session = 1,
-       // GPU work without an id has −1: it must not be joined to calls without one.
-       .correlation = span.correlation == importers::kNoCorrelation ? -2 : span.correlation,
-       .start_ns = span.start_ns + epoch_offset_ns_,
-       .end_ns = span.end_ns + epoch_offset_ns_,
-       .domain = std::string(DomainOfCall(span, name)),
-       .name = ToUtf8(name),
-       .result = span.has_result != 0 ? std::optional(span.result) : std::nullopt,
-       .stack = stack,
-       .probability = 1});
+  const Process process = find_process_(span.process);
+  // GPU work without an id has −1: it must not be joined to calls without one.
+  const int64_t correlation = span.correlation == importers::kNoCorrelation ? -2 : span.correlation;
+  const int64_t start_ns = span.start_ns + epoch_offset_ns_, end_ns = span.end_ns + epoch_offset_ns_;
+  if (const std::string_view wait = WaitOf(name); process.awaited.has_value() && !wait.empty())
+    rows_.syncs.Append({.process = process.id,
+                        .device = *process.awaited,
+                        .session = 1,
+                        .correlation = correlation,
+                        .start_ns = start_ns,
+                        .end_ns = end_ns,
+                        .kind = std::string(wait)});
+  rows_.api_calls.Append({.process = process.id,
+                          .tid = span.tid,
+                          .session = 1,
+                          .correlation = correlation,
+                          .start_ns = start_ns,
+                          .end_ns = end_ns,
+                          .domain = std::string(DomainOfCall(span, name)),
+                          .name = ToUtf8(name),
+                          .result = span.has_result != 0 ? std::optional(span.result) : std::nullopt,
+                          .stack = stack,
+                          .probability = 1});
 }
 
 void SpanRows::WriteRange(const Span& span) {
   rows_.ranges.Append(
-      {.process = process_id_(span.process),
+      {.process = find_process_(span.process).id,
        .tid = span.tid,
        .start_ns = span.start_ns + epoch_offset_ns_,
        .end_ns = span.has_end != 0 ? std::optional(span.end_ns + epoch_offset_ns_) : std::nullopt,

@@ -25,21 +25,27 @@ namespace gpusonde::convert {
 
 using SpanRuns = analyze::SpanRuns;
 
-// Turns the spans of a trace into rows: calls with their stacks, ranges, and the stacks themselves. The stack
-// of a call is what was open on its thread when it began: Python functions, annotations, operators, calls.
-// Python functions have no rows of their own. Not thread-safe.
+// Turns the spans of a trace into rows: calls with their stacks, waits, ranges, and the stacks themselves.
+// The stack of a call is what was open on its thread when it began: Python functions, annotations, operators,
+// calls. Python functions have no rows of their own. Not thread-safe.
 class SpanRows {
  public:
   // The names of NVTX domains by process and number.
   using DomainNames = std::map<std::pair<int64_t, int32_t>, std::string>;
-  // Returns the id of a span's process.
-  using ProcessId = std::function<Id128(int64_t process)>;
+  struct Process {
+    Id128 id;
+    // The device that its synchronizing calls wait for; none if the trace has records of waits, or if it is
+    // not known which device that is.
+    std::optional<Id128> awaited;
+  };
+  // Returns a span's process.
+  using FindProcess = std::function<Process(int64_t process)>;
   // All must outlive it. Times of rows are those of spans plus `epoch_offset_ns`.
-  SpanRows(NameStore& names, const DomainNames& domains, ProcessId process_id, int64_t epoch_offset_ns,
+  SpanRows(NameStore& names, const DomainNames& domains, FindProcess find_process, int64_t epoch_offset_ns,
            Rows& rows, model::DropCounts& drops)
       : names_(names),
         domains_(domains),
-        process_id_(std::move(process_id)),
+        find_process_(std::move(find_process)),
         epoch_offset_ns_(epoch_offset_ns),
         rows_(rows),
         drops_(drops) {}
@@ -83,7 +89,7 @@ class SpanRows {
 
   NameStore& names_;
   const DomainNames& domains_;
-  ProcessId process_id_;
+  FindProcess find_process_;
   int64_t epoch_offset_ns_;
   Rows& rows_;
   model::DropCounts& drops_;

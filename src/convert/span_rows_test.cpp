@@ -63,7 +63,7 @@ class SpanRowsTest : public testing::Test {
       return {};
     });
     EXPECT_TRUE(spans_.Finish().has_value());
-    SpanRows writer(names_, domains_, [](int64_t) { return Id128{}; }, 0, rows, drops_);
+    SpanRows writer(names_, domains_, [](int64_t) { return SpanRows::Process{}; }, 0, rows, drops_);
     EXPECT_TRUE(writer.Write(spans_).has_value());
     EXPECT_TRUE(rows.PassAll().has_value());
     return depths;
@@ -103,10 +103,33 @@ TEST_F(SpanRowsTest, RangesKeepTheDomainOfTheirProcess) {
     return {};
   });
   EXPECT_TRUE(spans_.Finish().has_value());
-  SpanRows writer(names_, domains_, [](int64_t) { return Id128{}; }, 0, rows, drops_);
+  SpanRows writer(names_, domains_, [](int64_t) { return SpanRows::Process{}; }, 0, rows, drops_);
   EXPECT_TRUE(writer.Write(spans_).has_value());
   EXPECT_TRUE(rows.PassAll().has_value());
   EXPECT_THAT(found, testing::UnorderedElementsAre("NCCL", "other", "domain 2", "", ""));
+}
+
+TEST_F(SpanRowsTest, CallsThatWaitAreWaitsWhereTheDeviceIsKnown) {
+  for (const char* call : {"cudaStreamSynchronize_v3020", "cuCtxSynchronize", "cudaEventSynchronize",
+                           "cudaMemcpy", "cudaLaunchKernel"})
+    Add(10, 20, SpanKind::kCall, call);
+  EXPECT_TRUE(spans_.Finish().has_value());
+  for (const bool known : {false, true}) {
+    std::vector<std::string> waits;
+    Rows rows([&](const model::Batch& batch) -> Status {
+      if (batch.table == "syncs")
+        for (const model::Sync& sync : model::RowsOf(model::kSyncs, batch)) waits.push_back(sync.kind);
+      return {};
+    });
+    const SpanRows::Process process{.id = {1, 1},
+                                    .awaited = known ? std::optional(Id128{2, 1}) : std::nullopt};
+    SpanRows writer(names_, domains_, [&](int64_t) { return process; }, 0, rows, drops_);
+    EXPECT_TRUE(writer.Write(spans_).has_value());
+    EXPECT_TRUE(rows.PassAll().has_value());
+    EXPECT_THAT(waits, testing::UnorderedElementsAreArray(
+                           known ? std::vector<std::string>{"stream", "context", "event"}
+                                 : std::vector<std::string>{}));
+  }
 }
 
 TEST_F(SpanRowsTest, AChildThatEndsAfterItsParentEndsWithIt) {

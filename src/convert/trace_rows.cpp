@@ -121,6 +121,7 @@ void TraceRows::Add(const GpuEvent& event, const GpuDetail& detail) {
   Extend(process.gpu, start_ns, end_ns);
   Extend(extent_, start_ns, end_ns);
   const Id128 device = DeviceOf(event.process, event.device);
+  process.devices.insert(device);
   switch (event.work) {
     case GpuWork::kKernel:
     case GpuWork::kGraph: {
@@ -178,6 +179,7 @@ void TraceRows::Add(const GpuEvent& event, const GpuDetail& detail) {
 }
 
 void TraceRows::Add(const SyncWait& wait) {
+  has_waits_ = true;
   Process& process = ProcessOf(KeyOf(wait.process));
   const int64_t start_ns = At(wait.start_ns);
   const int64_t end_ns = At(wait.end_ns);
@@ -211,12 +213,18 @@ Status TraceRows::Finish() {
   TRY(spans_.Finish());
   model::DropCounts drops;
   SpanRows spans(
-      names_, domain_names_, [this](int64_t key) { return ProcessOf(key).id; }, info_.epoch_offset_ns, rows_,
+      names_, domain_names_, [this](int64_t key) { return SpanProcessOf(key); }, info_.epoch_offset_ns, rows_,
       drops);
   TRY(spans.Write(spans_));
   WriteDrops(drops);
   TRY(status());
   return rows_.PassAll();
+}
+
+SpanRows::Process TraceRows::SpanProcessOf(int64_t key) {
+  const Process& process = ProcessOf(key);
+  if (has_waits_ || process.devices.size() != 1) return {.id = process.id};
+  return {.id = process.id, .awaited = *process.devices.begin()};
 }
 
 void TraceRows::WriteSource() {

@@ -64,6 +64,7 @@ class TraceRows final : public analyze::DetailSink {
     Id128 id;
     std::optional<TimeRange> gpu;  // from its first call or work on a GPU to the end of the last
     bool has_work = false;
+    std::set<Id128> devices;
   };
 
   // The key of an event's process.
@@ -77,6 +78,7 @@ class TraceRows final : public analyze::DetailSink {
   int64_t At(int64_t time_ns) const { return time_ns + info_.epoch_offset_ns; }
   void See(int64_t start_ns, int64_t end_ns);
   static void Extend(std::optional<TimeRange>& range, int64_t start_ns, int64_t end_ns);
+  SpanRows::Process SpanProcessOf(int64_t key);
   void WriteProcesses();
   void WriteSource();
   void WriteDrops(const model::DropCounts& stacks);
@@ -92,6 +94,7 @@ class TraceRows final : public analyze::DetailSink {
   SpanRows::DomainNames domain_names_;             // by key
   std::set<std::pair<int64_t, int32_t>> threads_;  // by key
   std::map<std::pair<int64_t, int32_t>, Id128> devices_;
+  bool has_waits_ = false;           // whether the trace has records of them
   std::optional<int64_t> pid_;       // of the one process
   std::optional<TimeRange> extent_;  // of all events
   int64_t events_ = 0;

@@ -96,8 +96,16 @@ std::string WhatHasGrown(const Situation& situation, State state) {
   return text;
 }
 
+// Whether what the GPU did accounts for most of the lost time, which is known without signals of the host.
+bool IsLostOnGpu(const Situation& situation) {
+  if (situation.before.total() <= 0 || situation.excess_ns() <= 0) return false;
+  const State largest = LargestExcess(situation);
+  return largest == State::kGpuRun || largest == State::kGpuCopy;
+}
+
 std::string Abstain(const Situation& situation) {
-  if (!situation.signals_known) return "No cause: no host signals of this program were received";
+  constexpr std::string_view kNoSignals = "no host signals of this program were received";
+  if (!situation.signals_known && !IsLostOnGpu(situation)) return fmt::format("No cause: {}", kNoSignals);
   if (situation.before.total() <= 0) return "No cause: there are no clean steps to compare with";
   if (situation.excess_ns() <= 0) return "No cause: steps are back to normal";
   const State largest = LargestExcess(situation);
@@ -122,14 +130,15 @@ std::string Abstain(const Situation& situation) {
         amount);
   if (largest == State::kUnexplained)
     return fmt::format("No known cause explains it: no signal says where {} went", amount);
-  return fmt::format("No known cause explains it: {} are in \"{}\"{}{}", amount,
+  return fmt::format("No known cause explains it: {} are in \"{}\"{}{}{}", amount,
                      model::InfoOf(MetricOf(largest)).label, WhoHadEnded(situation, largest),
-                     WhatHasGrown(situation, largest));
+                     WhatHasGrown(situation, largest),
+                     situation.signals_known ? "" : fmt::format("; {}", kNoSignals));
 }
 
 // Where to look next, after Abstain. Empty where nothing better is known than the account.
 std::string NextStep(const Situation& situation) {
-  if (!situation.signals_known || situation.excess_ns() <= 0) return "";
+  if (situation.excess_ns() <= 0 || (!situation.signals_known && !IsLostOnGpu(situation))) return "";
   const State largest = LargestExcess(situation);
   switch (largest) {
     case State::kWaiting:
