@@ -9,6 +9,7 @@
 
 #include "diagnose/workload.h"
 #include "model/batch_rows.h"
+#include "model/span_name.h"
 
 namespace gpusonde::diagnose {
 namespace {
@@ -101,7 +102,8 @@ void Diagnosis::Ingest(const model::Range& range) {
   if (!range.end_ns.has_value() || !IsTime(range.start_ns, *range.end_ns)) return;
   if (workload == workloads_.end()) return;  // ranges alone don't make a GPU workload
   workload->second->CountThread(range.tid, range.start_ns);
-  if (range.kind == "operator") return;  // operators repeat within a step
+  // Operators repeat within a step, also those that PyTorch marks by NVTX.
+  if (range.kind == "operator" || model::WithoutArguments(range.name) != range.name) return;
   workload->second->Ingest({.kind = Work::Kind::kRange,
                             .name = range.name,
                             .time_ns = *range.end_ns,
