@@ -40,7 +40,7 @@ export async function getJson<T>(url: string, signal: AbortSignal, etag: string 
     response = await fetch(url, { signal, headers: { accept: "application/json", ...(etag && { "if-none-match": etag }) } });
   } catch (cause) {
     if (signal.aborted) throw cause;
-    throw new ApiError("unreachable", `gpusonde does not respond at ${location.host}. Is it still running?`);
+    throw unreachable();
   }
   if (response.status === 304) return null;
   let body: unknown;
@@ -51,12 +51,7 @@ export async function getJson<T>(url: string, signal: AbortSignal, etag: string 
     throw new ApiError("malformed", `The answer to ${url} (status ${response.status}) is not JSON.`);
   }
   if (response.ok) return { json: body as T, etag: response.headers.get("etag") };
-  const error = (body as { error?: { code?: string; message?: string } }).error;
-  throw new ApiError(
-    error?.code ?? `http_${response.status}`,
-    error?.message ?? `The server answered ${url} with status ${response.status}.`,
-    response.status,
-  );
+  throw errorOf(response, url, body);
 }
 
 // Throws ApiError.
@@ -65,9 +60,17 @@ export async function postJson(url: string, body: object): Promise<void> {
   try {
     response = await fetch(url, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) });
   } catch {
-    throw new ApiError("unreachable", `gpusonde does not respond at ${location.host}. Is it still running?`);
+    throw unreachable();
   }
-  if (response.ok) return;
-  const error = ((await response.json().catch(() => ({}))) as { error?: { code?: string; message?: string } }).error;
-  throw new ApiError(error?.code ?? `http_${response.status}`, error?.message ?? `The server answered with status ${response.status}.`, response.status);
+  if (!response.ok) throw errorOf(response, url, await response.json().catch(() => null));
+}
+
+function unreachable(): ApiError {
+  return new ApiError("unreachable", `gpusonde does not respond at ${location.host}. Is it still running?`);
+}
+
+// What a failed response says. A proxy may have answered, with any JSON or none (null).
+function errorOf({ status }: Response, url: string, body: unknown): ApiError {
+  const error = (body as { error?: { code?: string; message?: string } } | null)?.error;
+  return new ApiError(error?.code ?? `http_${status}`, error?.message ?? `The server answered ${url} with status ${status}.`, status);
 }
