@@ -162,7 +162,7 @@ Sums WaitsOfLaunchThreads(const GpuFacts& facts) {
 
 Sums LaunchThreadsWhileIdle(const GpuFacts& facts) {
   Sums sums;
-  for (const GpuFacts::LaunchThreadPart& part : *facts.launch_threads) {
+  for (const model::LaunchThreadPart& part : *facts.launch_threads) {
     if (!part.range.empty())
       sums.Add(part.range, part.call, part.time_ns);
     else

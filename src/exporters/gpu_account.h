@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "model/launch_thread_part.h"
 #include "model/profile.h"
 
 namespace gpusonde::exporters {
@@ -27,12 +28,7 @@ struct GpuFacts {
   std::optional<model::Profile> waits;           // off-CPU time; absent if not read
   // Where CPUs were not sampled, as of traces: what launch threads did while the GPUs were idle. Empty: not
   // known; absent: there was too much to read.
-  struct LaunchThreadPart {
-    std::string range;  // or operator, the innermost; "": none
-    std::string call;   // in it; "": none
-    int64_t time_ns = 0;
-  };
-  std::optional<std::vector<LaunchThreadPart>> launch_threads;
+  std::optional<std::vector<model::LaunchThreadPart>> launch_threads;
 };
 
 // How GPUs spent their time: the hottest kernels, and the source lines that ran or waited while the GPUs were

@@ -53,7 +53,7 @@ class ApiData {
                                                                  std::span<const model::Metric> metrics) = 0;
   virtual Result<store::DeviceMarks> ReadDeviceMarks(const model::Selection& selection, int buckets) = 0;
   virtual Result<std::vector<store::DeviceUse>> ReadDeviceUse(const model::Selection& selection) = 0;
-  virtual Result<std::optional<store::LaunchThreadsWhileIdle>> ReadLaunchThreadsWhileIdle(
+  virtual Result<std::optional<std::vector<model::LaunchThreadPart>>> ReadLaunchThreadsWhileIdle(
       const model::Selection& selection) = 0;
   virtual Result<std::vector<store::GpuUser>> ReadGpuUsers(const model::Selection& selection) = 0;
   virtual Result<usage::Usage> ReadUsage(const model::Selection& selection, const usage::SumBy& by) = 0;

@@ -54,7 +54,7 @@ class StoreData final : public ApiData {
   Result<std::vector<store::DeviceUse>> ReadDeviceUse(const model::Selection& selection) override {
     return store::ReadDeviceUse(Of(selection), selection);
   }
-  Result<std::optional<store::LaunchThreadsWhileIdle>> ReadLaunchThreadsWhileIdle(
+  Result<std::optional<std::vector<model::LaunchThreadPart>>> ReadLaunchThreadsWhileIdle(
       const model::Selection& selection) override {
     return store::ReadLaunchThreadsWhileIdle(Of(selection), selection);
   }

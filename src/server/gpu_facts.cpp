@@ -32,15 +32,6 @@ Status AddActivity(ApiData& data, const model::Selection& selection, const std::
   return {};
 }
 
-Status AddLaunchThreads(ApiData& data, const model::Selection& selection, exporters::GpuFacts& facts) {
-  ASSIGN_OR_RETURN(auto found, data.ReadLaunchThreadsWhileIdle(selection));
-  if (!found.has_value()) return {};
-  facts.launch_threads.emplace();
-  for (store::LaunchThreadsWhileIdle::Part& part : found->parts)
-    facts.launch_threads->push_back({std::move(part.range), std::move(part.call), part.time_ns});
-  return {};
-}
-
 // The devices without work. A GPU that is divided into MIG instances never has any itself.
 int64_t CountIdle(const std::vector<store::DeviceUse>& uses) {
   std::set<Id128> divided;
@@ -74,7 +65,7 @@ Result<std::optional<exporters::GpuFacts>> ReadGpuFacts(ApiData& data, const mod
   part.while_gpu_idle = false;
   ASSIGN_OR_RETURN(facts.time, data.ReadGpuProfile(part));
   if (!sampled) {
-    TRY(AddLaunchThreads(data, part, facts));
+    ASSIGN_OR_RETURN(facts.launch_threads, data.ReadLaunchThreadsWhileIdle(part));
     return facts;
   }
   part.while_gpu_idle = true;

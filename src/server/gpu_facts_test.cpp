@@ -60,7 +60,7 @@ TEST_F(GpuFactsTest, OfATraceHaveWhatLaunchThreadsDid) {
   data_.overview = store::Overview{};
   data_.gpu_profile = model::Profile{};
   data_.devices = {{.device = {.device = kBusy}, .busy_ns = 6, .observed_ns = 9, .streams = {}}};
-  data_.launch_threads = store::LaunchThreadsWhileIdle{3, {{"aten::to", "cudaMemcpyAsync", 3}}};
+  data_.launch_threads = {{"aten::to", "cudaMemcpyAsync", 3}};
   const json gpu = Summary();
   EXPECT_EQ(gpu["idle_cause"], "launch_threads");
   EXPECT_EQ(gpu["launch_threads_in"],

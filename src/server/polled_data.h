@@ -64,7 +64,7 @@ class PolledData final : public ApiData {
   Result<store::DeviceMarks> ReadDeviceMarks(const model::Selection& selection, int buckets) override {
     return data_.ReadDeviceMarks(selection, buckets);
   }
-  Result<std::optional<store::LaunchThreadsWhileIdle>> ReadLaunchThreadsWhileIdle(
+  Result<std::optional<std::vector<model::LaunchThreadPart>>> ReadLaunchThreadsWhileIdle(
       const model::Selection& selection) override {
     return data_.ReadLaunchThreadsWhileIdle(selection);
   }

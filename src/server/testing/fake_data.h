@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "compare/run.h"
@@ -36,7 +37,7 @@ class FakeData final : public ApiData {
     selection = asked;
     return asked.off_cpu && waits.has_value() ? *waits : profile;
   }
-  Result<std::optional<store::LaunchThreadsWhileIdle>> ReadLaunchThreadsWhileIdle(
+  Result<std::optional<std::vector<model::LaunchThreadPart>>> ReadLaunchThreadsWhileIdle(
       const model::Selection& asked) override {
     selection = asked;
     return launch_threads;
@@ -103,7 +104,7 @@ class FakeData final : public ApiData {
   std::vector<store::MetricStrip> metric_strips;
   std::vector<store::MetricMean> metric_means;
   store::DeviceMarks marks;
-  std::optional<store::LaunchThreadsWhileIdle> launch_threads = store::LaunchThreadsWhileIdle();
+  std::optional<std::vector<model::LaunchThreadPart>> launch_threads{std::in_place};
   std::vector<store::DeviceUse> devices;
   std::vector<store::GpuUser> users;
   store::Strip strip;

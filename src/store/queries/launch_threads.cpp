@@ -151,11 +151,11 @@ Result<std::optional<int64_t>> CountRows(Store& store, const model::Selection& s
 
 }  // namespace
 
-Result<std::optional<LaunchThreadsWhileIdle>> ReadLaunchThreadsWhileIdle(Store& store,
-                                                                         const model::Selection& selection) {
+Result<std::optional<std::vector<model::LaunchThreadPart>>> ReadLaunchThreadsWhileIdle(
+    Store& store, const model::Selection& selection) {
   ASSIGN_OR_RETURN(const TimeRange range, WorkRange(store, selection));
   ASSIGN_OR_RETURN(const std::optional<int64_t> count, CountRows(store, selection, range));
-  LaunchThreadsWhileIdle found;
+  std::vector<model::LaunchThreadPart> found;
   if (!count.has_value()) return found;
   if (*count > kMaxIdleRows) return std::nullopt;
 
@@ -163,10 +163,7 @@ Result<std::optional<LaunchThreadsWhileIdle>> ReadLaunchThreadsWhileIdle(Store& 
   TRY(ForEachRow(store, GapsOf(selection, range), [&](const Rows& row) {
     threads[{row.Id(0), static_cast<int32_t>(row.Int64(1))}].Add({row.Int64(2), row.Int64(3)});
   }));
-  for (auto& [thread, gaps] : threads) {
-    gaps.Sum();
-    found.idle_ns += gaps.total_ns();
-  }
+  for (auto& [thread, gaps] : threads) gaps.Sum();
 
   Divider::Parts parts;
   std::map<Thread, Divider> dividers;
@@ -178,8 +175,8 @@ Result<std::optional<LaunchThreadsWhileIdle>> ReadLaunchThreadsWhileIdle(Store& 
   }));
   for (auto& [thread, divider] : dividers) divider.Finish();
   for (const auto& [names, time_ns] : parts)
-    if (time_ns > 0) found.parts.push_back({names.first, names.second, time_ns});
-  std::ranges::stable_sort(found.parts, std::greater(), &LaunchThreadsWhileIdle::Part::time_ns);
+    if (time_ns > 0) found.push_back({names.first, names.second, time_ns});
+  std::ranges::stable_sort(found, std::greater(), &model::LaunchThreadPart::time_ns);
   return found;
 }
 
