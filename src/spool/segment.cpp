@@ -87,6 +87,11 @@ Result<std::vector<SegmentName>> ListSegments(const std::string& folder) {
   return segments;
 }
 
+SegmentName NameSegment(const std::string& folder, int64_t first_sequence) {
+  return {.path = fmt::format("{}/{:019}{}", folder, first_sequence, kSuffix),
+          .first_sequence = first_sequence};
+}
+
 Result<Fd> CreateSegment(const std::string& folder, Id128 spool, int64_t first_sequence) {
   std::array<std::byte, kSegmentHeaderBytes> header{};
   std::memcpy(header.data(), kMagic.data(), kMagic.size());
@@ -96,7 +101,7 @@ Result<Fd> CreateSegment(const std::string& folder, Id128 spool, int64_t first_s
   Save(&header[32], first_sequence);
   Save(&header[40], static_cast<uint64_t>(XXH3_64bits(header.data(), 40)));
 
-  const std::string path = fmt::format("{}/{:019}{}", folder, first_sequence, kSuffix);
+  const std::string path = NameSegment(folder, first_sequence).path;
   const std::string temporary = folder + "/new-segment.tmp";
   ASSIGN_OR_RETURN(Fd fd, Open(temporary, O_RDWR | O_CREAT | O_TRUNC, 0600));
   if (const Status written = WriteAll(fd.get(), header); !written.has_value())

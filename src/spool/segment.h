@@ -36,6 +36,9 @@ struct SegmentName {
 // The segments of a folder, sorted by first sequence. Errors: kNotFound, kPermissionDenied, kIo.
 Result<std::vector<SegmentName>> ListSegments(const std::string& folder);
 
+// The segment of a folder that begins with this sequence number, whether it exists or not.
+SegmentName NameSegment(const std::string& folder, int64_t first_sequence);
+
 // Creates an empty segment in the folder, durable on return, and opens it for writing at its end.
 Result<Fd> CreateSegment(const std::string& folder, Id128 spool, int64_t first_sequence);
 

@@ -71,7 +71,9 @@ Status Writer::State::Resume() {
 Status Writer::State::BeginSegment() {
   const int64_t first = last_sequence + 1;
   ASSIGN_OR_RETURN(segment, CreateSegment(folder, id, first));
-  ASSIGN_OR_RETURN(segments, ListSegments(folder));
+  // After a rollback of all frames of the last segment, the new one has replaced it.
+  if (segments.empty() || segments.back().first_sequence != first)
+    segments.push_back(NameSegment(folder, first));
   segment_size = synced_size = kSegmentHeaderBytes;
   tail_is_torn = false;
   return {};
