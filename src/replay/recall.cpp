@@ -9,7 +9,7 @@
 
 #include "base/time.h"
 #include "diagnose/incident_table.h"
-#include "model/tables/warnings.h"
+#include "model/left_open.h"
 #include "replay/replay.h"
 #include "store/table_rows.h"
 
@@ -88,7 +88,7 @@ Status CloseIncidents(store::Store& store, const TimeRange& range, std::vector<m
       if (found->second.end_ns.has_value()) closed.Append(found->second);
       continue;
     }
-    incident.end_ns = std::max({range.to_ns, incident.start_ns, incident.seen_ns.value_or(0)});
+    model::EndLeftOpen(incident, range.to_ns);
     closed.Append(incident);
   }
   if (closed.rows() == 0) return {};
@@ -104,7 +104,7 @@ Status CloseWarnings(store::Store& store, const TimeRange& range, const diagnose
   if (open.empty()) return {};
   model::BatchBuilder<decltype(model::kWarnings)> rows{model::kWarnings};
   for (model::Warning& warning : open) {
-    warning.end_ns = std::max(range.to_ns, warning.start_ns);
+    model::EndLeftOpen(warning, range.to_ns);
     rows.Append(warning);
   }
   for (const model::Warning& warning : diagnosis.Warnings())

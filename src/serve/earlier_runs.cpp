@@ -6,10 +6,7 @@
 #include <vector>
 
 #include "base/time_range.h"
-#include "model/tables/incidents.h"
-#include "model/tables/sources.h"
-#include "model/tables/warnings.h"
-#include "store/rollups/windows.h"
+#include "model/left_open.h"
 #include "store/sql/time_range.h"
 #include "store/table_rows.h"
 
@@ -20,30 +17,23 @@ constexpr std::string_view kOpenBefore = "WHERE end_ns IS NULL AND start_ns < ? 
 
 }  // namespace
 
-std::optional<int64_t> NewestRun(std::span<const model::Batch> batches) {
-  std::optional<TimeRange> begins;
-  for (const model::Batch& batch : batches)
-    if (batch.table == model::kSources.name()) store::Widen(batch, "started_ns", begins);
-  return begins.transform([](const TimeRange& range) { return range.to_ns; });
-}
-
 Status EndWhatEarlierRunsLeft(store::LiveStore& store, store::Day day, int64_t started_ns) {
   const std::vector<store::Parameter> before = {started_ns};
   ASSIGN_OR_RETURN(auto incidents, store::ReadTable(store, model::kIncidents, kOpenBefore, before));
   ASSIGN_OR_RETURN(auto warnings, store::ReadTable(store, model::kWarnings, kOpenBefore, before));
   if (incidents.empty() && warnings.empty()) return {};
   ASSIGN_OR_RETURN(const std::vector<TimeRange> runs, store::ReadObserved(store));
-  int64_t seen_ns = 0;
+  int64_t observed_ns = 0;
   for (const TimeRange& run : runs)
-    if (run.from_ns < started_ns) seen_ns = std::max(seen_ns, std::min(run.to_ns, started_ns));
+    if (run.from_ns < started_ns) observed_ns = std::max(observed_ns, std::min(run.to_ns, started_ns));
   model::BatchBuilder ended_incidents(model::kIncidents);
   for (model::Incident& incident : incidents) {
-    incident.end_ns = std::max({seen_ns, incident.start_ns, incident.seen_ns.value_or(0)});
+    model::EndLeftOpen(incident, observed_ns);
     ended_incidents.Append(incident);
   }
   model::BatchBuilder ended_warnings(model::kWarnings);
   for (model::Warning& warning : warnings) {
-    warning.end_ns = std::max(seen_ns, warning.start_ns);
+    model::EndLeftOpen(warning, observed_ns);
     ended_warnings.Append(warning);
   }
   const std::array<model::Batch, 2> batches = {ended_incidents.Take(), ended_warnings.Take()};

@@ -7,8 +7,8 @@
 #include <array>
 #include <atomic>
 #include <chrono>
-#include <cstring>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -17,16 +17,19 @@
 #include "base/json_writer.h"
 #include "base/log.h"
 #include "base/printable.h"
+#include "base/time_range.h"
 #include "model/column.h"
 #include "model/enums.h"
 #include "model/schema.h"
 #include "model/tables/kernel_windows.h"
 #include "model/tables/samples.h"
+#include "model/tables/sources.h"
 #include "serve/earlier_runs.h"
 #include "server/metrics_server.h"
 #include "server/query_parameters.h"
 #include "spool/host_name.h"
 #include "spool/upload.h"
+#include "store/rollups/windows.h"
 #include "usage/hours.h"
 
 namespace gpusonde::serve {
@@ -98,20 +101,13 @@ Result<std::vector<model::Batch>> ParseBody(std::string_view body) {
   return batches;
 }
 
-// The time of the newest sample; empty without samples.
-std::optional<int64_t> NewestSample(const std::vector<model::Batch>& batches) {
-  std::optional<int64_t> newest_ns;
-  for (const model::Batch& batch : batches) {
-    if (batch.table != model::kSamples.info().name) continue;
-    const auto column = std::ranges::find(batch.columns, "time_ns", &model::ColumnData::name);
-    if (column == batch.columns.end()) continue;
-    for (size_t row = 0; row < batch.rows; ++row) {
-      int64_t time_ns = 0;
-      std::memcpy(&time_ns, column->values.data() + row * sizeof time_ns, sizeof time_ns);
-      newest_ns = std::max(newest_ns.value_or(time_ns), time_ns);
-    }
-  }
-  return newest_ns;
+// The latest time in a column of a table's rows; nullopt without rows.
+std::optional<int64_t> NewestTime(std::span<const model::Batch> batches, std::string_view table,
+                                  std::string_view column) {
+  std::optional<TimeRange> times;
+  for (const model::Batch& batch : batches)
+    if (batch.table == table) store::Widen(batch, column, times);
+  return times.transform([](const TimeRange& range) { return range.to_ns; });
 }
 
 struct Answer {
@@ -129,8 +125,9 @@ Result<Answer> Store(Hosts& hosts, Frames frames, int64_t epoch_now_ns) {
     const int64_t begin_ns = MonotonicNow();
     const store::Day day{std::chrono::days(frames.day)};
     TRY(store->Commit(day, frames.spool, frames.first, frames.batches));
-    if (const auto run_ns = NewestRun(frames.batches); run_ns.has_value())
-      // Agents tell of their run again at midnight.
+    // Also at midnight, when agents repeat the row of their run.
+    if (const auto run_ns = NewestTime(frames.batches, model::kSources.name(), "started_ns");
+        run_ns.has_value())
       if (const Status ended = EndWhatEarlierRunsLeft(*store, day, *run_ns); !ended.has_value())
         LogWarn("incidents that an earlier run of the agent of {} left open stay open until midnight: {}",
                 host->name(), ended.error().message);
@@ -140,7 +137,7 @@ Result<Answer> Store(Hosts& hosts, Frames frames, int64_t epoch_now_ns) {
     host->SetLastSeen(epoch_now_ns);
     // Times are untrusted: their difference may not fit.
     int64_t age_ns = 0;
-    if (const auto newest_ns = NewestSample(frames.batches);
+    if (const auto newest_ns = NewestTime(frames.batches, model::kSamples.name(), "time_ns");
         newest_ns.has_value() && !__builtin_sub_overflow(epoch_now_ns, *newest_ns, &age_ns))
       host->SetSpoolAge(age_ns);
   }
@@ -156,7 +153,7 @@ std::string ToJson(const Answer& answer) {
   return json.Take();
 }
 
-// What an agent is answered with 400 it drops, the rest it sends again.
+// An agent drops frames that are answered with 400 and sends all others again.
 server::HttpResponse Refuse(int status, const Error& error, const std::string& host, const Id128& spool,
                             IngestCounts& counts) {
   ++(status == 400 ? counts.refused : counts.turned_away);
