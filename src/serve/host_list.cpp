@@ -24,10 +24,8 @@ constexpr int64_t kSilentFreshNs = 600 * kNanosPerSecond;
 constexpr int64_t kGoodNs = 20 * kNanosPerSecond;
 // How long summaries are kept fresh after the list was read.
 constexpr int64_t kWantedNs = 30 * kNanosPerSecond;
-// How long the first reader waits for summaries, and the thread for the next one.
+// How long the first reader waits for summaries.
 constexpr std::chrono::seconds kTimeout(5);
-constexpr std::chrono::milliseconds kIdle(500);
-constexpr int64_t kListNever = std::numeric_limits<int64_t>::min() / 2;
 
 // `gone_ns` is when a silent host was last seen: whether it has been idle since, or an incident still lasts,
 // nobody knows.
@@ -63,27 +61,24 @@ Result<HostSummary> SummariseHost(Host& host) {
 }  // namespace
 
 HostList::HostList(Hosts& hosts)
-    : hosts_(hosts), wanted_ns_(kListNever), thread_([this](const std::stop_token& stop) { Run(stop); }) {}
-
-HostList::~HostList() = default;  // stops the thread and waits for it
+    : hosts_(hosts),
+      reader_(hosts, {.read =
+                          [](Host& host, const Known&) {
+                            return Known{std::make_shared<const Result<HostSummary>>(SummariseHost(host))};
+                          },
+                      .is_fresh = [](const Host& host, const Known& known,
+                                     bool) { return IsYounger(host, known, kFreshNs); },
+                      .wanted_ns = kWantedNs}) {}
 
 std::vector<HostList::Line> HostList::Read() {
   const std::vector<std::shared_ptr<Host>> all = hosts_.All();
-  std::unique_lock lock(mutex_);
   // Summaries of a list that is read again and again are as fresh as the thread can have them.
-  const int64_t now_ns = MonotonicNow();
-  const int64_t good_ns = now_ns - wanted_ns_ < kWantedNs ? std::numeric_limits<int64_t>::max() : kGoodNs;
-  wanted_ns_ = now_ns;
-  ++waiting_;
-  changed_.notify_all();
-  changed_.wait_for(lock, kTimeout, [&] {
-    return std::ranges::all_of(
-        all, [&](const std::shared_ptr<Host>& host) { return IsYounger(*host, known_[host], good_ns); });
-  });
-  --waiting_;
-  known_.ForgetDeleted();
+  const std::vector<Known> known =
+      reader_.Ask(all, kTimeout, [](const Host& host, const Known& summarised, bool wanted) {
+        return IsYounger(host, summarised, wanted ? std::numeric_limits<int64_t>::max() : kGoodNs);
+      });
   std::vector<Line> lines;
-  for (const std::shared_ptr<Host>& host : all) lines.push_back({host, known_[host].summary});
+  for (size_t i = 0; i < all.size(); ++i) lines.push_back({all[i], known[i].summary});
   return lines;
 }
 
@@ -91,44 +86,6 @@ bool HostList::IsYounger(const Host& host, const Known& known, int64_t age_ns) {
   if (known.summary == nullptr) return false;
   const int64_t now_ns = MonotonicNow();
   return now_ns - known.read_ns < (host.IsSilent(now_ns) ? kSilentFreshNs : age_ns);
-}
-
-// The host whose summary is the oldest of those that aren't fresh; null if all are.
-std::shared_ptr<Host> HostList::Next() {
-  std::shared_ptr<Host> next;
-  int64_t oldest_ns = std::numeric_limits<int64_t>::max();
-  for (const std::shared_ptr<Host>& host : hosts_.All()) {
-    const Known& known = known_[host];
-    if (IsYounger(*host, known, kFreshNs) || known.read_ns >= oldest_ns) continue;
-    next = host;
-    oldest_ns = known.read_ns;
-  }
-  return next;
-}
-
-void HostList::Run(const std::stop_token& stop) {
-  std::unique_lock lock(mutex_);
-  while (!stop.stop_requested()) {
-    std::shared_ptr<Host> host;
-    if (MonotonicNow() - wanted_ns_ < kWantedNs) host = Next();
-    if (host == nullptr) {
-      // A reader may wait for a host that was deleted meanwhile.
-      const bool in_vain = waiting_ > 0;
-      changed_.wait_for(lock, stop, kIdle, [&] { return !in_vain && waiting_ > 0; });
-      continue;
-    }
-    lock.unlock();
-    const int64_t begin_ns = MonotonicNow();
-    auto summary = std::make_shared<const Result<HostSummary>>(SummariseHost(*host));
-    const int64_t end_ns = MonotonicNow();
-    lock.lock();
-    known_[host] = {.summary = std::move(summary), .read_ns = end_ns};
-    host.reset();
-    changed_.notify_all();
-    if (waiting_ == 0)
-      changed_.wait_for(lock, stop, std::chrono::nanoseconds(end_ns - begin_ns),
-                        [this] { return waiting_ > 0; });
-  }
 }
 
 }  // namespace gpusonde::serve

@@ -1,18 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "base/result.h"
+#include "serve/host_reader.h"
 #include "serve/hosts.h"
-#include "serve/of_hosts.h"
 #include "store/queries/newest_incidents.h"
 
 namespace gpusonde::serve {
@@ -25,16 +22,11 @@ struct HostSummary {
   std::vector<store::NewestIncidents::Line> newest;  // of those, at most 20
 };
 
-// Summarises all hosts while clients read their list. Hundreds of hosts take seconds, so a thread of its own
-// summarises them one after the other, half of the time, and the first reader waits for it a little.
-// Thread-safe.
+// Summarises all hosts while clients read their list (HostReader). Thread-safe.
 class HostList {
  public:
   // `hosts` must outlive it.
   explicit HostList(Hosts& hosts);
-  ~HostList();
-  HostList(const HostList&) = delete;
-  HostList& operator=(const HostList&) = delete;
 
   struct Line {
     std::shared_ptr<Host> host;
@@ -47,20 +39,12 @@ class HostList {
  private:
   struct Known {
     std::shared_ptr<const Result<HostSummary>> summary;
-    int64_t read_ns = 0;  // monotonic
+    int64_t read_ns = 0;
   };
-
-  void Run(const std::stop_token& stop);
-  std::shared_ptr<Host> Next();
   static bool IsYounger(const Host& host, const Known& known, int64_t age_ns);
 
   Hosts& hosts_;
-  std::mutex mutex_;  // guards what follows
-  std::condition_variable_any changed_;
-  OfHosts<Known> known_;
-  int64_t wanted_ns_;    // monotonic; when it was last read
-  int waiting_ = 0;      // readers
-  std::jthread thread_;  // the last member: it uses the others
+  HostReader<Known> reader_;
 };
 
 }  // namespace gpusonde::serve

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <limits>
 #include <utility>
 #include <vector>
 
@@ -22,14 +21,13 @@ constexpr size_t kMinHosts = 16;
 constexpr int64_t kGoodAges = 4;
 // How old sums may become while no client asks.
 constexpr int64_t kUnwantedAgeNs = 600 * kNanosPerSecond;
-// The share of the time in which the thread reads: one of so many parts.
-constexpr int64_t kWantedParts = 2;
+// While no client asks, hosts are read for one of so many parts of the time.
 constexpr int64_t kUnwantedParts = 8;
+// For how long after a question clients count as asking: an open page asks every minute.
+constexpr int64_t kAskedNs = 180 * kNanosPerSecond;
 // How long after the start hosts are first read without a question: agents send their backlog after a
 // restart.
 constexpr int64_t kWarmUpNs = 10 * kNanosPerSecond;
-constexpr std::chrono::milliseconds kPause(500);
-constexpr int64_t kUsageNever = std::numeric_limits<int64_t>::min() / 2;
 
 // The hours that the range touches, as far as they are over.
 TimeRange WholeHours(const TimeRange& range, int64_t now_ns) {
@@ -45,11 +43,14 @@ TimeRange WholeHours(const TimeRange& range, int64_t now_ns) {
 HostUsage::HostUsage(Hosts& hosts, const Options& options)
     : hosts_(hosts),
       options_(options),
-      started_ns_(MonotonicNow()),
-      wanted_ns_(kUsageNever),
-      thread_([this](const std::stop_token& stop) { Run(stop); }) {}
-
-HostUsage::~HostUsage() = default;  // stops the thread and waits for it
+      reader_(hosts, {.read = [this](Host& host, Known known) { return Read(host, std::move(known)); },
+                      .is_fresh =
+                          [age_ns = options.age_ns](const Host& host, const Known& known, bool wanted) {
+                            return IsRead(host, known, wanted ? age_ns : kUnwantedAgeNs);
+                          },
+                      .wanted_ns = kAskedNs,
+                      .unwanted_parts = kUnwantedParts,
+                      .warm_up_ns = kWarmUpNs}) {}
 
 usage::Usage HostUsage::Sum(const TimeRange& range, const usage::SumBy& by) {
   const int64_t now_ns = EpochNow();
@@ -98,46 +99,19 @@ std::map<std::string, HostUsage::Total> HostUsage::Totals(const TimeRange& range
 // What is known of the hosts, after waiting for those that were not read lately.
 std::vector<HostUsage::Known> HostUsage::Ask(const std::vector<std::shared_ptr<Host>>& all,
                                              std::chrono::milliseconds timeout) {
-  std::unique_lock lock(mutex_);
-  wanted_ns_ = MonotonicNow();
-  ++waiting_;
-  changed_.notify_all();
-  changed_.wait_for(lock, timeout, [&] {
-    return std::ranges::all_of(all, [&](const std::shared_ptr<Host>& host) {
-      return IsRead(*host, known_[host], kGoodAges * options_.age_ns);
-    });
+  return reader_.Ask(all, timeout, [this](const Host& host, const Known& known, bool) {
+    return IsRead(host, known, kGoodAges * options_.age_ns);
   });
-  --waiting_;
-  known_.ForgetDeleted();
-  std::vector<Known> found;
-  for (const std::shared_ptr<Host>& host : all) found.push_back(known_[host]);
-  return found;
 }
 
 // Whether all that the host has sent is summed, or it was read lately.
-bool HostUsage::IsRead(const Host& host, const Known& known, int64_t age_ns) const {
+bool HostUsage::IsRead(const Host& host, const Known& known, int64_t age_ns) {
   if (known.read_ns == 0) return false;
   return (known.error.empty() && known.last_seen_ns == host.last_seen_ns()) ||
          MonotonicNow() - known.read_ns < age_ns;
 }
 
 size_t HostUsage::MaxBytes() const { return kMaxSumBytes / std::max(hosts_.All().size(), kMinHosts); }
-
-// The host that was read the longest ago, of those that have sent something since.
-std::shared_ptr<Host> HostUsage::Next() {
-  if (!IsWanted() && MonotonicNow() - started_ns_ < kWarmUpNs) return nullptr;
-  known_.ForgetDeleted();
-  const int64_t age_ns = IsWanted() ? options_.age_ns : kUnwantedAgeNs;
-  std::shared_ptr<Host> next;
-  int64_t oldest_ns = std::numeric_limits<int64_t>::max();
-  for (const std::shared_ptr<Host>& host : hosts_.All()) {
-    const Known& known = known_[host];
-    if (IsRead(*host, known, age_ns) || known.read_ns >= oldest_ns) continue;
-    next = host;
-    oldest_ns = known.read_ns;
-  }
-  return next;
-}
 
 HostUsage::Known HostUsage::Read(Host& host, Known known) const {
   known.error.clear();
@@ -162,33 +136,7 @@ HostUsage::Known HostUsage::Read(Host& host, Known known) const {
     known.error = updated.error().message;
     LogWarn("can't sum up the GPU time of {}: {}", host.name(), known.error);
   }
-  known.read_ns = MonotonicNow();
   return known;
-}
-
-void HostUsage::Run(const std::stop_token& stop) {
-  std::unique_lock lock(mutex_);
-  while (!stop.stop_requested()) {
-    std::shared_ptr<Host> host = Next();
-    if (host == nullptr) {
-      const bool in_vain = waiting_ > 0;
-      changed_.wait_for(lock, stop, kPause, [&] { return !in_vain && waiting_ > 0; });
-      continue;
-    }
-    Known known = known_[host];
-    lock.unlock();
-    const int64_t begin_ns = MonotonicNow();
-    known = Read(*host, std::move(known));
-    const int64_t took_ns = MonotonicNow() - begin_ns;
-    lock.lock();
-    known_[host] = std::move(known);
-    host.reset();
-    changed_.notify_all();
-    if (waiting_ > 0) continue;
-    const int64_t parts = IsWanted() ? kWantedParts : kUnwantedParts;
-    changed_.wait_for(lock, stop, std::chrono::nanoseconds(took_ns * (parts - 1)),
-                      [this] { return waiting_ > 0; });
-  }
 }
 
 }  // namespace gpusonde::serve

@@ -2,20 +2,17 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "base/time.h"
 #include "base/time_range.h"
+#include "serve/host_reader.h"
 #include "serve/hosts.h"
-#include "serve/of_hosts.h"
 #include "store/live/live_store.h"
 #include "usage/hours.h"
 #include "usage/usage.h"
@@ -23,9 +20,9 @@
 namespace gpusonde::serve {
 
 // The GPU time of all hosts, summed by the hour in memory, so that a question about all of them is answered
-// within about a second. A thread of its own reads one host after the other, and of each only the rows that
-// have arrived since the last time. It does so every 10 minutes, for at most an eighth of the time, and for
-// half of the time while clients ask. Thread-safe.
+// within about a second. Of each host only the rows are read that have arrived since the last time: every 10
+// minutes, for at most an eighth of the time, and for half of the time while clients ask (HostReader).
+// Thread-safe.
 class HostUsage {
  public:
   struct Options {
@@ -35,9 +32,6 @@ class HostUsage {
   // `hosts` must outlive it.
   HostUsage(Hosts& hosts, const Options& options);
   explicit HostUsage(Hosts& hosts) : HostUsage(hosts, Options()) {}
-  ~HostUsage();
-  HostUsage(const HostUsage&) = delete;
-  HostUsage& operator=(const HostUsage&) = delete;
 
   // The usage of all hosts in a range, which is widened to whole hours and ends no later than now; its
   // coverage says what is missing. Waits a little for hosts that were not read lately.
@@ -56,29 +50,17 @@ class HostUsage {
     std::string error;  // of the last time; empty: none
     std::optional<store::Day> first_day;
     int64_t last_seen_ns = 0;  // of the host, before it was read
-    int64_t read_ns = 0;       // monotonic; 0: never
+    int64_t read_ns = 0;
   };
 
   std::vector<Known> Ask(const std::vector<std::shared_ptr<Host>>& all, std::chrono::milliseconds timeout);
-  void Run(const std::stop_token& stop);
-  std::shared_ptr<Host> Next();
   Known Read(Host& host, Known known) const;
-  bool IsRead(const Host& host, const Known& known, int64_t age_ns) const;
-  bool IsWanted() const { return MonotonicNow() - wanted_ns_ < kAskedNs; }
+  static bool IsRead(const Host& host, const Known& known, int64_t age_ns);
   size_t MaxBytes() const;
-
-  // For how long after a question clients count as asking: an open page asks every minute.
-  static constexpr int64_t kAskedNs = 180 * kNanosPerSecond;
 
   Hosts& hosts_;
   const Options options_;
-  const int64_t started_ns_;
-  std::mutex mutex_;  // guards what follows
-  std::condition_variable_any changed_;
-  OfHosts<Known> known_;
-  int64_t wanted_ns_;    // monotonic; when it was last asked for
-  int waiting_ = 0;      // callers of Sum
-  std::jthread thread_;  // the last member: it uses the others
+  HostReader<Known> reader_;  // the last member: its thread uses the others
 };
 
 }  // namespace gpusonde::serve

@@ -30,7 +30,6 @@ constexpr int64_t kClaimNs = 120 * kNanosPerSecond;
 constexpr int64_t kSilentNs = 150 * kNanosPerSecond;
 // A page that is open asks every 2 s.
 constexpr int64_t kWatchNs = 15 * kNanosPerSecond;
-constexpr int64_t kNever = std::numeric_limits<int64_t>::min() / 2;
 constexpr int64_t kDayNs = 86'400 * kNanosPerSecond;
 
 // Calls visit(size, changed) for every file of the folder; `changed` is in ns since the epoch.
@@ -50,7 +49,7 @@ void ForEachFile(const std::string& folder, const Visit& visit) {
 
 }  // namespace
 
-Host::Host(Options options) : options_(std::move(options)), watched_ns_(kNever) {
+Host::Host(Options options) : options_(std::move(options)), watched_ns_(kNeverNs) {
   int64_t newest_ns = 0;
   ForEachFile(options_.folder,
               [&newest_ns](int64_t, int64_t changed_ns) { newest_ns = std::max(newest_ns, changed_ns); });

@@ -22,6 +22,9 @@
 
 namespace gpusonde::serve {
 
+// A monotonic time that is longer ago than any other; differences to it don't overflow.
+inline constexpr int64_t kNeverNs = std::numeric_limits<int64_t>::min() / 2;
+
 // One host that sends its rows: a live store, opened when it is first needed, and what is known of its agent.
 // Thread-safe.
 class Host {
