@@ -185,10 +185,12 @@ const AnchorSearch::Candidate* AnchorSearch::BestAnchor(const std::vector<Candid
     size_t most_of_kind = 0;
     for (const Candidate& candidate : candidates)
       if (of_kind(candidate)) most_of_kind = std::max(most_of_kind, candidate.count);
-    if (most_of_kind == 0 || most_of_kind * 4 < most) continue;
+    if (most_of_kind == 0 || most_of_kind * kStepTable.anchor.max_times_rarer < most) continue;
     const Candidate* best = nullptr;
     for (const Candidate& candidate : candidates)
-      if (of_kind(candidate) && candidate.count * 10 >= most_of_kind * 9 &&
+      if (of_kind(candidate) &&
+          static_cast<double>(candidate.count) >=
+              kStepTable.anchor.as_frequent * static_cast<double>(most_of_kind) &&
           (best == nullptr || candidate.length_ns > best->length_ns))
         best = &candidate;
     return best;
@@ -277,7 +279,8 @@ const AnchorSearch::Candidate* AnchorSearch::AnchorOfRounds(const std::vector<Ca
   const double rounds = static_cast<double>(intervals.size() + 1) / static_cast<double>(period);
   const Candidate* of_rounds = &best;
   for (const Candidate& candidate : candidates)
-    if (std::abs(static_cast<double>(candidate.count) - rounds) <= std::max(1.0, 0.1 * rounds) &&
+    if (std::abs(static_cast<double>(candidate.count) - rounds) <=
+            std::max(1.0, kStepTable.anchor.rounds_alike * rounds) &&
         candidate.regularity.variation <= kStepTable.anchor.max_variation &&
         (of_rounds == &best || candidate.length_ns > of_rounds->length_ns))
       of_rounds = &candidate;

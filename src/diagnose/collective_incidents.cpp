@@ -21,7 +21,7 @@ constexpr size_t kMaxReports = 256;
 constexpr int64_t kCalmNs = 3 * kNanosPerSecond;
 // Ranks that a sentence names.
 constexpr size_t kMaxNamedRanks = 4;
-// Chosen: the ranks' own words leave no doubt about who hangs; a straggler is judged by times.
+// Chosen, not fitted: the ranks' calls leave no doubt about which rank hangs; a straggler is judged by times.
 constexpr double kHangConfidence = 0.99, kStragglerConfidence = 0.9;
 
 std::string NameGroup(const std::string& name, const std::string& communicator, int32_t ranks) {
@@ -44,7 +44,7 @@ std::string LastCall(const CollectiveRank& rank) {
                                     : " No call of it is known.";
 }
 
-// "and has 6 ranks waiting" needs a plural.
+// "1 rank waits", "6 ranks wait".
 std::string Waiting(size_t ranks) {
   return ranks == 1 ? "1 rank waits" : fmt::format("{} ranks wait", ranks);
 }

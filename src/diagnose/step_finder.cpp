@@ -111,7 +111,8 @@ void StepFinder::Follow(const WorkPiece& piece, std::vector<StepSpan>& steps) {
   has_kernels_ |= kind == Work::Kind::kKernel;
   gpu_pieces_ += kind == Work::Kind::kKernel || kind == Work::Kind::kCopy ? 1 : 0;
   if (kind != Work::Kind::kRange) signature_ += SignatureOf(piece);
-  if (static_cast<double>(++pieces_) > kStepTable.finder.lost_steps * typical_work_ + 100) {
+  const auto& table = kStepTable.finder;
+  if (static_cast<double>(++pieces_) > table.lost_steps * typical_work_ + table.lost_pieces) {
     anchor_.reset();
     step_start_ns_.reset();
     head_ns_.reset();
@@ -133,7 +134,8 @@ void StepFinder::StartBefore(const WorkPiece& anchor) {
   const auto pieces = static_cast<double>(pieces_ + 1);
   if (tokens_[anchor.token].kind == Work::Kind::kRange)
     step_start_ns_ = anchor.time_ns - anchor.length_ns;
-  else if (pieces > typical_work_ * 0.9 && pieces < typical_work_ * 1.5)
+  else if (pieces > typical_work_ * kStepTable.finder.min_first &&
+           pieces < typical_work_ * kStepTable.finder.max_first)
     step_start_ns_ = head_ns_;
   cut_ = false;
   if (tokens_[anchor.token].kind != Work::Kind::kRange) signature_ += SignatureOf(anchor);
@@ -235,8 +237,10 @@ Id128 StepFinder::TypeOf(uint64_t fine) {
   if (fine_types_.size() < kStepTable.finder.max_types || fine_types_.contains(fine)) ++fine_types_[fine];
   int64_t recurring = 0;
   for (const auto& [type, count] : fine_types_)
-    if (count >= 3) recurring += count;
-  const bool useful = typed_ < kStepTable.finder.types_after || recurring * 2 >= typed_;
+    if (count >= kStepTable.finder.recurs) recurring += count;
+  const bool useful =
+      typed_ < kStepTable.finder.types_after ||
+      static_cast<double>(recurring) >= kStepTable.finder.min_recurring * static_cast<double>(typed_);
   return IdHasher("step").Add(tokens_[*anchor_].name).Add(useful ? fine : 0).Finish();
 }
 

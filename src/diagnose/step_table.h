@@ -42,6 +42,14 @@ struct StepTable {
         "ranges and syncs occur once per layer only in programs that synchronize per layer, "
         "so this is enough for them; some steps are followed by an evaluation"};
     Tuned<double> alike{0.25, "of the median", "intervals that differ by less are alike"};
+    Tuned<size_t> max_times_rarer{4, "ratio",
+                                  "to the most frequent candidate; a preferred kind that is rarer marks "
+                                  "groups of steps"};
+    Tuned<double> as_frequent{0.9, "of the most frequent of its kind",
+                              "candidates that are rarer mark groups of steps"};
+    Tuned<double> rounds_alike{0.1, "of the rounds",
+                               "what occurs once in a round is counted as often as there are rounds, give or "
+                               "take"};
     Tuned<size_t> max_intervals_of_round{8, "intervals",
                                          "an evaluation after every ten steps doesn't make those one step"};
     Tuned<double> min_same_in_rounds{0.9, "of the intervals", "equal the one a round before"};
@@ -60,6 +68,11 @@ struct StepTable {
                                  "between two searches of a long history, which cost a millisecond and more"};
     Tuned<size_t> max_names{20'000, "names", "programs with more generate them; the others count as one"};
     Tuned<double> lost_steps{20, "steps", "an anchor that doesn't occur for as much work is given up"};
+    Tuned<double> lost_pieces{100, "pieces of work", "in addition, for steps of little work"};
+    Tuned<double> min_first{0.9, "of the typical work", "less isn't the whole first step"};
+    Tuned<double> max_first{1.5, "of the typical work", "more is set-up before the first step, too"};
+    Tuned<int64_t> recurs{3, "steps", "of a signature, so that it recurs"};
+    Tuned<double> min_recurring{0.5, "of the steps", "with signatures that recur; else types are merged"};
     Tuned<int64_t> types_after{24, "steps",
                                "from then on, types whose signatures mostly don't recur are merged"};
     Tuned<size_t> max_types{64, "types", "are counted; with another one, all counts are halved"};

@@ -19,8 +19,9 @@ constexpr int64_t kLateNs = 1500 * kNanosPerMilli;
 constexpr int64_t kWindowNs = 3 * kNanosPerSecond;
 // What is usual is the median of the last seconds; with fewer than the minimum it isn't known yet.
 constexpr size_t kMinUsualSeconds = 3, kMaxUsualSeconds = 60;
-// The others wait for a straggler for so much more of the time than usual; less ends it. It causes so much of
-// all waiting, in so many collectives. Chosen, not fitted: below, ranks differ by chance.
+// Thresholds of a straggler, chosen, not fitted; below them ranks differ by chance. The rise of the share of
+// time in which the others wait, to become one and to stay one; the share of all waiting that it causes; and
+// the number of collectives in which it does.
 constexpr double kMinRise = 0.2, kMinRiseToStay = 0.1, kMinShareOfWaits = 0.7;
 constexpr int64_t kMinCollectives = 3;
 // A longer wait is a hang, not a straggler.
