@@ -143,25 +143,26 @@ void ProcessTable::On(const perf::MapEvent& event, int64_t time_ns) {
   Map(*process, {event.start, event.start + event.length, event.file_offset, binary}, time_ns);
 }
 
+// After an exec: nothing of the former program is left. `now` is what /proc shows.
+void ProcessTable::ReplaceProgram(Process& process, proc::ProcessInfo now) {
+  process.info.command = std::move(now.command);
+  process.info.executable = std::move(now.executable);
+  process.info.cgroup = std::move(now.cgroup);
+  process.info.user_id = now.user_id;
+  process.mappings.Clear();
+  process.python.reset();
+  process.runs_anonymous_code = false;
+  process.jit = std::make_unique<JitCode>(jit_budget_, process.info.user_id);
+}
+
 void ProcessTable::On(const perf::CommEvent& event, int64_t time_ns) {
   Process* process = Known(event.pid);
   if (process == nullptr || time_ns < process->known_since_ns) return;
   Process::Thread& thread = process->threads[event.tid];
   thread.name = event.name;
   thread.changed = true;
-  if (event.exec) {
-    process->mappings.Clear();
-    process->python.reset();
-    // A container runtime moves the new process into the container's cgroup before the exec.
-    if (const Result<proc::ProcessInfo> now = proc::ReadProcess(event.pid); now.has_value()) {
-      process->info.command = now->command;
-      process->info.executable = now->executable;
-      process->info.cgroup = now->cgroup;
-      process->info.user_id = now->user_id;
-    }
-    process->runs_anonymous_code = false;
-    process->jit = std::make_unique<JitCode>(jit_budget_, process->info.user_id);
-  }
+  // A container runtime moves the new process into the container's cgroup before the exec.
+  if (event.exec) ReplaceProgram(*process, proc::ReadProcess(event.pid).value_or(process->info));
   if (event.exec || event.tid == event.pid) {
     process->info.name = event.name;
     process->changed = true;
@@ -241,16 +242,21 @@ std::vector<int32_t> ProcessTable::Resync(int64_t time_ns) {
       ended.push_back(pid);
       continue;
     }
-    process.changed |= process.info.name != now->name || process.info.executable != now->executable ||
-                       process.info.cgroup != now->cgroup;
-    process.info.name = std::move(now->name);
-    process.info.command = std::move(now->command);
-    process.info.executable = std::move(now->executable);
-    process.info.cgroup = std::move(now->cgroup);
+    // Once its first thread has ended, /proc shows no command, program or mappings.
+    if (now->state != 'Z') ResyncProgram(process, *std::move(now));
     ResyncThreads(process, time_ns);
     ResyncMappings(process, time_ns);
   }
   return ended;
+}
+
+void ProcessTable::ResyncProgram(Process& process, proc::ProcessInfo now) {
+  const bool is_replaced = process.info.executable != now.executable;  // the event of an exec was lost
+  process.changed |= is_replaced || process.info.name != now.name || process.info.cgroup != now.cgroup;
+  process.info.name = std::move(now.name);
+  if (is_replaced) return ReplaceProgram(process, std::move(now));
+  process.info.command = std::move(now.command);
+  process.info.cgroup = std::move(now.cgroup);
 }
 
 void ProcessTable::ResyncThreads(Process& process, int64_t time_ns) {

@@ -124,6 +124,8 @@ class ProcessTable {
   // Adds a process that the kernel reported and /proc no longer shows.
   Process* AddByPid(int32_t pid, int32_t parent_pid, int64_t start_ns);
   Process* Insert(proc::ProcessInfo info, int64_t known_since_ns);
+  void ReplaceProgram(Process& process, proc::ProcessInfo now);
+  void ResyncProgram(Process& process, proc::ProcessInfo now);
   void ResyncThreads(Process& process, int64_t time_ns);
   void EndThreads(Process& process, const std::unordered_set<int32_t>& living, int64_t time_ns);
   void ResyncMappings(Process& process, int64_t time_ns);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/process_table.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <csignal>
 #include <filesystem>
@@ -236,6 +238,57 @@ TEST_F(ProcessTableTest, AfterLostEventsItAgreesWithProc) {
       << "this one, the newcomer, and ThreadSanitizer's own";
   EXPECT_NE(self.mappings.Find(reinterpret_cast<uint64_t>(&::getenv)), nullptr);
   done.count_down();
+}
+
+TEST_F(ProcessTableTest, AProgramWhoseExecWasLostReplacesTheFormerOne) {
+  if (::getuid() != 0) GTEST_SKIP() << "needs root: the program has another user";
+  constexpr uid_t kNobody = 65534;
+  std::array<int, 2> go{}, executed{};
+  ASSERT_EQ(::pipe(go.data()), 0);
+  ASSERT_EQ(::pipe2(executed.data(), O_CLOEXEC), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    char byte = 0;
+    if (::read(go[0], &byte, 1) != 1 || ::setuid(kNobody) != 0) ::_exit(1);
+    ::execl("/bin/sleep", "sleep", "1000", nullptr);
+    ::_exit(1);
+  }
+  ProcessTable table = Make();
+  ASSERT_TRUE(table.Follow(child).has_value());
+  table.FindSampled(child, now_).runs_anonymous_code = true;
+  ASSERT_EQ(::write(go[1], "", 1), 1);
+  ::close(executed[1]);
+  char byte = 0;
+  ASSERT_EQ(::read(executed[0], &byte, 1), 0) << "the exec has closed it";
+  EXPECT_THAT(table.Resync(now_ + 1), testing::IsEmpty());
+  const Process& process = table.FindSampled(child, now_ + 1);
+  EXPECT_EQ(process.info.name, "sleep");
+  EXPECT_EQ(process.info.user_id, static_cast<int32_t>(kNobody));
+  EXPECT_FALSE(process.runs_anonymous_code) << "the former program did";
+  EXPECT_EQ(process.mappings.Find(reinterpret_cast<uint64_t>(&::getenv)), nullptr);
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  for (const int fd : {go[0], go[1], executed[0]}) ::close(fd);
+}
+
+TEST_F(ProcessTableTest, AZombieKeepsWhatWasKnownOfItsProgram) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::pause();
+    ::_exit(0);
+  }
+  ProcessTable table = Make();
+  ASSERT_TRUE(table.Follow(child).has_value());
+  const proc::ProcessInfo before = table.FindSampled(child, now_).info;
+  ASSERT_FALSE(before.command.empty());
+  ::kill(child, SIGKILL);
+  siginfo_t ended;
+  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOWAIT), 0);
+  table.Resync(now_ + 1);
+  const Process& process = table.FindSampled(child, now_ + 1);
+  EXPECT_EQ(process.info.command, before.command);
+  EXPECT_EQ(process.info.executable, before.executable);
+  ASSERT_EQ(::waitpid(child, nullptr, 0), child);
 }
 
 TEST_F(ProcessTableTest, EventsFromBeforeAProcessWasReadAreIgnored) {
