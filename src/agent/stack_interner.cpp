@@ -21,6 +21,16 @@ Id128 FileLocationId(const symbols::BinaryTable::Binary& binary, uint64_t offset
   return IdHasher("file").Add(binary.id).Add(offset).Finish();
 }
 
+// The row of a place in a file, without functions.
+model::Location FileLocation(const symbols::BinaryTable::Binary& binary, uint64_t offset) {
+  return {.location = FileLocationId(binary, offset),
+          .kind = model::FrameKind::kNative,
+          .binary = binary.id,
+          .address = static_cast<int64_t>(offset),
+          .functions = {},
+          .lines = {}};
+}
+
 }  // namespace
 
 StackInterner::StackInterner(KernelSymbolsLater kernel, symbols::BinaryTable& binaries,
@@ -223,12 +233,7 @@ StackInterner::Frame StackInterner::FileFrame(const Process& process, const Addr
     frame.pending = true;
     frame.named = false;
     if (!IsNew(frame.location, false)) return frame;
-    rows_.locations.Append({.location = frame.location,
-                            .kind = model::FrameKind::kNative,
-                            .binary = binary.id,
-                            .address = static_cast<int64_t>(offset),
-                            .functions = {},
-                            .lines = {}});
+    rows_.locations.Append(FileLocation(binary, offset));
     Unnamed& unnamed = unnamed_.try_emplace(&binary, Unnamed{mapper, {}}).first->second;
     if (unnamed.offsets.size() < kMaxUnnamed) unnamed.offsets.push_back(offset);
     return frame;
@@ -258,12 +263,7 @@ void StackInterner::IngestSymbols(model::DropCounts& drops) {
 
 bool StackInterner::WriteFileLocation(const symbols::BinaryTable::Binary& binary, int32_t pid,
                                       uint64_t offset) {
-  model::Location row{.location = FileLocationId(binary, offset),
-                      .kind = model::FrameKind::kNative,
-                      .binary = binary.id,
-                      .address = static_cast<int64_t>(offset),
-                      .functions = {},
-                      .lines = {}};
+  model::Location row = FileLocation(binary, offset);
   const std::optional<symbols::Symbol> symbol = binaries_.Find(&binary, offset);
   const bool is_named = symbol.has_value() && !symbol->name.empty();
   if (is_named) {
@@ -297,12 +297,7 @@ void StackInterner::IngestLines(const symbols::LineClient::Answer& answer, model
   const symbols::BinaryTable::Binary* binary = binaries_.FindById(answer.file);
   if (binary == nullptr || answer.frames.empty()) return;
   const std::optional<symbols::Symbol> symbol = binaries_.Find(binary, answer.offset);
-  model::Location row{.location = IdHasher("file").Add(binary->id).Add(answer.offset).Finish(),
-                      .kind = model::FrameKind::kNative,
-                      .binary = binary->id,
-                      .address = static_cast<int64_t>(answer.offset),
-                      .functions = {},
-                      .lines = {}};
+  model::Location row = FileLocation(*binary, answer.offset);
   for (const symbols::SourceFrame& frame : answer.frames) {
     // The innermost frame keeps the symbol table's name and place, as it has without source lines.
     const bool called = &frame == &answer.frames.back() && symbol.has_value();
