@@ -159,7 +159,7 @@ std::vector<model::Batch> Diagnostician::State::DrainSignals() {
   if (signals.has_value()) {
     const Status drained = signals->Drain(sources::VisitOnly([&](const ebpf::SignalSum& sum) {
       if (sum.signal == GPUSONDE_SIGNAL_NETWORK) network_ns = now_ns;
-      if (sum.tid != 0) silent.Heard(sum.pid, sum.tid, now_ns);
+      if (sum.tid != 0) silent.NoteActivity(sum.pid, sum.tid, now_ns);
       signal_rows.Ingest(sum);
     }));
     if (!drained.has_value()) LogWarn("{}", drained.error().message);

@@ -20,6 +20,10 @@ void Append(std::vector<model::Batch> more, std::vector<model::Batch>& batches) 
   std::ranges::move(more, std::back_inserter(batches));
 }
 
+void Append(std::optional<model::Batch> more, std::vector<model::Batch>& batches) {
+  if (more.has_value()) batches.push_back(*std::move(more));
+}
+
 Result<Collector> StartCollector(const Engine::Options& options, bool with_kernel, int64_t epoch_offset_ns,
                                  std::shared_ptr<DeviceTable> devices) {
   return Collector::Create({.frequency_hz = options.frequency_hz,
@@ -32,10 +36,6 @@ Result<Collector> StartCollector(const Engine::Options& options, bool with_kerne
                             .devices = std::move(devices),
                             .lines = options.lines,
                             .files = options.files});
-}
-
-void Append(std::optional<model::Batch> more, std::vector<model::Batch>& batches) {
-  if (more.has_value()) batches.push_back(*std::move(more));
 }
 
 }  // namespace

@@ -28,13 +28,13 @@ std::optional<Metric> MetricOf(char state) {
 
 }  // namespace
 
-void SilentProcesses::Heard(int32_t pid, int32_t tid, int64_t now_ns) {
+void SilentProcesses::NoteActivity(int32_t pid, int32_t tid, int64_t now_ns) {
   Threads& threads = (tid == pid ? first_ : others_).threads;
   const Thread thread{pid, tid};
   if (const auto known = threads.find(thread); known != threads.end())
-    known->second = {.heard_ns = now_ns};
+    known->second = {.active_ns = now_ns};
   else if (threads.size() < kMaxFollowed)
-    threads.emplace(thread, State{.heard_ns = now_ns});
+    threads.emplace(thread, State{.active_ns = now_ns});
 }
 
 // Chooses the silent threads to read, and where the next turn begins.
@@ -42,7 +42,7 @@ std::vector<SilentProcesses::Thread> SilentProcesses::NextOf(Turn& turn, int64_t
   std::vector<Thread> chosen;
   const auto choose = [&](const auto& first, const auto& last, bool halted) {
     for (auto each = first; each != last && chosen.size() < kMaxRead; ++each)
-      if (each->second.is_halted == halted && now_ns - each->second.heard_ns >= kSilentNs)
+      if (each->second.is_halted == halted && now_ns - each->second.active_ns >= kSilentNs)
         chosen.push_back(each->first);
   };
   const auto next = turn.threads.lower_bound(turn.next);

@@ -13,14 +13,14 @@
 
 namespace gpusonde::agent {
 
-// Profiled processes with a thread that has done nothing for two seconds: the kernel reports what a thread
-// waited for when it goes on, so whether it is stopped, or blocked in the kernel, is read from /proc until
-// then. Any thread counts: backward passes and readers of data have threads of their own, for which the first
-// one waits. Needs no privileges. Not thread-safe.
+// Finds profiled processes with a thread that is stopped, or blocked in the kernel. The kernel reports what a
+// thread waited for only when it goes on, so the state of threads that have done nothing for two seconds is
+// read from /proc. Any thread counts: backward passes and readers of data have threads of their own, for
+// which the first one waits. Needs no privileges. Not thread-safe.
 class SilentProcesses {
  public:
-  // A thread of a process did something. `now_ns`: CLOCK_MONOTONIC, as below.
-  void Heard(int32_t pid, int32_t tid, int64_t now_ns);
+  // Call when a thread of a process did something. `now_ns`: CLOCK_MONOTONIC, as below.
+  void NoteActivity(int32_t pid, int32_t tid, int64_t now_ns);
 
   // Once a second, appends `process.stopped` or `process.blocked` for the time since the last reading of each
   // process with a silent thread in that state. Reads at most 64 first threads and 64 others: those that were
@@ -37,7 +37,7 @@ class SilentProcesses {
     auto operator<=>(const Thread&) const = default;
   };
   struct State {
-    int64_t heard_ns = 0;
+    int64_t active_ns = 0;
     bool is_halted = false;  // at the last reading
   };
 

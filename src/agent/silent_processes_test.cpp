@@ -86,13 +86,13 @@ TEST_F(SilentProcessesTest, AProcessThatIsStoppedIsReportedOnceItIsSilent) {
   Start(false);
   ::kill(child_, SIGSTOP);
   AwaitState('T');
-  silent_.Heard(child_, child_, 10 * kNanosPerSecond);
+  silent_.NoteActivity(child_, child_, 10 * kNanosPerSecond);
   EXPECT_THAT(Write(10), IsEmpty());
   EXPECT_THAT(Write(11), IsEmpty()) << "it was heard of one second ago";
   EXPECT_THAT(Write(12), ElementsAre(Pair("process.stopped", kNanosPerSecond)));
   EXPECT_THAT(Write(12), IsEmpty()) << "it was read just now";
   EXPECT_THAT(Write(14), ElementsAre(Pair("process.stopped", 2 * kNanosPerSecond)));
-  silent_.Heard(child_, child_, 14 * kNanosPerSecond);
+  silent_.NoteActivity(child_, child_, 14 * kNanosPerSecond);
   EXPECT_THAT(Write(15), IsEmpty());
 }
 
@@ -100,7 +100,7 @@ TEST_F(SilentProcessesTest, AStopThatAnotherPartReportsIsNotReportedTwice) {
   Start(false);
   ::kill(child_, SIGSTOP);
   AwaitState('T');
-  silent_.Heard(child_, child_, kNanosPerSecond);
+  silent_.NoteActivity(child_, child_, kNanosPerSecond);
   EXPECT_THAT(Write(2), IsEmpty());
   EXPECT_THAT(Write(5, true), IsEmpty());
 }
@@ -108,24 +108,24 @@ TEST_F(SilentProcessesTest, AStopThatAnotherPartReportsIsNotReportedTwice) {
 TEST_F(SilentProcessesTest, AProcessThatIsBlockedInTheKernelIsReported) {
   Start(true);
   AwaitState('D');
-  silent_.Heard(child_, child_, kNanosPerSecond);
+  silent_.NoteActivity(child_, child_, kNanosPerSecond);
   EXPECT_THAT(Write(4), IsEmpty()) << "there was no reading before";
   EXPECT_THAT(Write(5, true), ElementsAre(Pair("process.blocked", kNanosPerSecond)));
 }
 
 TEST_F(SilentProcessesTest, AProcessWithAnyThreadThatIsBlockedIsReportedOnce) {
   Start(true, 1);
-  for (const int32_t tid : AwaitThreads(2, 'D')) silent_.Heard(child_, tid, kNanosPerSecond);
+  for (const int32_t tid : AwaitThreads(2, 'D')) silent_.NoteActivity(child_, tid, kNanosPerSecond);
   Write(4);
   EXPECT_THAT(Write(5), ElementsAre(Pair("process.blocked", kNanosPerSecond)));
-  silent_.Heard(child_, child_, 5 * kNanosPerSecond);
+  silent_.NoteActivity(child_, child_, 5 * kNanosPerSecond);
   EXPECT_THAT(Write(6), ElementsAre(Pair("process.blocked", kNanosPerSecond))) << "the other one is silent";
 }
 
 TEST_F(SilentProcessesTest, OfManyThreadsThoseThatSleepAreReadInTurnAndABlockedOneEachTime) {
   constexpr int kMore = 100;
   Start(true, kMore);
-  for (const int32_t tid : AwaitThreads(kMore + 1, 'D')) silent_.Heard(child_, tid, kNanosPerSecond);
+  for (const int32_t tid : AwaitThreads(kMore + 1, 'D')) silent_.NoteActivity(child_, tid, kNanosPerSecond);
   Write(4);
   Write(5);
   EXPECT_THAT(Write(6), ElementsAre(Pair("process.blocked", kNanosPerSecond)));
@@ -135,8 +135,8 @@ TEST_F(SilentProcessesTest, OfManyThreadsThoseThatSleepAreReadInTurnAndABlockedO
 TEST_F(SilentProcessesTest, AProcessThatSleepsOrHasEndedIsNot) {
   Start(false);
   AwaitState('S');
-  silent_.Heard(child_, child_, kNanosPerSecond);
-  silent_.Heard(INT32_MAX, INT32_MAX, kNanosPerSecond);
+  silent_.NoteActivity(child_, child_, kNanosPerSecond);
+  silent_.NoteActivity(INT32_MAX, INT32_MAX, kNanosPerSecond);
   EXPECT_THAT(Write(4), IsEmpty());
   EXPECT_THAT(Write(5), IsEmpty());
 }
