@@ -71,9 +71,8 @@ bool JitCode::Refresh(const proc::ProcessInfo& process, model::DropCounts& drops
   drops.Add(model::DropReason::kJitCodeOmitted);
   const JitBudget::Limits& limits = budget_.limits();
   LogWarn(
-      "{} ({}): its {} is too large to be read to its end; the limits for code compiled at run time are {} "
-      "MB "
-      "per process, {} MB per user and {} MB in total",
+      "{} ({}): its {} is too large to be read to its end; the limits for code compiled at run time are "
+      "{} MB per process, {} MB per user and {} MB in total",
       process.name, process.pid, map_.full() ? "perf map" : "jitdump", limits.process_bytes >> 20,
       limits.user_bytes >> 20, limits.bytes >> 20);
   return changed;

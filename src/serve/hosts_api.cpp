@@ -38,8 +38,8 @@ constexpr size_t kMaxIncidents = 100;
 
 constexpr int64_t kUsageNs = 86'400 * kNanosPerSecond;  // of the time asked for, where it has no begin
 
-// How far a host's newest sample may be from now, when it comes, without a word. Agents pause a minute at
-// most, and clocks differ a little.
+// How far the newest sample of a host may be from now on arrival without a notice. Agents pause for at most a
+// minute, and clocks differ a little.
 constexpr int64_t kMaxAgeNs = 600 * kNanosPerSecond, kMaxAheadNs = 60 * kNanosPerSecond;
 
 // What the age of the newest rows says of the two clocks; empty: nothing.
@@ -53,8 +53,7 @@ std::string NoticeOfClocks(const Host& host) {
   if (age_ns > kMaxAgeNs)
     return fmt::format(
         "The newest samples of {} were {} old when they came: its agent still sends what waited in its "
-        "spool, "
-        "or its clock is behind this server's. {}",
+        "spool, or its clock is behind this server's. {}",
         host.name(), minutes(age_ns), kByServer);
   return {};
 }

@@ -62,8 +62,7 @@ bool IsInterpreter(std::string_view binary) {
 }
 
 // "runtime.cgocall", "main._Cfunc_launch.abi0"; of the C side "_cgo_3f1b_Cfunc_launch", with what compilers
-// append
-// (".cold").
+// append (".cold").
 bool IsGoTransition(std::string_view name) {
   if (name.starts_with("_cgo_"sv)) return true;
   RemoveSuffix(name, ".abi0"sv);

@@ -52,8 +52,7 @@ Status AddGpuProcesses(Store& store, const model::Selection& selection, const Co
   for (const ProcessUse& use : uses) known.insert(use.process);
   SqlPart sql{
       "SELECT DISTINCT process, pid, processes.name, command, processes.started_ns, processes.exited_ns, "
-      "cgroup "
-      "FROM ",
+      "cgroup FROM ",
       {}};
   sql += WorkOwners(store, selection, range).InBrackets();
   sql.text += " AS owners LEFT JOIN processes USING (process)";
@@ -75,8 +74,8 @@ Result<std::vector<ProcessUse>> ReadProcesses(Store& store, const model::Selecti
         fmt::format(
             "WITH used AS (SELECT process, tid, sum(weight_ns)::BIGINT AS cpu_ns FROM {} GROUP BY ALL) "
             "SELECT used.process, used.tid, cpu_ns, threads.name, pid, processes.name, command, "
-            "processes.started_ns, processes.exited_ns, cgroup FROM used LEFT JOIN processes USING "
-            "(process) "
+            "processes.started_ns, processes.exited_ns, cgroup FROM used "
+            "LEFT JOIN processes USING (process) "
             "LEFT JOIN threads ON threads.process = used.process AND threads.tid = used.tid",
             part.text),
         part.parameters};

@@ -84,9 +84,8 @@ SqlPart AsSampledTime(const SqlPart& samples, int64_t one_second_in) {
       fmt::format(
           "SELECT second * {0} + {0} // 2 - {1} // 2 AS start_ns, {1} AS length_ns, process, tid, stack, "
           "state, count, weight_ns * {2} AS weight_ns, weight_ns::DOUBLE * weight_ns * {2} * ({2} - 1) AS "
-          "variance_ns2 FROM (SELECT time_ns // {0} AS second, process, tid, stack, state, count(*) AS "
-          "count, "
-          "sum(weight_ns) AS weight_ns FROM ",
+          "variance_ns2 FROM (SELECT time_ns // {0} AS second, process, tid, stack, state, "
+          "count(*) AS count, sum(weight_ns) AS weight_ns FROM ",
           kNanosPerSecond, length_ns, one_second_in),
       {}};
   rows += samples;

@@ -33,17 +33,14 @@ SqlPart StartsIn(const TimeRange& range) { return {std::string(kInTime), {range.
 SqlPart TimelineWork(const model::Selection& selection, const TimeRange& range) {
   constexpr std::string_view kTables[] = {
       "SELECT 0 AS kind, process, device, session, correlation, context, stream, start_ns, end_ns, "
-      "graph_node, "
-      "name, grid_x, grid_y, grid_z, block_x, block_y, block_z, registers, "
+      "graph_node, name, grid_x, grid_y, grid_z, block_x, block_y, block_z, registers, "
       "coalesce(static_shared_bytes::HUGEINT + dynamic_shared_bytes, static_shared_bytes, "
       "dynamic_shared_bytes) AS shared_bytes, 0 AS bytes, '' AS copy, '' AS source_memory, '' AS "
       "target_memory FROM kernels",
-      "SELECT 1, process, device, session, correlation, context, stream, start_ns, end_ns, graph_node, '', "
-      "0, "
-      "0, 0, 0, 0, 0, NULL, NULL, bytes, kind, source_memory, target_memory FROM memcpys",
-      "SELECT 2, process, device, session, correlation, context, stream, start_ns, end_ns, graph_node, '', "
-      "0, "
-      "0, 0, 0, 0, 0, NULL, NULL, bytes, '', '', '' FROM memsets"};
+      "SELECT 1, process, device, session, correlation, context, stream, start_ns, end_ns, graph_node, "
+      "'', 0, 0, 0, 0, 0, 0, NULL, NULL, bytes, kind, source_memory, target_memory FROM memcpys",
+      "SELECT 2, process, device, session, correlation, context, stream, start_ns, end_ns, graph_node, "
+      "'', 0, 0, 0, 0, 0, 0, NULL, NULL, bytes, '', '', '' FROM memsets"};
   SqlPart work;
   for (const std::string_view table : kTables) {
     work.text += (work.text.empty() ? "" : " UNION ALL ") + std::string(table) + " WHERE ";

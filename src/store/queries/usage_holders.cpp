@@ -22,13 +22,14 @@
 namespace gpusonde::store {
 namespace {
 
-// Who was seen on a device from a time on, as what follows FROM: rows of device, process, first_ns and
-// last_ns.
+// Which processes were seen on which devices from a time on, as what follows FROM: rows of device, process,
+// first_ns and last_ns.
 SqlPart SeenSince(Store& store, int64_t from_ns) {
   const TimeRange range{from_ns, BoundTime(std::numeric_limits<int64_t>::max())};
   SqlPart seen{"(SELECT device, process, min(start_ns) AS first_ns, max(end_ns) AS last_ns FROM (", {}};
   for (const TimePiece& piece : PiecesOf(range, store.gpu_windows(), kUsageLevels)) {
-    // When in its minute work ran is unknown: at the begin, so that no later run seems to have seen it.
+    // A roll-up doesn't say when in its minute the work ran. It is taken to have run when the minute began:
+    // later, a run of gpusonde that began in that minute would seem to have seen it.
     if (piece.level.has_value()) {
       seen +=
           {"SELECT device, process, start_ns, start_ns AS end_ns FROM kernel_windows WHERE start_ns >= ? AND "
@@ -49,11 +50,11 @@ SqlPart SeenSince(Store& store, int64_t from_ns) {
   return seen;
 }
 
-// When a process held a device: from when it was first seen to its end, as far as somebody watched.
+// When a process held a device: from when it was first seen to its end, where a run of gpusonde observed it.
 std::vector<TimeRange> HeldTimes(const TimeRange& seen, std::optional<int64_t> exited_ns,
                                  std::span<const TimeRange> runs, const TimeRange& range) {
   if (runs.empty()) return UnionOf(std::span(&seen, 1), range);  // of a trace
-  // Without an end, it is known to have run on only while the run that last saw it watched.
+  // If its end is unknown, it is known to have run only until the end of the run that last saw it.
   const auto last = std::ranges::find_if(runs, [&](const TimeRange& run) { return run.to_ns >= seen.to_ns; });
   const TimeRange held{seen.from_ns, exited_ns.value_or(last == runs.end() ? seen.to_ns : last->to_ns)};
   return Intersect(UnionOf(std::span(&held, 1), range), runs);
@@ -108,8 +109,8 @@ Result<std::map<Id128, KnownProcess>> ReadKnownProcesses(Store& store, const Sig
 
 using RunsByHost = std::map<std::string, std::vector<TimeRange>>;
 
-// The runs of each host. The last one, if nobody saw its end, lasted until its last sign of life, which may
-// be older than the newest work or reading of memory.
+// The runs of each host. The last one, if its end wasn't recorded, lasts at least until the newest work or
+// reading of a process's memory, which may be later than its end in ReadRunsByHost.
 Result<RunsByHost> ReadRunsThatSaw(Store& store, const Sightings& seen,
                                    const std::map<Id128, KnownProcess>& known) {
   ASSIGN_OR_RETURN(RunsByHost runs, ReadRunsByHost(store));
