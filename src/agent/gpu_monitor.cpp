@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "agent/process_row.h"
 #include "base/log.h"
 #include "base/time.h"
 #include "sources/nvml/poller.h"
@@ -108,17 +109,8 @@ std::optional<Id128> GpuMonitor::ProcessOf(int32_t pid) {
   KnownProcess& known = processes_[pid];
   if (known.id == Id128() || known.start_ticks != info->start_ticks) {
     known = {info->start_ticks, proc::MakeProcessId(boot_id_, pid, info->start_ticks)};
-    rows_.processes.Append({.process = known.id,
-                            .source = source_,
-                            .pid = info->pid,
-                            .parent_pid = info->parent_pid,
-                            .name = info->name,
-                            .command = info->command,
-                            .executable = info->executable,
-                            .cgroup = info->cgroup,
-                            .user_id = info->user_id,
-                            .started_ns = proc::MonotonicFromTicks(info->start_ticks) + epoch_offset_ns_,
-                            .exited_ns = {}});
+    rows_.processes.Append(
+        ProcessRow(*info, known.id, source_, proc::MonotonicFromTicks(info->start_ticks) + epoch_offset_ns_));
   }
   found->second = known.id;
   return known.id;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "agent/process_row.h"
 #include "base/log.h"
 #include "base/time.h"
 
@@ -370,17 +371,8 @@ void ProcessTable::WriteAgain(int32_t pid, const Id128& id) {
 void ProcessTable::WriteProcess(Process& process) {
   if (!process.visible) return;
   if (std::exchange(process.changed, false))
-    rows_.processes.Append({.process = process.id,
-                            .source = options_.source,
-                            .pid = process.info.pid,
-                            .parent_pid = process.info.parent_pid,
-                            .name = process.info.name,
-                            .command = process.info.command,
-                            .executable = process.info.executable,
-                            .cgroup = process.info.cgroup,
-                            .user_id = process.info.user_id,
-                            .started_ns = process.started_ns,
-                            .exited_ns = process.exited_ns});
+    rows_.processes.Append(
+        ProcessRow(process.info, process.id, options_.source, process.started_ns, process.exited_ns));
   for (auto& [tid, thread] : process.threads)
     if (std::exchange(thread.changed, false))
       rows_.threads.Append({.process = process.id,
