@@ -65,6 +65,7 @@ struct Uplink::State {
 
   // Consecutive frames of one day.
   struct Request {
+    Id128 spool;
     int64_t day = 0;
     int64_t first = 0;
     int64_t frames = 0;
@@ -179,6 +180,7 @@ Result<Uplink::State::Request> Uplink::State::NextRequest() {
   bool is_last_day = true;
   {
     const std::lock_guard lock(mutex);
+    request.spool = spool;
     request.first = acknowledged + 1;
     while (days.size() > 1 && days[1].first <= request.first) days.pop_front();
     request.day = days.front().second;
@@ -221,8 +223,8 @@ Uplink::State::Outcome Uplink::State::Send(const Request& request) {
   Result<std::string> token = ReadToken(options.token_file);
   if (!token.has_value()) return LogOutcome(Outcome::kFailed, token.error().message);
   net::HttpUrl url = options.server;
-  url.target = fmt::format("/api/v1/frames?host={}&spool={}&day={}&first={}", options.host, spool.ToHex(),
-                           request.day, request.first);
+  url.target = fmt::format("/api/v1/frames?host={}&spool={}&day={}&first={}", options.host,
+                           request.spool.ToHex(), request.day, request.first);
   const Result<net::HttpReply> reply = net::HttpExchange(
       url, {.content = request.body, .type = "application/octet-stream", .authorization = "Bearer " + *token},
       kMaxReplyBytes,
