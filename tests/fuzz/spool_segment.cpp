@@ -23,8 +23,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   const auto bytes = std::as_bytes(std::span(data, size)).subspan(1);
   // Bit 0: a header before the input; bits 1-2: the number of complete frames between; bit 3: the last one
-  // claims
-  // that all were synced.
+  // claims that all were synced.
   auto file = spool::CreateSegment(folder.path(), kSpool, 1);
   if (!file.has_value()) std::abort();
   const int frames = (data[0] & 1) != 0 ? (data[0] >> 1) & 3 : 0;

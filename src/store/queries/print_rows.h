@@ -12,14 +12,12 @@ namespace gpusonde::store {
 
 enum class RowFormat {
   // Aligned columns, numbers to the right. Control characters are shown as \xNN. If a width is given, the
-  // widest
-  // text columns are truncated ("…") until a line fits.
+  // widest text columns are truncated ("…") until a line fits.
   kText,
   // An array with one object per row and line; values as Rows::Json. The second column of a name gets "_2".
   kJson,
   // RFC 4180 with a header. NULL is an empty field, empty text is "". Control characters but line feeds and
-  // tabs are
-  // shown as \xNN.
+  // tabs are shown as \xNN.
   kCsv,
 };
 

@@ -37,8 +37,7 @@ Result<std::vector<TimeRange>> ReadRuns(Store& store);
 Result<std::map<std::string, std::vector<TimeRange>>> ReadRunsByHost(Store& store);
 
 // The selection's time range; open ends are those of the sources, or of the samples if there are no sources.
-// Bounded; empty (0, 0) if there
-// is neither.
+// Bounded; empty (0, 0) if there is neither.
 Result<TimeRange> ReadTimeRange(Store& store, const model::Selection& selection);
 
 // " AND …": rows of `signals` that may touch the range. Those of agents last for a second or two; others come
