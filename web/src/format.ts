@@ -132,6 +132,18 @@ export function formatTick(seconds: number, step: number): string {
   return `${minutes}:${two(when.getSeconds())}${fraction}`;
 }
 
+// The labels of a strip's time axis, of ticks `step` seconds apart at these positions (CSS pixels). Left out are one that would cover
+// the scale at the axis's beginning, and one that would be cut at `end`.
+export function tickLabels(ticks: number[], step: number, positionOf: (tick: number) => number, end: number): string[] {
+  const beginning = 24;
+  const characterWidth = 6.4; // of the 11 px font
+  return ticks.map((tick) => {
+    const label = formatTick(tick, step);
+    const position = positionOf(tick);
+    return position < beginning || position + (label.length * characterWidth) / 2 > end ? "" : label;
+  });
+}
+
 // In UTC, to the millisecond, for the hover.
 export function formatUtc(us: number): string {
   return `${isoTime(us)} UTC`;

@@ -2,7 +2,7 @@
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
 import type { Mark, Strip, Strips } from "../api/types";
-import { formatClock, formatRange, formatShare, formatTick, threeDigits } from "../format";
+import { formatClock, formatRange, formatShare, tickLabels, threeDigits } from "../format";
 import { printable } from "../printable";
 import { bucketAt, meanOver, nudge, observedIn, seriesOf } from "../state/brush";
 import type { Range } from "../state/view";
@@ -148,8 +148,8 @@ interface PlotEvents {
   onCursor(us: number | null): void;
 }
 
-// A label of the time axis that is nearer to its beginning would cover one of the scale.
-const EDGE_PX = 24;
+// Room on the right of a strip, for half of the last label.
+const RIGHT_PX = 28;
 
 // The end of a scale on which nothing was observed; it has no label.
 const NOTHING = Number.MIN_VALUE;
@@ -178,7 +178,7 @@ function makePlot(host: HTMLElement, strip: Strip, { height, low, axis }: Shape,
     {
       width: host.clientWidth,
       height,
-      padding: [6, 28, axis ? 0 : 3, 0],
+      padding: [6, RIGHT_PX, axis ? 0 : 3, 0],
       legend: { show: false },
       cursor: {
         y: false,
@@ -204,7 +204,7 @@ function makePlot(host: HTMLElement, strip: Strip, { height, low, axis }: Shape,
         y: { range: (_, __, max) => [0, Math.max(strip.max ?? NOTHING, max ?? 0)] },
       },
       axes: [
-        { ...drawn, show: axis, size: AXIS_HEIGHT, gap: 2, space: 90, values: (u, splits, _, __, step) => splits.map((s) => (u.valToPos(s, "x") < EDGE_PX ? "" : formatTick(s, step))) },
+        { ...drawn, show: axis, size: AXIS_HEIGHT, gap: 2, space: 90, values: (u, ticks, _, __, step) => tickLabels(ticks, step, (tick) => u.valToPos(tick, "x"), u.over.clientWidth + RIGHT_PX) },
         { ...drawn, size: 38, gap: 4, space: 18, ...(low && { splits: ends }), values: (_, splits) => splits.map((s) => String(Number(s.toPrecision(3)))) },
       ],
       series: [

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from "vitest";
-import { formatClock, formatCount, formatDifference, formatDuration, formatInterval, formatRange, formatRangeUtc, formatShare, formatTick, formatTime, threeDigits, unbroken, withLocalClock } from "../../src/format";
+import { formatClock, formatCount, formatDifference, formatDuration, formatInterval, formatRange, formatRangeUtc, formatShare, formatTick, formatTime, threeDigits, tickLabels, unbroken, withLocalClock } from "../../src/format";
 
 const plain = (text: string) => text.replaceAll("\u202f", " ");
 
@@ -41,6 +41,14 @@ test("a tick at midnight has its day, as the times of several days would be the 
   expect(formatTick(midnight, 7200)).toMatch(/21/);
   expect(formatTick(midnight + 7200, 7200)).toBe("02:00");
   expect(formatTick(midnight + 7203.5, 0.5)).toBe("02:00:03.500");
+});
+
+test("labels of a time axis that would be cut, or cover the scale, are left out", () => {
+  const second = new Date(2025, 10, 21, 2, 0, 0).getTime() / 1000;
+  const ticks = [0, 0.1, 0.2, 0.3].map((s) => second + s);
+  const positions = (tick: number) => Math.round((tick - second) * 1000) * 4 + 10;
+  expect(tickLabels(ticks, 0.1, positions, 1250)).toEqual(["", "02:00:00.100", "02:00:00.200", "02:00:00.300"]);
+  expect(tickLabels(ticks, 0.1, positions, 1240)).toEqual(["", "02:00:00.100", "02:00:00.200", ""]);
 });
 
 test("an incident's sentence says when it began in the reader's zone", () => {
