@@ -289,9 +289,10 @@ std::vector<AddressSpace::Mapping> ProcessTable::ReadMappings(const Process& pro
   if (files.size() > kMaxMappings / 2) files.resize(kMaxMappings / 2);
   std::vector<AddressSpace::Mapping> mappings;
   for (const proc::MappedFile& file : files)
-    mappings.push_back(
-        {file.start, file.end, file.file_offset,
-         IsAnonymous(file.path) ? nullptr : binaries_.InternFromProcess(process.info.pid, file.path)});
+    mappings.push_back({file.start, file.end, file.file_offset,
+                        IsAnonymous(file.path)
+                            ? nullptr
+                            : binaries_.InternFromProcess(process.info.pid, file.path, file.outside_root)});
   return mappings;
 }
 

@@ -42,6 +42,7 @@ void StackDescriber::Describe(Process& process) {
 
 std::optional<Id128> StackDescriber::FileWithTable(const symbols::BinaryTable::Binary& binary,
                                                    Process& process) {
+  if (!binary.IsFile()) return std::nullopt;
   if (tables_.HasFile(binary.id)) return binary.id;
   const auto unusable = unusable_.find(binary.id);
   if (unusable != unusable_.end() && MonotonicNow() < unusable->second) return std::nullopt;

@@ -24,7 +24,6 @@ namespace gpusonde::symbols {
 namespace {
 
 constexpr std::string_view kDeleted = " (deleted)";
-constexpr std::string_view kVdso = "[vdso]";
 
 // Symbol tables kept in memory. libLLVM's has 170,000 functions of 24 bytes, CPython's 12,000. A single file
 // may have more (symbols/elf_file.cpp), and is then the only one.
@@ -46,21 +45,25 @@ std::string LastPart(std::string_view path) {
   return std::string(path.substr(path.rfind('/') + 1));
 }
 
-// A file that a process still maps though its path names no file or another one by now, as after an upgrade.
-// `path`: with or without " (deleted)". Errors: kNotFound; kPermissionDenied without CAP_SYS_ADMIN or
-// CAP_CHECKPOINT_RESTORE. Source: proc(5), /proc/PID/map_files.
-Result<Fd> OpenDeleted(int32_t pid, const std::string& path) {
-  const std::string target = path.ends_with(kDeleted) ? path : path + std::string(kDeleted);
+// A file that a process maps, by the path that /proc/PID/maps has for it. Errors: kNotFound;
+// kPermissionDenied without CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE. Source: proc(5), /proc/PID/map_files.
+Result<Fd> OpenMapped(int32_t pid, const std::string& path) {
   std::error_code error;
   std::filesystem::directory_iterator link(fmt::format("/proc/{}/map_files", pid), error);
   for (int count = 0; !error && link != std::filesystem::directory_iterator(); link.increment(error)) {
     if (++count > kMaxMappingsSearched) break;
     std::error_code failed;
-    if (std::filesystem::read_symlink(link->path(), failed) == target) return OpenRegular(link->path());
+    if (std::filesystem::read_symlink(link->path(), failed) == path) return OpenRegular(link->path());
     if (failed == std::errc::operation_not_permitted || failed == std::errc::permission_denied)
-      return Fail(ErrorCode::kPermissionDenied, path + " was deleted, and its mapping may not be read");
+      return Fail(ErrorCode::kPermissionDenied, path + ": the mapping may not be read");
   }
-  return Fail(ErrorCode::kNotFound, path + ": deleted, and not mapped");
+  return Fail(ErrorCode::kNotFound, path + ": not mapped");
+}
+
+// A file that a process still maps though its path names no file or another one by now, as after an upgrade.
+// `path`: with or without " (deleted)". Errors: those of OpenMapped.
+Result<Fd> OpenDeleted(int32_t pid, const std::string& path) {
+  return OpenMapped(pid, path.ends_with(kDeleted) ? path : path + std::string(kDeleted));
 }
 
 // The vDSO is no file, but every process has the same one: ours.
@@ -145,9 +148,14 @@ const BinaryTable::Binary* BinaryTable::Intern(const Mapped& mapped) {
   return last_mapped_[key] = Add(std::move(*found), mapped.path);
 }
 
-const BinaryTable::Binary* BinaryTable::InternFromProcess(int32_t pid, const std::string& path) {
+const BinaryTable::Binary* BinaryTable::InternFromProcess(int32_t pid, const std::string& path,
+                                                          bool outside_root) {
   const bool is_vdso = path == kVdso;
-  Result<Fd> fd = is_vdso ? OpenVdso() : OpenRegular(fmt::format("/proc/{}/root{}", pid, path));
+  if (!is_vdso && !path.starts_with('/')) return AddUnreadable("", path);  // "[vsyscall]"
+  // Below its root there may be another file with that path.
+  Result<Fd> fd = is_vdso        ? OpenVdso()
+                  : outside_root ? OpenMapped(pid, path)
+                                 : OpenRegular(fmt::format("/proc/{}/root{}", pid, path));
   if (!fd.has_value() && path.ends_with(kDeleted)) fd = OpenDeleted(pid, path);
   if (!fd.has_value()) return AddUnreadable("", path);
   if (is_vdso) return Add(IdentifyVdso(*fd), path);
@@ -181,8 +189,7 @@ std::optional<Result<ElfFile>> BinaryTable::ReadSymbols(const Binary& binary, co
 }
 
 Status BinaryTable::Load(const Binary* binary, const Mapper& mapper) {
-  // Code that the kernel itself puts into processes ("[uprobes-trampoline]") is no file that has names.
-  if (binary->path.starts_with('[') && binary->path != kVdso) return {};
+  if (!binary->IsFile()) return {};
   Entry& entry = *by_binary_.at(binary);
   entry.used = ++clock_;
   if (entry.file != nullptr || entry.failed_pid == mapper.pid) return {};
@@ -221,6 +228,7 @@ Result<Fd> BinaryTable::OpenFile(const Binary& binary, int32_t pid) {
   if (theirs.has_value()) return theirs;
   if (Result<Fd> ours = check(OpenRegular(binary.path)); ours.has_value()) return ours;
   if (Result<Fd> deleted = check(OpenDeleted(pid, binary.path)); deleted.has_value()) return deleted;
+  if (Result<Fd> mapped = check(OpenMapped(pid, binary.path)); mapped.has_value()) return mapped;
   return theirs;
 }
 

@@ -24,15 +24,19 @@ namespace gpusonde::symbols {
 // containers need nothing mounted. Not thread-safe.
 class BinaryTable {
  public:
+  static constexpr std::string_view kVdso = "[vdso]";
+
   // Without a reader files are parsed by this process: for tests.
   explicit BinaryTable(FileReader* reader = nullptr) : reader_(reader) {}
 
   struct Binary {
     Id128 id;
     std::string build_id;  // hex; empty where the file has none
-    std::string path;      // in the mount namespace of the process that mapped it first
+    std::string path;      // as the process that mapped it first sees it
     std::string name;      // last part of the path
 
+    // Not of code that the kernel puts into processes, such as "[vsyscall]". Of the vDSO it is ours.
+    bool IsFile() const { return !path.starts_with('[') || path == kVdso; }
     // Whether its build id is all that it is known by (symbols/binary_identity.h).
     bool IsSystemFile() const { return !build_id.empty() && id == SystemBinaryId(build_id); }
   };
@@ -58,9 +62,10 @@ class BinaryTable {
   // Pointers stay valid until ForgetExcept.
   const Binary* Intern(const Mapped& mapped);
 
-  // The file that `path` names in the mount namespace of process `pid` now, or, if it ends in " (deleted)" as
-  // in /proc/PID/maps, the one that the process has mapped from it.
-  const Binary* InternFromProcess(int32_t pid, const std::string& path);
+  // The file that `path` names below the root of process `pid` now, or, if it ends in " (deleted)" as in
+  // /proc/PID/maps, or the process can't reach it (`outside_root`, proc::MappedFile), the one that the
+  // process has mapped from it.
+  const Binary* InternFromProcess(int32_t pid, const std::string& path, bool outside_root = false);
 
   // Makes sure that the symbols can be found: opens the file as OpenFile does. Tried once per process until
   // it works. Errors, the first time it fails: the reason, in a sentence. While IsPending the file is still
@@ -78,8 +83,8 @@ class BinaryTable {
   std::optional<uint64_t> FindFunctionStart(const Binary* binary, uint64_t file_offset);
 
   // The file behind the binary, opened through the root of process `pid`, then by its path here, then, if it
-  // was deleted or replaced, through the process's mappings; accepted only if it is the same file. Errors:
-  // why it couldn't be opened through the root.
+  // was deleted, replaced or is out of the process's reach, through the process's mappings; accepted only if
+  // it is the same file. Errors: why it couldn't be opened through the root.
   static Result<Fd> OpenFile(const Binary& binary, int32_t pid);
 
   // The CPython interpreter inside the file, or null; looked for once per file. Nullopt while the file is

@@ -175,8 +175,34 @@ TEST(BinaryTable, AFileThatWasReplacedIsReadThroughTheMappingsOfItsProcess) {
   EXPECT_NE(table.InternFromProcess(::getpid(), path + " (deleted)"), seen);
 }
 
+// As of a daemon that changes its root once it has begun.
+TEST(BinaryTable, AFileOutsideTheRootOfItsProcessIsReadThroughItsMappings) {
+  const TempFolder folder;
+  const std::string path = folder / "library.so";
+  ASSERT_TRUE(WriteFileAtomically(path, Poisoned("00112233445566778899")).has_value());
+  const Result<Fd> file = OpenRegular(path);
+  ASSERT_TRUE(file.has_value());
+  BinaryTable table;
+  EXPECT_FALSE(table.Load(table.InternFromProcess(::getpid(), path, true), {.pid = ::getpid()}).has_value())
+      << "not mapped: what has this path is another file";
+  void* const mapped = ::mmap(nullptr, 4096, PROT_READ, MAP_PRIVATE, file->get(), 0);
+  ASSERT_NE(mapped, MAP_FAILED);
+  std::error_code failed;
+  const auto any = std::filesystem::directory_iterator("/proc/self/map_files", failed);
+  if (!failed) std::ignore = std::filesystem::read_symlink(any->path(), failed);
+  if (failed) GTEST_SKIP() << "may not read /proc/self/map_files: " << failed.message();
+  const BinaryTable::Binary* binary = table.InternFromProcess(::getpid(), path, true);
+  ASSERT_TRUE(table.Load(binary, {.pid = ::getpid()}).has_value());
+  EXPECT_EQ(table.Find(binary, 4096)->name, "poisoned");
+  ::munmap(mapped, 4096);
+}
+
 TEST(BinaryTable, CodeThatTheKernelPutsIntoAProcessIsNoUnreadableFile) {
   BinaryTable table;
+  const BinaryTable::Binary* page = table.InternFromProcess(::getpid(), "[vsyscall]");
+  EXPECT_FALSE(page->IsFile());
+  EXPECT_TRUE(table.Load(page, {.pid = ::getpid()}).has_value());
+  EXPECT_TRUE(table.InternFromProcess(::getpid(), "[vdso]")->IsFile());
   const BinaryTable::Binary* binary = InternMapped(table, "[uprobes-trampoline]", "");
   EXPECT_TRUE(table.Load(binary, {.pid = ::getpid()}).has_value());
   EXPECT_FALSE(table.Find(binary, 0).has_value());

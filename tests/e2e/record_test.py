@@ -25,6 +25,19 @@ def await_start(test):
         time.sleep(0.05)
 
 
+def root_with_hotpaths(folder):
+    """A root folder with hotpaths as /only_in_here, the libraries that it needs and chroot."""
+    root = folder / "root"
+    root.mkdir()
+    libraries = subprocess.run(["ldd", HOTPATHS], capture_output=True, text=True, check=True).stdout.split()
+    for library in [path for path in libraries if path.startswith("/")] + ["/usr/sbin/chroot"]:
+        target = root / library.lstrip("/")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(library, target)
+    shutil.copy(HOTPATHS, root / "only_in_here")
+    return root
+
+
 class ProgramsOfEveryKind(program.TestCase):
     def test_jit_code_is_named_by_its_perf_map(self):
         self.assertEqual(self.record(PROGRAMS / "jitmap", "2").returncode, 0)
@@ -89,15 +102,7 @@ class ProgramsOfEveryKind(program.TestCase):
 
     def test_inside_a_root_of_its_own(self):
         """As in a container: the binary is found through /proc/PID/root, as our own root lacks it."""
-        root = self.folder / "root"
-        root.mkdir()
-        libraries = subprocess.run(["ldd", HOTPATHS], capture_output=True, text=True, check=True).stdout.split()
-        for library in [path for path in libraries if path.startswith("/")] + ["/usr/sbin/chroot"]:
-            target = root / library.lstrip("/")
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(library, target)
-        shutil.copy(HOTPATHS, root / "only_in_here")
-        done = self.record("chroot", root, "/only_in_here", "--seconds", "2")
+        done = self.record("chroot", root_with_hotpaths(self.folder), "/only_in_here", "--seconds", "2")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertTrue(any("::hash_block(" in frame for frames, _ in self.folded() for frame in frames))
 
@@ -116,6 +121,38 @@ class ProgramsOfEveryKind(program.TestCase):
 
 
 class Attaching(program.TestCase):
+    def attach_to(self, command, root):
+        """Records a program that changes its root, once it has done so; returns all names of frames."""
+        victim = subprocess.Popen([*command, root], stdout=subprocess.DEVNULL)
+        self.addCleanup(victim.wait)
+        self.addCleanup(victim.kill)
+        while os.readlink(f"/proc/{victim.pid}/root") != str(root) or os.readlink(f"/proc/{victim.pid}/exe").endswith("/chroot"):
+            self.assertIsNone(victim.poll(), "it runs")
+            time.sleep(0.02)
+        done = program.run("record", "-o", self.recording, "-p", victim.pid, "--duration", "2")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return {frame for frames, _ in self.folded() for frame in frames}
+
+    def test_to_a_process_in_a_root_of_its_own(self):
+        """Its files have other paths for us than for itself."""
+        root = root_with_hotpaths(self.folder)
+        frames = self.attach_to(["sh", "-c", 'exec chroot "$0" /only_in_here --seconds 30'], root)
+        self.assertTrue(any("::hash_block(" in frame for frame in frames), frames)
+
+    def test_to_a_process_that_has_changed_its_root(self):
+        """As daemons do once they have begun: all files that they run are out of their reach."""
+        root = self.folder / "empty"
+        root.mkdir()
+        frames = self.attach_to([sys.executable, "-c", """
+import os, sys
+def burn_without_files():
+    while True:
+        sum(range(10_000))
+os.chroot(sys.argv[1])
+burn_without_files()"""], root)
+        self.assertTrue(any("burn_without_files" in frame for frame in frames), frames)
+        self.assertTrue("Py_RunMain" in frames, frames)
+
     def test_to_a_process_and_its_children_for_a_while(self):
         victim = subprocess.Popen(["sh", "-c", f"{HOTPATHS} --seconds 30 >/dev/null & wait"])
         self.addCleanup(subprocess.run, ["pkill", "-P", str(victim.pid)], check=False)

@@ -59,6 +59,13 @@ std::string TrimmedFile(const std::string& path) {
   return std::move(*text);
 }
 
+// Empty where there is none, or it may not be read.
+std::string ReadLink(const std::string& path) {
+  char link[PATH_MAX];
+  const ssize_t length = ::readlink(path.c_str(), link, sizeof link);
+  return length > 0 ? std::string(link, static_cast<size_t>(length)) : std::string();
+}
+
 // Time spent suspended, which CLOCK_BOOTTIME counts and CLOCK_MONOTONIC doesn't.
 int64_t SuspendedNs() {
   timespec boot{};
@@ -102,9 +109,7 @@ Result<ProcessInfo> ReadProcess(int32_t pid) {
     constexpr std::string_view kSeparators("\0\n\r\t", 4);
     std::ranges::replace_if(info.command, [&](char c) { return kSeparators.contains(c); }, ' ');
   }
-  char link[PATH_MAX];
-  const ssize_t length = ::readlink((folder + "/exe").c_str(), link, sizeof link);
-  if (length > 0) info.executable.assign(link, static_cast<size_t>(length));
+  info.executable = ReadLink(folder + "/exe");
   if (Result<std::string> cgroup = ReadFile(folder + "/cgroup"); cgroup.has_value())
     info.cgroup = model::MostTellingCgroup(*cgroup);
   info.namespace_pid = pid;
@@ -122,7 +127,7 @@ bool MapsFile(std::span<const MappedFile> files, std::string_view beginning) {
                              [&](const MappedFile& file) { return file.name().starts_with(beginning); });
 }
 
-std::vector<MappedFile> ParseExecutableMappings(std::string_view text) {
+std::vector<MappedFile> ParseExecutableMappings(std::string_view text, std::string_view root) {
   std::vector<MappedFile> mappings;
   while (!text.empty()) {
     std::string_view line = TakeLine(text);
@@ -139,15 +144,23 @@ std::vector<MappedFile> ParseExecutableMappings(std::string_view text) {
     const std::optional<uint64_t> end = ParseNumber<uint64_t>(range.substr(dash + 1), 16);
     const std::optional<uint64_t> file_offset = ParseNumber<uint64_t>(offset, 16);
     if (!start.has_value() || !end.has_value() || !file_offset.has_value()) continue;
-    mappings.push_back(
-        {.start = *start, .end = *end, .file_offset = *file_offset, .path = std::string(line)});
+    MappedFile file{.start = *start, .end = *end, .file_offset = *file_offset};
+    if (root != "/" && line.starts_with('/')) {
+      if (line.starts_with(root) && line.substr(root.size()).starts_with('/'))
+        line.remove_prefix(root.size());
+      else
+        file.outside_root = true;
+    }
+    file.path = line;
+    mappings.push_back(std::move(file));
   }
   return mappings;
 }
 
 Result<std::vector<MappedFile>> ReadExecutableMappings(int32_t pid) {
   ASSIGN_OR_RETURN(const std::string text, ReadFile(fmt::format("/proc/{}/maps", pid)));
-  return ParseExecutableMappings(text);
+  const std::string root = ReadLink(fmt::format("/proc/{}/root", pid));
+  return ParseExecutableMappings(text, root.empty() ? "/" : root);
 }
 
 std::vector<ThreadInfo> ReadThreads(int32_t pid) {

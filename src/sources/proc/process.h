@@ -47,7 +47,11 @@ struct MappedFile {
   uint64_t start = 0;
   uint64_t end = 0;
   uint64_t file_offset = 0;
-  std::string path;  // in the process's mount namespace; "[vdso]"; empty for anonymous memory
+  // As the process itself sees it; "[vdso]"; empty for anonymous memory.
+  std::string path;
+  // Whether it is a file that the process mapped before it changed its root (chroot), and can't reach any
+  // more. `path` is then what the kernel shows us, as in /proc/PID/map_files.
+  bool outside_root = false;
 
   // Its part after the last slash.
   std::string_view name() const { return std::string_view(path).substr(path.rfind('/') + 1); }
@@ -56,8 +60,9 @@ struct MappedFile {
 bool MapsFile(std::span<const MappedFile> files, std::string_view beginning);
 // The executable mappings, sorted by address.
 Result<std::vector<MappedFile>> ReadExecutableMappings(int32_t pid);
-// Parses the text of /proc/PID/maps; lines that don't parse are left out.
-std::vector<MappedFile> ParseExecutableMappings(std::string_view maps);
+// Parses the text of /proc/PID/maps; lines that don't parse are left out. The kernel writes paths as they are
+// below our root: `root` is where that of the process is, "/" in most cases.
+std::vector<MappedFile> ParseExecutableMappings(std::string_view maps, std::string_view root = "/");
 
 struct ThreadInfo {
   int32_t tid = 0;

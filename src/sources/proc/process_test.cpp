@@ -92,6 +92,25 @@ TEST(ParseExecutableMappings, ReturnsExecutableMappingsWithTheirPaths) {
   EXPECT_EQ(mappings[2].end - mappings[2].start, 0x2000u);
 }
 
+// As of a program that was started in a root of its own (chroot), or changes its root once it has begun.
+TEST(ParseExecutableMappings, PathsBelowAnotherRootAreAsTheProcessSeesThem) {
+  const auto mappings = ParseExecutableMappings(
+      "55d0a0000000-55d0a0001000 r-xp 00000000 fe:00 12 /srv/jail/bin/x (deleted)\n"
+      "55d0a0001000-55d0a0002000 r-xp 00000000 fe:00 13 /srv/jailed\n"
+      "7f0000000000-7f0000001000 rwxp 00000000 00:00 0 \n"
+      "7fff00000000-7fff00002000 r-xp 00000000 00:00 0 [vdso]\n",
+      "/srv/jail");
+  ASSERT_EQ(mappings.size(), 4u);
+  EXPECT_EQ(mappings[0].path, "/bin/x (deleted)");
+  EXPECT_FALSE(mappings[0].outside_root);
+  EXPECT_EQ(mappings[1].path, "/srv/jailed");
+  EXPECT_TRUE(mappings[1].outside_root);
+  EXPECT_EQ(mappings[2].path, "");
+  EXPECT_FALSE(mappings[2].outside_root);
+  EXPECT_EQ(mappings[3].path, "[vdso]");
+  EXPECT_FALSE(mappings[3].outside_root);
+}
+
 TEST(ListDescendants, FindsChildrenOfChildren) {
   int ready[2], done[2];
   ASSERT_EQ(::pipe(ready), 0);
