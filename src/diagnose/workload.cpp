@@ -56,14 +56,20 @@ void Diagnosis::Workload::Ingest(const Work& work, std::span<const WorkTime> tim
   finder_.Ingest(work, times);
 }
 
-// A session's row arrives when it begins and again when it ends; a recording keeps only the last one.
+// A session's row arrives when it begins and again when it ends; a recording keeps only the last one. A
+// session that another agent kept going while none of ours ran is joined again, later than it was last
+// observed.
 void Diagnosis::Workload::Ingest(const model::GpuSession& session) {
-  if (session.session > session_ && session.start_ns > 0) {
+  const bool joined_again = session.session == session_ && session.start_ns > session_end_ns_;
+  if ((session.session > session_ || joined_again) && session.start_ns > 0) {
     BeginObserving(session.start_ns);
     watermark_.ForgetOutOfOrderness();
+    session_end_ns_ = INT64_MAX;
   }
   session_ = std::max(session_, session.session);
-  if (session.end_ns.has_value()) EndObserving(*session.end_ns);
+  if (!session.end_ns.has_value()) return;
+  EndObserving(*session.end_ns);
+  session_end_ns_ = *session.end_ns;
 }
 
 void Diagnosis::Workload::MarkUnobserved(int64_t from_ns, int64_t to_ns) {

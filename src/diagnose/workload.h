@@ -144,6 +144,7 @@ class Diagnosis::Workload {
   bool observed_ = true;
   int64_t observed_since_ns_ = 0;
   int32_t session_ = 0;
+  int64_t session_end_ns_ = INT64_MAX;  // while it is not known
   bool signals_known_ = false;
   int64_t steps_ = 0;
   int64_t first_step_ns_ = 0;  // 0: there was none

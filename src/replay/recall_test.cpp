@@ -121,7 +121,7 @@ TEST_F(RecallTest, AnIncidentOfAProgramThatEndedWhileNoAgentRanEndsWhenItWasLast
   const std::vector<model::Incident> after = machine_->Incidents();
   ASSERT_EQ(after.size(), 1u) << "it did not hang";
   EXPECT_EQ(after[0].incident, before.incident);
-  EXPECT_EQ(after[0].end_ns, killed_ns);
+  EXPECT_EQ(after[0].end_ns, killed_ns - Machine::kWakeNs);
 }
 
 // Nothing is learnt from rows of two hours ago, so nothing else would ever end it.
@@ -164,6 +164,21 @@ TEST_F(RecallTest, TheBaselineOfTheRunBeforeIsKnown) {
   machine_->Train(30, kContended);  // too few for a baseline of its own
   ASSERT_EQ(machine_->Incidents().size(), 1u);
   EXPECT_GT(machine_->Incidents()[0].slowdown, 1.5);
+}
+
+// As while `record` or another agent listens too. The last call that was seen returned after the last kernel
+// that was seen.
+TEST_F(RecallTest, TimeWithoutAnAgentIsNoStepOfASessionThatWentOn) {
+  machine_->LetOthersListen();
+  machine_->StartAgent();
+  machine_->Train(150);
+  machine_->KillAgent();
+  machine_->Train(400);
+  machine_->StartAgent();
+  machine_->Train(200);
+  const auto longest = store_->Query("SELECT max(end_ns - start_ns) FROM steps");
+  ASSERT_TRUE(longest.has_value() && (*longest)->Next().value());
+  EXPECT_EQ((*longest)->Int64(0), 30 * kMs);
 }
 
 TEST_F(RecallTest, AWarningThatWasOpenEndsAndWhatLastsIsWarnedOfAnew) {

@@ -29,6 +29,7 @@ namespace gpusonde::replay {
 class Machine {
  public:
   static constexpr int64_t kBegin = 1'800'000'000 * kNanosPerSecond;
+  static constexpr int64_t kWakeNs = kMs;  // from a kernel's end until the call that waits for it returns
   const Id128 program{1, 1}, stranger{1, 3}, device{2, 1};
 
   explicit Machine(store::Store& store) : store_(store) {}
@@ -45,7 +46,8 @@ class Machine {
     AddProcess(stranger, 99, "stress");
     if (program_runs_) {
       AddProcess(program, 11, "train");
-      sessions_.Append({.process = program, .session = static_cast<int32_t>(runs_), .start_ns = now_ns_});
+      const auto session = static_cast<int32_t>(others_listen_ ? 1 : runs_);
+      sessions_.Append({.process = program, .session = session, .start_ns = now_ns_});
       calls_.Append({.process = program, .tid = kLaunchThread, .start_ns = now_ns_});
     }
     Round();
@@ -72,15 +74,16 @@ class Machine {
       const int64_t sync_ns = now_ns_;
       Spend("thread.sleeping", 20 * kMs, std::nullopt);
       const int64_t second_ns = sync_ns - sync_ns % kNanosPerSecond;
+      const int64_t kernel_end_ns = now_ns_ - kWakeNs;
       packs_.Append({.process = program,
                      .device = device,
                      .name = "gemm",
                      .grid_x = 64,
                      .start_ns = second_ns,
-                     .end_ns = now_ns_,
+                     .end_ns = kernel_end_ns,
                      .count = 1,
                      .offsets_ns = {sync_ns - second_ns},
-                     .durations_ns = {now_ns_ - sync_ns}});
+                     .durations_ns = {kernel_end_ns - sync_ns}});
       syncs_.Append(
           {.process = program, .device = device, .start_ns = sync_ns, .end_ns = now_ns_, .kind = "stream"});
       if (now_ns_ - round_ns_ >= 250 * kMs) Round();
@@ -89,6 +92,9 @@ class Machine {
   }
 
   void EndProgram() { program_runs_ = false; }
+
+  // Agents of others keep the program's first session going; those of this machine join it.
+  void LetOthersListen() { others_listen_ = true; }
 
   // Time passes without any rows.
   void Wait(int64_t duration_ns) {
@@ -154,6 +160,7 @@ class Machine {
   model::Source source_;                            // likewise
   uint64_t runs_ = 0;
   bool program_runs_ = true;
+  bool others_listen_ = false;
   int64_t now_ns_ = kBegin;
   int64_t round_ns_ = kBegin;
   model::BatchBuilder<decltype(model::kSources)> sources_{model::kSources};
