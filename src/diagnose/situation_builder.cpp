@@ -5,11 +5,14 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <cstdlib>
 #include <functional>
 #include <utility>
 
 #include "base/time.h"
 #include "diagnose/cause.h"
+#include "diagnose/incident_table.h"
 #include "diagnose/signals.h"
 
 namespace gpusonde::diagnose {
@@ -60,6 +63,53 @@ RankPart DescribeRank(const Id128& who, const RankAccount* before, const RankAcc
     part.because = last->second.because;
   }
   return part;
+}
+
+// Whether this cause of another rank's slow steps may be what this rank polled for. A rank that polls for a
+// third one, or for this one, has those that are excluded itself.
+bool MayDelayOthers(std::optional<CauseId> cause) {
+  return cause.has_value() && *cause != CauseId::kMoreCpuWork && *cause != CauseId::kSlowCpu &&
+         *cause != CauseId::kStraggler;
+}
+
+// The other rank of the job that the program waited for without sleeping. Processes with the same parent and
+// name that are slow at the same time, in steps that take equally long, go in lockstep. The zero id if there
+// is none.
+Id128 PolledRank(const Situation& situation, const SituationContext& context) {
+  constexpr double kAlike = 0.2;  // of a step, by which means over parts of an incident differ
+  const model::Process* own = context.actors.Find(context.program.process);
+  if (own == nullptr || own->parent_pid <= 1) return {};  // init starts unrelated ones
+  const double step_ns = situation.during.total();
+  Id128 polled;
+  double nearest_ns = kAlike * step_ns;
+  for (const auto& [who, report] : context.last_reports) {
+    const model::Process* other = context.actors.Find(who);
+    if (other == nullptr || other == own || other->parent_pid != own->parent_pid ||
+        other->name != own->name || !MayDelayOthers(report.cause) ||
+        report.end_ns.value_or(INT64_MAX) <= situation.onset_ns ||
+        report.onset_ns > situation.onset_ns + kIncidentTable.report.same_onset_ns)
+      continue;
+    const double difference_ns = std::abs(report.step_ns - step_ns);
+    if (difference_ns > nearest_ns) continue;
+    polled = who;
+    nearest_ns = difference_ns;
+  }
+  return polled;
+}
+
+// A rank that waits for another one in a loop, as those of OpenMPI do, runs meanwhile: its wait looks like
+// work of its own. If the other rank's slow steps have a cause that isn't such a loop, that is what this rank
+// waited for.
+void BlamePolledRank(const SituationContext& context, Situation& situation) {
+  const double polled_ns = situation.excess(State::kCpu);
+  if (polled_ns <= 0) return;
+  const Id128 rank = PolledRank(situation, context);
+  if (rank.IsZero()) return;
+  situation.during[State::kCpu] -= polled_ns;
+  situation.during[State::kPeer] += polled_ns;
+  RankAccount late;
+  late.states[State::kWaiting] = polled_ns;  // what it did is in its own incident
+  situation.ranks.push_back(DescribeRank(rank, nullptr, late, 1, situation.onset_ns, context));
 }
 
 // Whether a process is, by a metric of the time in that state, in it until now.
@@ -195,6 +245,7 @@ Situation BuildSituation(const IncidentView& incident, const SituationContext& c
     situation.ranks.push_back(DescribeRank(who, was == before.ranks.end() ? nullptr : &was->second, rank,
                                            per_step, incident.onset_ns, context));
   }
+  BlamePolledRank(context, situation);
   situation.helpers = DescribeHelpers(incident, context);
   const TimeRange lasted = {incident.onset_ns, std::max(incident.until_ns, incident.onset_ns + 1)};
   situation.gpu_time = GrownGpuTime(context.gpu_time, situation, context.baseline.calm(), lasted);

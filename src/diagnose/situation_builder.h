@@ -23,6 +23,8 @@ namespace gpusonde::diagnose {
 struct LastReport {
   std::optional<CauseId> cause;
   std::string because;  // the sentence of its first cause
+  int64_t onset_ns = 0;
+  double step_ns = 0;  // mean length of its slow steps
   std::optional<int64_t> end_ns;
 };
 

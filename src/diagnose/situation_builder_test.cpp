@@ -9,6 +9,7 @@
 
 #include "base/testing/units.h"
 #include "base/time.h"
+#include "diagnose/cause.h"
 #include "diagnose/testing/times.h"
 
 namespace gpusonde::diagnose {
@@ -21,8 +22,9 @@ struct SituationBuilderTest : testing::Test {
   SituationBuilderTest() {
     program.process = {7, 1};
     program.family = {{7, 1}, loader};
-    actors.Ingest(model::Process{.process = stranger, .pid = 99, .name = "stress", .cgroup = "/batch"});
-    actors.Ingest(model::Process{.process = rank, .pid = 30, .name = "train"});
+    actors.Ingest(model::Process{
+        .process = stranger, .pid = 99, .parent_pid = 20, .name = "stress", .cgroup = "/batch"});
+    actors.Ingest(model::Process{.process = rank, .pid = 30, .parent_pid = 20, .name = "train"});
     for (int i = 0; i < 100; ++i) AddClean(Step(State::kCpu, 30e6));
   }
   static AccountedStep Step(State state, double ns) {
@@ -153,6 +155,38 @@ TEST_F(SituationBuilderTest, ARankComesWithTheCauseOfItsOpenIncident) {
   EXPECT_EQ(part().because, "it waited");
   last_reports[rank].end_ns = kOnset - 1;
   EXPECT_EQ(part().cause, std::nullopt) << "its incident was over";
+}
+
+// Ranks of OpenMPI poll: the one that isn't stopped runs until the other one comes.
+TEST_F(SituationBuilderTest, CpuTimeIsAWaitForTheRankThatIsSlowInTheSameSteps) {
+  actors.Ingest(model::Process{.process = {7, 1}, .pid = 29, .parent_pid = 20, .name = "train"});
+  incident.slow.Add(SlowStep(State::kCpu, 60e6));
+  const LastReport stopped{
+      .cause = CauseId::kStopped, .because = "it was stopped", .onset_ns = kOnset, .step_ns = 92e6};
+  const auto polled_ns = [&](const Id128& who, const LastReport& report) {
+    last_reports = {{who, report}};
+    const Situation situation = Build();
+    EXPECT_NEAR(situation.during.total(), 90e6, 1) << "time is moved, not added";
+    return situation.during[State::kPeer];
+  };
+  EXPECT_NEAR(polled_ns(rank, stopped), 60e6, 1);
+  const RankPart part = Build().ranks.at(0);
+  EXPECT_EQ(part.name, "train (process 30)");
+  EXPECT_NEAR(part.rise(), 60e6, 1);
+  EXPECT_EQ(part.cause, CauseId::kStopped);
+  EXPECT_EQ(MainActivity(part), nullptr) << "its own incident says what it did";
+
+  const auto with = [&](auto LastReport::* field, auto value) {
+    LastReport report = stopped;
+    report.*field = value;
+    return report;
+  };
+  EXPECT_EQ(polled_ns(rank, with(&LastReport::cause, CauseId::kMoreCpuWork)), 0) << "it polls as well";
+  EXPECT_EQ(polled_ns(rank, with(&LastReport::cause, CauseId::kStraggler)), 0) << "it waits for this one";
+  EXPECT_EQ(polled_ns(rank, with(&LastReport::step_ns, 70e6)), 0) << "its steps are others";
+  EXPECT_EQ(polled_ns(rank, with(&LastReport::onset_ns, kOnset + 3 * kNanosPerSecond)), 0) << "it came later";
+  EXPECT_EQ(polled_ns(rank, with(&LastReport::end_ns, kOnset)), 0) << "its incident was over";
+  EXPECT_EQ(polled_ns(stranger, stopped), 0) << "another program";
 }
 
 TEST_F(SituationBuilderTest, HostSignalsAreComparedWithTheCalmPeriod) {

@@ -24,10 +24,12 @@ std::vector<model::Batch> Diagnosis::Shared::DrainRows() {
   return batches;
 }
 
-void Diagnosis::Shared::Emit(const Report& report, const std::set<Id128>& devices) {
+void Diagnosis::Shared::Emit(const Report& report, double step_ns, const std::set<Id128>& devices) {
   last_reports[report.incident.process] = {
       .cause = FindCause(report.incident.cause),
       .because = report.causes.empty() ? "" : report.causes.front().finding.sentence,
+      .onset_ns = report.incident.start_ns,
+      .step_ns = step_ns,
       .end_ns = report.incident.end_ns};
   if (!report.is_notable) return;
   incidents.Append(report.incident);
@@ -426,7 +428,7 @@ void Diagnosis::Workload::Explain(int64_t onset_ns, int64_t until_ns, std::optio
 
 void Diagnosis::Workload::Publish(const Situation& situation, std::optional<int64_t> end_ns) {
   const bool is_news = incidents_.Explain(situation, shared_.actors.Find(process_), end_ns, now_ns_);
-  shared_.Emit(reports().back(), devices_);
+  shared_.Emit(reports().back(), situation.during.total(), devices_);
   options_.explained(situation, reports().back());
   if (is_news) options_.report(reports().back());
 }

@@ -46,8 +46,8 @@ struct Diagnosis::Shared {
   model::BatchBuilder<decltype(model::kWarnings)> warnings{model::kWarnings};
   model::BatchBuilder<decltype(model::kUsualSteps)> usual_steps{model::kUsualSteps};
 
-  // Emits the rows of an incident of a process that uses these devices.
-  void Emit(const Report& report, const std::set<Id128>& devices);
+  // Emits the rows of an incident of a process that uses these devices, whose slow steps take `step_ns`.
+  void Emit(const Report& report, double step_ns, const std::set<Id128>& devices);
   std::vector<model::Batch> DrainRows();
 };
 
