@@ -58,6 +58,29 @@ bool WaitedForSleepOfOwnThreads(const Situation& situation, State state) {
   return state == State::kSleeping && rise_ns >= kMostOfWait * situation.excess(state);
 }
 
+// "they slept for 29 % of it, did nothing for 26 %, ran for 26 %": what other threads of the process did
+// while the launch thread waited for them, the most first. Empty unless they did several things, which
+// together are most of the lost time: one thread that sleeps with a lock lets others wait for it, and those
+// that had it run.
+std::string WhatOwnThreadsDid(const Situation& situation) {
+  constexpr double kNoticeable = 0.1;  // of the lost time
+  const double lost_ns = situation.lost_ns();
+  std::vector<std::pair<double, std::string_view>> parts = {
+      {situation.own_threads_slept_during - situation.own_threads_slept_before, "slept"},
+      {situation.own_threads_idle_during - situation.own_threads_idle_before, "did nothing"},
+      {situation.own_threads_during - situation.own_threads_before, "ran"}};
+  std::erase_if(parts, [&](const auto& part) { return part.first < kNoticeable * lost_ns; });
+  std::ranges::sort(parts, std::greater());
+  double sum_ns = 0;
+  std::string text;
+  for (const auto& [ns, did] : parts) {
+    text += fmt::format("{} {} for {}{}", text.empty() ? "they" : ",", did, Percent(ns, lost_ns),
+                        text.empty() ? " of it" : "");
+    sum_ns += ns;
+  }
+  return parts.size() < 2 || sum_ns < kMostOfWait * lost_ns ? "" : text;
+}
+
 // "; loader (process 12) of the program had ended", if one had, after a wait for nobody.
 std::string WhoHadEnded(const Situation& situation, State state) {
   if (!IsWait(state)) return "";
@@ -115,6 +138,12 @@ std::string Abstain(const Situation& situation) {
   if (const std::optional<Actor> who = ProcessWaitedFor(situation, largest))
     return fmt::format("Waiting for {}{} took {}; no known cause explains that", NameActor(*who),
                        largest == State::kSleeping ? ", which slept," : "", amount);
+  if (const std::string did = WhatOwnThreadsDid(situation); !did.empty())
+    return fmt::format(
+        "Waiting for other threads of the program took most of the {} that each step lost: {}; no known "
+        "cause "
+        "explains that",
+        Time(situation.lost_ns()), did);
   if (WaitedForIdleOwnThreads(situation, largest))
     return fmt::format(
         "Waiting for other threads of the program, which did nothing, took {}; no known cause explains that",
@@ -139,6 +168,9 @@ std::string Abstain(const Situation& situation) {
 // Where to look next, after Abstain. Empty where nothing better is known than the account.
 std::string NextStep(const Situation& situation) {
   if (situation.excess_ns() <= 0 || (!situation.signals_known && !IsLostOnGpu(situation))) return "";
+  if (!WhatOwnThreadsDid(situation).empty())
+    return " One of them may hold a lock that the others need: the flame graph of the program's waits in "
+           "this time shows where.";
   const State largest = LargestExcess(situation);
   switch (largest) {
     case State::kWaiting:

@@ -99,6 +99,23 @@ TEST(Explain, ASleepThatTheProgramAskedForIsSaidToBeOne) {
               HasSubstr("loader (process 12) of the program had ended"));
 }
 
+// One thread sleeps with a lock that the others need, which run when they have had it.
+TEST(Explain, WhatSeveralThreadsOfTheProgramDidIsSaidTogether) {
+  Situation situation{.onset_ns = kBegin, .slowdown = 4, .signals_known = true};
+  situation.before[State::kGpuRun] = situation.during[State::kGpuRun] = 5e6;
+  situation.during[State::kSleeping] = situation.own_threads_slept_during = 5e6;
+  situation.during[State::kWaiting] = situation.own_threads_idle_during = 4e6;
+  situation.during[State::kLoader] = situation.own_threads_during = 4.2e6;
+  situation.during[State::kRunQueue] = 2.8e6;
+  EXPECT_THAT(
+      Explain(situation, {}, kBegin).sentence,
+      HasSubstr("Waiting for other threads of the program took most of the 16 ms that each step lost: "
+                "they slept for 31 % of it, ran for 26 %, did nothing for 25 %; no known cause explains "
+                "that. One of them may hold a lock"));
+  situation.during[State::kRunQueue] = 20e6;
+  EXPECT_THAT(Explain(situation, {}, kBegin).sentence, Not(HasSubstr("other threads"))) << "it is little";
+}
+
 // Kernels take half as long again, while contention takes more than that.
 TEST(Explain, AShareThatDidNotGrowIsToldInTime) {
   Situation situation{.onset_ns = kBegin, .slowdown = 1.6, .signals_known = true};
