@@ -202,26 +202,33 @@ std::string NextStep(const Situation& situation) {
   }
 }
 
+// Whether the step that hasn't ended is most of the incident's time, and not one of many slow ones.
+bool IsMostlyUnfinished(const Situation& situation) {
+  return situation.unfinished &&
+         2 * situation.unfinished_ns >= situation.during.total() * static_cast<double>(situation.steps);
+}
+
 // "Steps slowed 2.2×". With a large ratio, which only says how long a step has lasted, the times.
 std::string HowSlow(const Situation& situation) {
   constexpr double kHugeRatio = 10, kNearlyAll = 0.9;
+  const bool unfinished = IsMostlyUnfinished(situation);
   const double usual_ns = situation.before.total();
-  const double ns = situation.unfinished ? situation.unfinished_ns : situation.during.total();
-  const double slowdown = usual_ns > 0 && situation.unfinished ? ns / usual_ns : situation.slowdown;
+  const double ns = unfinished ? situation.unfinished_ns : situation.during.total();
+  const double slowdown = usual_ns > 0 && unfinished ? ns / usual_ns : situation.slowdown;
   if (usual_ns > 0 && slowdown >= kHugeRatio) {
     // A few steps of which one waited nearly all of the time: their mean is no step's length.
     const double all_ns = ns * static_cast<double>(situation.steps);
-    if (!situation.unfinished && situation.steps > 1 && situation.idle_ns >= kNearlyAll * all_ns)
+    if (!unfinished && situation.steps > 1 && situation.idle_ns >= kNearlyAll * all_ns)
       return fmt::format("A step took {} (usually {})",
                          Time(all_ns - static_cast<double>(situation.steps - 1) * usual_ns), Time(usual_ns));
-    if (situation.unfinished || situation.steps == 1)
-      return fmt::format("A step {} {} (usually {})", situation.unfinished ? "has taken" : "took", Time(ns),
+    if (unfinished || situation.steps == 1)
+      return fmt::format("A step {} {} (usually {})", unfinished ? "has taken" : "took", Time(ns),
                          Time(usual_ns));
     return fmt::format("Steps took {} on average (usually {})", Time(ns), Time(usual_ns));
   }
-  if (!situation.unfinished && slowdown < 1.005) return "Steps were slow";  // recovered on average
-  return fmt::format("{} {:.{}f}×{}", situation.unfinished ? "A step has taken" : "Steps slowed", slowdown,
-                     slowdown < 1.1 ? 2 : 1, situation.unfinished ? " its usual time" : "");
+  if (!unfinished && slowdown < 1.005) return "Steps were slow";  // recovered on average
+  return fmt::format("{} {:.{}f}×{}", unfinished ? "A step has taken" : "Steps slowed", slowdown,
+                     slowdown < 1.1 ? 2 : 1, unfinished ? " its usual time" : "");
 }
 
 void AddAccount(const Situation& situation, std::vector<model::Evidence>& evidence) {

@@ -158,5 +158,18 @@ TEST(Explain, SharesAreOfTheLostTimeAndTinyOrHugeRatiosAreNotPrinted) {
               HasSubstr("A step has taken 8.0 s (usually 30 ms) from"));
 }
 
+// A program ended, or waits, in the last of many slow steps.
+TEST(Explain, AnUnfinishedStepAfterManySlowOnesIsNotWhatAnIncidentIsAbout) {
+  Situation situation{.onset_ns = kBegin, .slowdown = 5.8, .steps = 300, .signals_known = true};
+  situation.before[State::kGpuRun] = situation.during[State::kGpuRun] = 17e6;
+  situation.during[State::kStopped] = 82e6;
+  situation.unfinished = true;
+  situation.unfinished_ns = 2.6e9;  // of 30 s
+  EXPECT_THAT(Explain(situation, Rank(situation), kBegin).sentence, HasSubstr("Steps slowed 5.8× from"));
+  situation.steps = 50;
+  EXPECT_THAT(Explain(situation, Rank(situation), kBegin).sentence,
+              HasSubstr("A step has taken 2.6 s (usually 17 ms) from"));
+}
+
 }  // namespace
 }  // namespace gpusonde::diagnose
