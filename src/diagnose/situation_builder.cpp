@@ -81,7 +81,9 @@ Id128 PolledRank(const Situation& situation, const SituationContext& context) {
   if (own == nullptr || own->parent_pid <= 1) return {};  // init starts unrelated ones
   const double step_ns = situation.during.total();
   Id128 polled;
-  double nearest_ns = kAlike * step_ns;
+  // Ranks that poll take each other's CPUs, so that they seem to come last as well: another cause is
+  // preferred.
+  std::pair best(true, kAlike * step_ns);
   for (const auto& [who, report] : context.last_reports) {
     const model::Process* other = context.actors.Find(who);
     if (other == nullptr || other == own || other->parent_pid != own->parent_pid ||
@@ -90,9 +92,10 @@ Id128 PolledRank(const Situation& situation, const SituationContext& context) {
         report.onset_ns > situation.onset_ns + kIncidentTable.report.same_onset_ns)
       continue;
     const double difference_ns = std::abs(report.step_ns - step_ns);
-    if (difference_ns > nearest_ns) continue;
+    const std::pair match(report.cause == CauseId::kCpuContention, difference_ns);
+    if (difference_ns > kAlike * step_ns || match > best) continue;
     polled = who;
-    nearest_ns = difference_ns;
+    best = match;
   }
   return polled;
 }

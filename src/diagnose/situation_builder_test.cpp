@@ -187,6 +187,12 @@ TEST_F(SituationBuilderTest, CpuTimeIsAWaitForTheRankThatIsSlowInTheSameSteps) {
   EXPECT_EQ(polled_ns(rank, with(&LastReport::onset_ns, kOnset + 3 * kNanosPerSecond)), 0) << "it came later";
   EXPECT_EQ(polled_ns(rank, with(&LastReport::end_ns, kOnset)), 0) << "its incident was over";
   EXPECT_EQ(polled_ns(stranger, stopped), 0) << "another program";
+
+  const Id128 third{7, 5};
+  actors.Ingest(model::Process{.process = third, .pid = 31, .parent_pid = 20, .name = "train"});
+  last_reports = {{rank, stopped}, {third, with(&LastReport::cause, CauseId::kCpuContention)}};
+  last_reports[third].step_ns = 90e6;
+  EXPECT_EQ(Build().ranks.at(0).name, "train (process 30)") << "it doesn't compete with those that poll";
 }
 
 TEST_F(SituationBuilderTest, HostSignalsAreComparedWithTheCalmPeriod) {
