@@ -12,6 +12,7 @@
 
 #include "base/time.h"
 #include "diagnose/cause.h"
+#include "diagnose/causes/weights.h"
 #include "diagnose/incident_table.h"
 #include "diagnose/signals.h"
 
@@ -80,6 +81,9 @@ Id128 PolledRank(const Situation& situation, const SituationContext& context) {
   const model::Process* own = context.actors.Find(context.program.process);
   if (own == nullptr || own->parent_pid <= 1) return {};  // init starts unrelated ones
   const double step_ns = situation.during.total();
+  // Contention that both have is the cause of both.
+  const bool contended =
+      situation.excess(State::kRunQueue) >= kWeights.ranking.min_named * situation.lost_ns();
   Id128 polled;
   // Ranks that poll take each other's CPUs, so that they seem to come last as well: another cause is
   // preferred.
@@ -88,6 +92,7 @@ Id128 PolledRank(const Situation& situation, const SituationContext& context) {
     const model::Process* other = context.actors.Find(who);
     if (other == nullptr || other == own || other->parent_pid != own->parent_pid ||
         other->name != own->name || !MayDelayOthers(report.cause) ||
+        (contended && report.cause == CauseId::kCpuContention) ||
         report.end_ns.value_or(INT64_MAX) <= situation.onset_ns ||
         report.onset_ns > situation.onset_ns + kIncidentTable.report.same_onset_ns)
       continue;

@@ -193,6 +193,14 @@ TEST_F(SituationBuilderTest, CpuTimeIsAWaitForTheRankThatIsSlowInTheSameSteps) {
   last_reports = {{rank, stopped}, {third, with(&LastReport::cause, CauseId::kCpuContention)}};
   last_reports[third].step_ns = 90e6;
   EXPECT_EQ(Build().ranks.at(0).name, "train (process 30)") << "it doesn't compete with those that poll";
+
+  last_reports.erase(rank);
+  EXPECT_EQ(Build().ranks.at(0).name, "train (process 31)");
+  incident.slow = {};
+  AccountedStep contended = SlowStep(State::kCpu, 35e6);
+  contended.path.states[State::kRunQueue] = 25e6;
+  incident.slow.Add(contended);
+  EXPECT_TRUE(Build().ranks.empty()) << "both have the same cause";
 }
 
 TEST_F(SituationBuilderTest, HostSignalsAreComparedWithTheCalmPeriod) {
