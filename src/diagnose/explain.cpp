@@ -140,9 +140,8 @@ std::string Abstain(const Situation& situation) {
                        largest == State::kSleeping ? ", which slept," : "", amount);
   if (const std::string did = WhatOwnThreadsDid(situation); !did.empty())
     return fmt::format(
-        "Waiting for other threads of the program took most of the {} that each step lost: {}; no known "
-        "cause "
-        "explains that",
+        "Waiting for other threads of the program took most of the {} that each step lost: {}; "
+        "no known cause explains that",
         Time(situation.lost_ns()), did);
   if (WaitedForIdleOwnThreads(situation, largest))
     return fmt::format(

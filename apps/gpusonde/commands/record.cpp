@@ -92,12 +92,15 @@ int FailRecord(const Error& error) {
   return kExitOwnFailure;
 }
 
-// The incidents' sentences: those with a cause first, then the largest slowdown.
-Result<std::vector<std::string>> ReadIncidentSentences(store::Store& store) {
+// The sentences of incidents, those that cost most time first. Some last until `end_ns`.
+Result<std::vector<std::string>> ReadIncidentSentences(store::Store& store, int64_t end_ns) {
   std::vector<std::string> sentences;
-  TRY(store::ForEachRow(store.Query("SELECT sentence FROM incidents WHERE NOT withdrawn "
-                                    "ORDER BY cause = 'abstain', slowdown DESC, start_ns"),
-                        [&](const store::Rows& row) { sentences.emplace_back(row.Text(0)); }));
+  const std::vector<store::Parameter> end = {end_ns};
+  TRY(store::ForEachRow(
+      store.Query("SELECT sentence FROM incidents WHERE NOT withdrawn "
+                  "ORDER BY (1 - 1 / slowdown) * (coalesce(end_ns, ?) - start_ns) DESC, start_ns",
+                  end),
+      [&](const store::Rows& row) { sentences.emplace_back(row.Text(0)); }));
   return sentences;
 }
 
@@ -127,7 +130,7 @@ Status PrintSummary(store::Store& store, const std::string& path, int64_t uncoun
   }
   const std::unique_ptr<server::ApiData> data = server::ReadingFrom(store);
   ASSIGN_OR_RETURN(facts.gpu, server::ReadGpuFacts(*data, {}, facts.sampling_hz > 0));
-  ASSIGN_OR_RETURN(facts.incidents, ReadIncidentSentences(store));
+  ASSIGN_OR_RETURN(facts.incidents, ReadIncidentSentences(store, overview.to_ns.value_or(0)));
   ASSIGN_OR_RETURN(const store::SelectedSteps steps, store::ReadUsualSteps(store, {}));
   if (!steps.programs.empty()) facts.steps = StepFactsOf(steps.programs);
   for (const store::UsualSteps& of_process : steps.programs)
