@@ -497,41 +497,6 @@ TEST_F(DiagnosisTest, AHangThatBeganWithoutObservationIsDetected) {
   EXPECT_NEAR(static_cast<double>(reports[0].incident.end_ns.value_or(0) - observed_ns), 8e9, 1e8);
 }
 
-// As emit_nvtx() writes them, one of them once per step.
-TEST_F(DiagnosisTest, OperatorsOfPyTorchMarkNoSteps) {
-  for (const auto& [name, marks] :
-       {std::pair("aten::mm, seq = 12, op_id = 34", false), std::pair("train", true)}) {
-    Diagnosis diagnosed{{}};
-    for (int64_t step = 0; step < 200; ++step) {
-      const int64_t now_ns = kBegin + step * 30 * kMs;
-      diagnosed.Ingest(
-          model::Kernel{.process = world.workload, .start_ns = now_ns, .end_ns = now_ns + kMs, .name = "k"});
-      diagnosed.Ingest(model::Range{
-          .process = world.workload, .tid = 1, .start_ns = now_ns, .end_ns = now_ns + 2 * kMs, .name = name});
-      diagnosed.Advance(now_ns);
-    }
-    EXPECT_EQ(diagnosed.FoundSteps().at(world.workload).anchor, marks ? "range train" : "kernel k");
-  }
-}
-
-TEST_F(DiagnosisTest, WithoutSignalsTheSentenceSaysSo) {
-  Diagnosis blind{{}};
-  auto run = [&, now_ns = kBegin](int64_t step_ns, int steps) mutable {
-    for (int i = 0; i < steps; ++i, now_ns += step_ns + i % 3 * kMs / 10) {
-      blind.Ingest(
-          model::Kernel{.process = world.workload, .start_ns = now_ns, .end_ns = now_ns + kMs, .name = "k"});
-      blind.Advance(now_ns);
-    }
-    return now_ns;
-  };
-  run(30 * kMs, 150);
-  blind.Finish(run(90 * kMs, 60));
-  const auto reports = blind.Reports();
-  ASSERT_EQ(reports.size(), 1u);
-  EXPECT_EQ(reports[0].incident.cause, kAbstain);
-  EXPECT_THAT(reports[0].incident.sentence, HasSubstr("no host signals of this program were received"));
-}
-
 TEST_F(DiagnosisTest, RowsThatArriveInOrderAreEvaluatedAtOnce) {
   world.Run({}, 150);
   onset_ns = world.now_ns();
