@@ -119,8 +119,17 @@ class Again(unittest.TestCase):
         self.assertEqual(passed, {"a": "\n    slow"})
         self.assertEqual((outcome.passed, outcome.failed, outcome.failures), (4, 1, {"b": "\n    still"}))
 
+    def test_what_is_skipped_then_did_not_pass(self):
+        passed, outcome = self.run_again("echo skipped a: why; echo 0 passed, 0 failed, 1 skipped", {"a": ""})
+        self.assertEqual((passed, outcome.failed, outcome.skips), ({}, 0, [("a", "why")]))
+
+    def test_a_test_of_a_class_that_could_not_be_set_up_may_fail_then(self):
+        passed, outcome = self.run_again("printf 'failed f.py:A.test_b\\n\\n1 passed, 1 failed, 0 skipped\\n'; exit 1", {"f.py:A": ""})
+        self.assertEqual((passed, outcome.passed, list(outcome.failures)), ({}, 4, ["f.py:A.test_b"]))
+
     def test_what_did_not_run_again_failed(self):
-        for script in ("echo 0 passed, 0 failed, 0 skipped", "exit 3"):
+        other = "printf 'failed b\\n\\n0 passed, 1 failed, 0 skipped\\n'; exit 1"
+        for script in ("echo 0 passed, 0 failed, 0 skipped", "exit 3", other):
             passed, outcome = self.run_again(script, {"a": ""})
             self.assertEqual((passed, outcome.passed, outcome.failed, len(outcome.problems)), ({}, 3, 1, 1), script)
 
