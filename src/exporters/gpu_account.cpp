@@ -211,7 +211,7 @@ std::string IdleSentence(const GpuAccount& account, int64_t idle_ns) {
     std::vector<std::string> parts;
     for (const Part& part : account.launch_threads_in | std::views::take(kLaunchThreadParts))
       parts.push_back(fmt::format("{} in {}", PercentText(part.time_ns, idle_ns), Named(part)));
-    return fmt::format("of that time, the threads that launch its work spent {}", fmt::join(parts, ", "));
+    return fmt::format("of that time, the threads that launch GPU work spent {}", fmt::join(parts, ", "));
   }
   return fmt::format("the programs that use it ran on a CPU for {:.2g} s of those {:.2g} s",
                      static_cast<double>(account.idle_cpu_ns) / 1e9, static_cast<double>(idle_ns) / 1e9);
@@ -258,7 +258,7 @@ GpuAccount AccountOf(const GpuFacts& facts) {
   else if (facts.launch_threads.has_value())
     account.idle = "CPUs were not sampled, so the reason is unknown";
   else
-    account.idle = "select a shorter time to see what the threads that launch its work did meanwhile";
+    account.idle = "select a shorter time to see what the threads that launch GPU work did meanwhile";
   return account;
 }
 

@@ -46,7 +46,7 @@ TEST(GpuAccount, KernelsHaveShortNamesAndTheLineThatLaunchedThem) {
 TEST(GpuAccount, WithoutSamplesOfCpusItSaysWhatLaunchThreadsDid) {
   GpuFacts facts = GpuOnly();
   EXPECT_EQ(AccountOf(facts).idle,
-            "select a shorter time to see what the threads that launch its work did meanwhile");
+            "select a shorter time to see what the threads that launch GPU work did meanwhile");
   facts.launch_threads.emplace();
   EXPECT_EQ(AccountOf(facts).idle, "CPUs were not sampled, so the reason is unknown");
   facts.launch_threads = {{"nccl:all_to_all", "cudaLaunchKernel", 150'000'000},
@@ -56,7 +56,7 @@ TEST(GpuAccount, WithoutSamplesOfCpusItSaysWhatLaunchThreadsDid) {
   const GpuAccount account = AccountOf(facts);
   EXPECT_EQ(
       account.idle,
-      "of that time, the threads that launch its work spent 50 % in nccl:all_to_all → cudaLaunchKernel, "
+      "of that time, the threads that launch GPU work spent 50 % in nccl:all_to_all → cudaLaunchKernel, "
       "25 % in cudaMemcpy");
   EXPECT_EQ(account.cause, GpuAccount::IdleCause::kLaunchThreads);
   EXPECT_EQ(account.launch_threads_in.back().name, "no range or call");
