@@ -22,8 +22,8 @@ bool IsBlockingCopy(std::string_view name) {
   return std::ranges::find(kBlockingCopies, WithoutVersion(name)) != kBlockingCopies.end();
 }
 
-bool IsSyncCall(std::string_view name) {
-  return WithoutVersion(name).ends_with("Synchronize") || IsBlockingCopy(name);
-}
+bool IsWaitCall(std::string_view name) { return WithoutVersion(name).ends_with("Synchronize"); }
+
+bool IsSyncCall(std::string_view name) { return IsWaitCall(name) || IsBlockingCopy(name); }
 
 }  // namespace gpusonde::analyze

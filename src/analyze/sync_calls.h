@@ -9,7 +9,10 @@ namespace gpusonde::analyze {
 // synchronization behavior"). Copies within a device are not among them.
 bool IsBlockingCopy(std::string_view name);
 
-// Whether a call waits for work of the GPU: those whose names end in "Synchronize", and blocking copies.
+// Whether a call does nothing but wait for work of the GPU: its name ends in "Synchronize".
+bool IsWaitCall(std::string_view name);
+
+// Whether a call waits for work of the GPU: those that do nothing else, and blocking copies.
 bool IsSyncCall(std::string_view name);
 
 }  // namespace gpusonde::analyze

@@ -150,10 +150,8 @@ Result<ImportSummary> ImportTraces(const std::vector<std::string>& traces, const
     return {};
   };
   const store::RecordingSize size = {.expected_bytes = bytes, .max_bytes = options.temp_limit};
-  if (options.diagnose && !options.gpu_only)
-    TRY(store::WriteRecording(path, size, import_all, AppendDiagnosis));
-  else
-    TRY(store::WriteRecording(path, size, import_all));
+  const bool diagnosed = options.diagnose && !options.gpu_only;
+  TRY(store::WriteRecording(path, size, import_all, diagnosed ? AppendDiagnosis : nullptr));
   return summary;
 }
 

@@ -43,9 +43,8 @@ std::string_view DomainOfCall(const Span& span, std::string_view name) {
   return of_driver ? "cuda_driver" : "cuda_runtime";
 }
 
-// What a call waits for, as syncs.kind; "" for those that don't wait.
+// What a waiting call waits for, as syncs.kind.
 std::string_view WaitOf(std::string_view call) {
-  if (!analyze::IsSyncCall(call) || analyze::IsBlockingCopy(call)) return "";
   return call.contains("Stream") ? "stream" : call.contains("Event") ? "event" : "context";
 }
 
@@ -180,14 +179,14 @@ void SpanRows::WriteCall(const Span& span, const Id128& stack) {
   // GPU work without an id has −1: it must not be joined to calls without one.
   const int64_t correlation = span.correlation == importers::kNoCorrelation ? -2 : span.correlation;
   const int64_t start_ns = span.start_ns + epoch_offset_ns_, end_ns = span.end_ns + epoch_offset_ns_;
-  if (const std::string_view wait = WaitOf(name); process.awaited.has_value() && !wait.empty())
+  if (process.awaited.has_value() && analyze::IsWaitCall(name))
     rows_.syncs.Append({.process = process.id,
                         .device = *process.awaited,
                         .session = 1,
                         .correlation = correlation,
                         .start_ns = start_ns,
                         .end_ns = end_ns,
-                        .kind = std::string(wait)});
+                        .kind = std::string(WaitOf(name))});
   rows_.api_calls.Append({.process = process.id,
                           .tid = span.tid,
                           .session = 1,

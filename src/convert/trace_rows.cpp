@@ -121,7 +121,6 @@ void TraceRows::Add(const GpuEvent& event, const GpuDetail& detail) {
   Extend(process.gpu, start_ns, end_ns);
   Extend(extent_, start_ns, end_ns);
   const Id128 device = DeviceOf(event.process, event.device);
-  process.devices.insert(device);
   switch (event.work) {
     case GpuWork::kKernel:
     case GpuWork::kGraph: {
@@ -212,19 +211,28 @@ Status TraceRows::Finish() {
   WriteProcesses();
   TRY(spans_.Finish());
   model::DropCounts drops;
-  SpanRows spans(
-      names_, domain_names_, [this](int64_t key) { return SpanProcessOf(key); }, info_.epoch_offset_ns, rows_,
-      drops);
+  if (!has_waits_)
+    for (auto& [key, process] : processes_) process.awaited = OnlyDeviceOf(key);
+  const auto find_process = [this](int64_t key) {
+    const Process& process = ProcessOf(key);
+    return SpanRows::Process{.id = process.id, .awaited = process.awaited};
+  };
+  SpanRows spans(names_, domain_names_, find_process, info_.epoch_offset_ns, rows_, drops);
   TRY(spans.Write(spans_));
   WriteDrops(drops);
   TRY(status());
   return rows_.PassAll();
 }
 
-SpanRows::Process TraceRows::SpanProcessOf(int64_t key) {
-  const Process& process = ProcessOf(key);
-  if (has_waits_ || process.devices.size() != 1) return {.id = process.id};
-  return {.id = process.id, .awaited = *process.devices.begin()};
+// The device that a process uses; none if it uses several.
+std::optional<Id128> TraceRows::OnlyDeviceOf(int64_t key) const {
+  std::optional<Id128> only;
+  for (const auto& [user, device] : devices_) {
+    if (!identity_.one_process && user.first != importers::PidOf(key)) continue;
+    if (only.has_value() && *only != device) return std::nullopt;
+    only = device;
+  }
+  return only;
 }
 
 void TraceRows::WriteSource() {

@@ -64,7 +64,7 @@ class TraceRows final : public analyze::DetailSink {
     Id128 id;
     std::optional<TimeRange> gpu;  // from its first call or work on a GPU to the end of the last
     bool has_work = false;
-    std::set<Id128> devices;
+    std::optional<Id128> awaited;  // of SpanRows::Process, set when all events were added
   };
 
   // The key of an event's process.
@@ -78,7 +78,7 @@ class TraceRows final : public analyze::DetailSink {
   int64_t At(int64_t time_ns) const { return time_ns + info_.epoch_offset_ns; }
   void See(int64_t start_ns, int64_t end_ns);
   static void Extend(std::optional<TimeRange>& range, int64_t start_ns, int64_t end_ns);
-  SpanRows::Process SpanProcessOf(int64_t key);
+  std::optional<Id128> OnlyDeviceOf(int64_t key) const;
   void WriteProcesses();
   void WriteSource();
   void WriteDrops(const model::DropCounts& stacks);
