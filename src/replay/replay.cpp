@@ -90,36 +90,29 @@ class Columns {
 
   Result<std::map<int64_t, int64_t>> CountDense(const TimeRange& range) {
     std::map<int64_t, int64_t> slices;
-    Status counted;
-    ForAll([&](auto& column) {
-      if (counted.has_value()) counted = column.CountDense(store_, range, slices);
-    });
-    TRY(std::move(counted));
+    TRY(UntilFailure([&](auto& column) { return column.CountDense(store_, range, slices); }));
     return slices;
   }
   // Reads the rows of [from_ns, to_ns); false if there are none.
   Result<bool> Read(int64_t from_ns, int64_t to_ns) {
-    Status read;
     bool any = false;
-    ForAll([&](auto& column) {
-      if (read.has_value()) read = column.Read(store_, from_ns, to_ns);
+    const auto read = [&](auto& column) -> Status {
+      TRY(column.Read(store_, from_ns, to_ns));
       any |= !column.empty();
-    });
-    TRY(std::move(read));
+      return {};
+    };
+    TRY(UntilFailure(read));
     return any;
   }
   // The time of the first row in the range, or the range's end.
   Result<int64_t> FindNext(const TimeRange& range) {
     int64_t first_ns = range.to_ns;
-    Status found;
-    ForAll([&](auto& column) {
-      if (!found.has_value()) return;
-      if (const Result<int64_t> next = column.FindNext(store_, range.from_ns); next.has_value())
-        first_ns = std::min(first_ns, *next);
-      else
-        found = Fail(next.error());
-    });
-    TRY(std::move(found));
+    const auto find = [&](auto& column) -> Status {
+      ASSIGN_OR_RETURN(const int64_t next_ns, column.FindNext(store_, range.from_ns));
+      first_ns = std::min(first_ns, next_ns);
+      return {};
+    };
+    TRY(UntilFailure(find));
     return first_ns;
   }
   void ReplayBefore(int64_t time_ns, diagnose::Diagnosis& diagnosis) {
@@ -130,6 +123,14 @@ class Columns {
   void ForAll(auto&& visit) {
     visit(calls_), visit(kernels_), visit(packs_), visit(copies_), visit(syncs_), visit(ranges_),
         visit(collectives_), visit(metrics_), visit(signals_);
+  }
+  // Visits the columns until one fails.
+  Status UntilFailure(auto&& visit) {
+    Status done;
+    ForAll([&](auto& column) {
+      if (done.has_value()) done = visit(column);
+    });
+    return done;
   }
 
   store::Store& store_;
