@@ -88,12 +88,14 @@ std::string WhoHadEnded(const Situation& situation, State state) {
   return ended == situation.helpers.end() ? "" : fmt::format("; {} of the program had ended", ended->name);
 }
 
+bool IsOnGpu(State state) { return state == State::kGpuRun || state == State::kGpuCopy; }
+
 // What has grown on the GPU, most first: those that have grown at least a fifth as much as the first, where
 // the lost time is the GPU's.
 std::vector<std::pair<std::string, Change>> GrownOnGpu(const Situation& situation, State state) {
   constexpr size_t kMaxNamed = 3;
   constexpr double kOfTheFirst = 0.2, kOfTheExcess = 0.1;
-  if (state != State::kGpuRun && state != State::kGpuCopy) return {};
+  if (!IsOnGpu(state)) return {};
   std::vector<std::pair<std::string, Change>> grown(situation.gpu_time.begin(), situation.gpu_time.end());
   std::ranges::sort(grown, std::greater(), [](const auto& each) { return each.second.rise(); });
   const double least = grown.empty() ? 0
@@ -119,16 +121,15 @@ std::string WhatHasGrown(const Situation& situation, State state) {
   return text;
 }
 
-// Whether what the GPU did accounts for most of the lost time, which is known without signals of the host.
-bool IsLostOnGpu(const Situation& situation) {
-  if (situation.before.total() <= 0 || situation.excess_ns() <= 0) return false;
-  const State largest = LargestExcess(situation);
-  return largest == State::kGpuRun || largest == State::kGpuCopy;
+// Whether it can be said where the lost time went: without signals of the host only if it went to the GPU.
+bool IsAccounted(const Situation& situation) {
+  return situation.signals_known ||
+         (situation.before.total() > 0 && situation.excess_ns() > 0 && IsOnGpu(LargestExcess(situation)));
 }
 
 std::string Abstain(const Situation& situation) {
   constexpr std::string_view kNoSignals = "no host signals of this program were received";
-  if (!situation.signals_known && !IsLostOnGpu(situation)) return fmt::format("No cause: {}", kNoSignals);
+  if (!IsAccounted(situation)) return fmt::format("No cause: {}", kNoSignals);
   if (situation.before.total() <= 0) return "No cause: there are no clean steps to compare with";
   if (situation.excess_ns() <= 0) return "No cause: steps are back to normal";
   const State largest = LargestExcess(situation);
@@ -166,7 +167,7 @@ std::string Abstain(const Situation& situation) {
 
 // Where to look next, after Abstain. Empty where nothing better is known than the account.
 std::string NextStep(const Situation& situation) {
-  if (situation.excess_ns() <= 0 || (!situation.signals_known && !IsLostOnGpu(situation))) return "";
+  if (situation.excess_ns() <= 0 || !IsAccounted(situation)) return "";
   if (!WhatOwnThreadsDid(situation).empty())
     return " One of them may hold a lock that the others need: the flame graph of the program's waits in "
            "this time shows where.";
