@@ -31,6 +31,22 @@ using testing::ElementsAre;
 // No process has a pid this large: the kernel's limit is 2^22.
 constexpr int32_t kGone = 1 << 30;
 
+pid_t ForkPaused() {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::pause();
+    ::_exit(0);
+  }
+  return child;
+}
+
+// Kills a child and returns once it has ended; it still has to be waited for.
+bool MakeZombie(pid_t child) {
+  siginfo_t ended;
+  return ::kill(child, SIGKILL) == 0 &&
+         ::waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOWAIT) == 0;
+}
+
 class ProcessTableTest : public testing::Test {
  protected:
   ProcessTable Make(bool every_process = false) {
@@ -68,11 +84,7 @@ TEST_F(ProcessTableTest, AnExecutedProgramIsInTheCgroupItWasMovedTo) {
   if (!std::filesystem::create_directory(cgroup, error))
     GTEST_SKIP() << "needs root and cgroup v1 with its controller cpu";
   // As container runtimes do it: fork, move, exec.
-  const pid_t child = ::fork();
-  if (child == 0) {
-    ::pause();
-    ::_exit(0);
-  }
+  const pid_t child = ForkPaused();
   ProcessTable table = Make();
   ASSERT_TRUE(table.Follow(child).has_value());
   std::ofstream(cgroup / "cgroup.procs") << child;
@@ -101,11 +113,7 @@ TEST_F(ProcessTableTest, AForkedChildIsNotTheFormerOwnerOfItsPid) {
 
 // As when forks are found by polling /proc.
 TEST_F(ProcessTableTest, AForkThatIsReportedLateIsThatOfTheKnownProcess) {
-  const pid_t child = ::fork();
-  if (child == 0) {
-    ::pause();
-    ::_exit(0);
-  }
+  const pid_t child = ForkPaused();
   ProcessTable table = Make();
   const Id128 id = table.FindSampled(child, now_).id;
   table.Apply(
@@ -272,18 +280,12 @@ TEST_F(ProcessTableTest, AProgramWhoseExecWasLostReplacesTheFormerOne) {
 }
 
 TEST_F(ProcessTableTest, AZombieKeepsWhatWasKnownOfItsProgram) {
-  const pid_t child = ::fork();
-  if (child == 0) {
-    ::pause();
-    ::_exit(0);
-  }
+  const pid_t child = ForkPaused();
   ProcessTable table = Make();
   ASSERT_TRUE(table.Follow(child).has_value());
   const proc::ProcessInfo before = table.FindSampled(child, now_).info;
   ASSERT_FALSE(before.command.empty());
-  ::kill(child, SIGKILL);
-  siginfo_t ended;
-  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOWAIT), 0);
+  ASSERT_TRUE(MakeZombie(child));
   table.Resync(now_ + 1);
   const Process& process = table.FindSampled(child, now_ + 1);
   EXPECT_EQ(process.info.command, before.command);
@@ -301,18 +303,12 @@ TEST_F(ProcessTableTest, EventsFromBeforeAProcessWasReadAreIgnored) {
 }
 
 TEST_F(ProcessTableTest, AProcessThatEndsWhileItIsReadEnds) {
-  const pid_t child = ::fork();
-  if (child == 0) {
-    ::pause();
-    ::_exit(0);
-  }
+  const pid_t child = ForkPaused();
   ProcessTable table = Make();
   ASSERT_TRUE(table.Follow(child).has_value());
   table.Apply(Event(1, perf::ExitEvent{.pid = child, .tid = child}));
   EXPECT_TRUE(table.Runs(child)) << "another thread had its tid before";
-  ::kill(child, SIGKILL);
-  siginfo_t ended;
-  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOWAIT), 0);
+  ASSERT_TRUE(MakeZombie(child));
   // It was listed after its exit event.
   table.Apply(Event(1, perf::ExitEvent{.pid = child, .tid = child}));
   EXPECT_FALSE(table.Runs(child));
