@@ -18,7 +18,8 @@ struct TimedStep {
   Id128 type;
   int64_t start_ns = 0;
   int64_t end_ns = 0;
-  int64_t work = 0;  // kernels and copies
+  int64_t work = 0;        // kernels and copies
+  bool gpu_error = false;  // the driver reported one of its GPU meanwhile
 
   double length_ns() const { return static_cast<double>(end_ns - start_ns); }
 };

@@ -53,7 +53,9 @@ Detector::Verdict Detector::JudgeIncident() {
 
 Detector::Verdict Detector::JudgeClean(const TimedStep& step) {
   const bool mean_is_high = MeanIsHigh(kDetector.mean.window_ns);
-  if (const RecentSteps::Range slow = FindSlow(mean_is_high); !slow.empty()) {
+  RecentSteps::Range slow = FindSlow(mean_is_high);
+  if (slow.empty() && step.gpu_error && IsOutlier(recent_.newest())) slow = recent_.Since(step.start_ns);
+  if (!slow.empty()) {
     Open(slow);
     return Verdict::kSlow;
   }

@@ -25,7 +25,8 @@ namespace gpusonde::diagnose {
 //   throttled (+2 % in the median, +85 % in the mean). The same over five seconds, for slow-downs where few
 //   steps lose most of the time;
 // - the number of single steps in a second that each lose much, against a Poisson distribution with the
-//   rate of clean steps: a GPU that stalls twice a second;
+//   rate of clean steps: a GPU that stalls twice a second. One is enough if the driver reports an error of
+//   the GPU meanwhile;
 // - the overrun of the unfinished step.
 //
 // Steps under suspicion join the baseline when it passes, and never if an incident follows. Deterministic.

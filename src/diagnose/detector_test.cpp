@@ -164,6 +164,21 @@ TEST_F(DetectorTest, OneLongStepIsNoIncident) {
   EXPECT_EQ(Slow(100, 20), 0);
 }
 
+TEST_F(DetectorTest, OneLongStepIsAnIncidentIfTheGpuReportsAnErrorMeanwhile) {
+  const auto step = [this](double ms) {
+    const int64_t start_ns = std::exchange(now_ns_, now_ns_ + std::llround(ms * kMs));
+    return detector_.Ingest({.type = kType, .start_ns = start_ns, .end_ns = now_ns_, .gpu_error = true});
+  };
+  Slow(300, 20);
+  EXPECT_EQ(step(20), Detector::Verdict::kClean);
+  EXPECT_NE(step(40), Detector::Verdict::kSlow) << "an error that costs little";
+  const int64_t onset_ns = now_ns_;
+  EXPECT_EQ(step(200), Detector::Verdict::kSlow);
+  EXPECT_EQ(detector_.onset_ns(), onset_ns);
+  EXPECT_GT(Slow(200, 20), 100);
+  EXPECT_FALSE(detector_.open());
+}
+
 TEST_F(DetectorTest, AFewShortStepsThatLoseLittleAreNoIncident) {
   Slow(200, 7);
   EXPECT_EQ(Slow(4, 14), 0);

@@ -277,6 +277,26 @@ TEST_F(DiagnosisTest, SlowCopiesArePciePressureOnlyIfTheLinkSaysSo) {
   }
 }
 
+// The driver reports an error; the GPU goes on for a step, and then stalls once.
+TEST_F(DiagnosisTest, OneStallIsAFaultIfTheDriverReportsAnErrorOfTheGpu) {
+  const auto stall_after = [this](std::optional<int> xid) {
+    world.Run({}, 150);
+    if (xid.has_value()) world.Gauge("gpu.xid", *xid);
+    world.Run({}, 1);
+    onset_ns = world.now_ns();
+    world.Run({.gpu_ns = 150 * kMs});
+    world.Run({}, 5);
+    return diagnosis.Reports();
+  };
+  EXPECT_TRUE(stall_after({}).empty());
+  const auto reports = stall_after(63);
+  ASSERT_EQ(reports.size(), 1u);
+  EXPECT_TRUE(reports[0].is_notable);
+  EXPECT_EQ(reports[0].incident.cause, "gpu_fault");
+  EXPECT_THAT(reports[0].incident.sentence, HasSubstr("XID 63"));
+  EXPECT_EQ(reports[0].incident.start_ns, onset_ns);
+}
+
 TEST_F(DiagnosisTest, StolenCpuTimeIsBlamedOnTheHypervisor) {
   for (const bool stolen : {true, false}) {
     Diagnosis other{{}};

@@ -4,6 +4,8 @@
 #include <array>
 #include <cmath>
 
+#include "diagnose/incident_table.h"
+
 namespace gpusonde::diagnose {
 namespace {
 
@@ -237,14 +239,14 @@ std::vector<std::pair<Id128, double>> HostTimeline::ReadingsByProcess(Metric met
   return means;
 }
 
-std::vector<double> HostTimeline::EventsOf(Metric metric, const Id128& device, const TimeRange& range) const {
-  std::vector<double> events;
-  const auto found = readings_.find({metric, device});
-  if (found == readings_.end()) return events;
-  for (auto at = found->second.lower_bound(range.from_ns);
+std::vector<int64_t> HostTimeline::XidsOf(const Id128& device, const TimeRange& range) const {
+  std::vector<int64_t> codes;
+  const auto found = readings_.find({Metric::kGpuXid, device});
+  if (found == readings_.end()) return codes;
+  for (auto at = found->second.lower_bound(range.from_ns - kIncidentTable.xid_ns);
        at != found->second.end() && at->first < range.to_ns; ++at)
-    events.push_back(at->second.value);
-  return events;
+    codes.push_back(std::llround(std::clamp(at->second.value, 0.0, 1e9)));
+  return codes;
 }
 
 void HostTimeline::ForgetBefore(int64_t time_ns) {

@@ -83,8 +83,9 @@ class HostTimeline {
   // Returns, by process, the sum of its readings on the device per second of the range.
   std::vector<std::pair<Id128, double>> ReadingsByProcess(model::Metric metric, const Id128& device,
                                                           const TimeRange& range) const;
-  // Returns the values of an event metric in the range.
-  std::vector<double> EventsOf(model::Metric metric, const Id128& device, const TimeRange& range) const;
+  // Returns the codes of the errors (XIDs) that the driver reported for a device in the range, or shortly
+  // before it.
+  std::vector<int64_t> XidsOf(const Id128& device, const TimeRange& range) const;
 
   // Whether any signal of this process's threads is retained.
   bool Knows(const Id128& process) const { return threads_.contains(process); }

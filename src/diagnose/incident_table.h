@@ -14,6 +14,7 @@ namespace gpusonde::diagnose {
 struct IncidentTable {
   Tuned<int64_t> awaited_ns{2 * kNanosPerSecond, "ns",
                             "an agent loads what observes host signals within half a second"};
+  Tuned<int64_t> xid_ns{100 * kNanosPerMilli, "ns", "a GPU may go on for a moment after the driver's report"};
 
   // Accounts of clean steps, by type.
   struct {

@@ -2,7 +2,6 @@
 #include "diagnose/signals.h"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <optional>
 
@@ -127,8 +126,7 @@ void DescribeDevice(const SignalScope& scope, const Id128& device, Situation& si
     Change& busiest = situation.signals[Metric::kGpuUtilization];
     if (busiest.during.value_or(0) <= *busy.during) busiest = busy;
   }
-  for (const double code : scope.host.EventsOf(Metric::kGpuXid, device, scope.incident))
-    situation.xids.push_back(std::llround(std::clamp(code, 0.0, 1e9)));
+  for (const int64_t code : scope.host.XidsOf(device, scope.incident)) situation.xids.push_back(code);
   DescribeNeighbours(scope, device, situation);
 }
 

@@ -154,7 +154,11 @@ void Diagnosis::Workload::AddStep(const StepSpan& span) {
                         .end_ns = step.end_ns});
   unfinished_.reset();
   if (IsBeforeSignals(step)) return;
-  switch (detector_.Ingest({step.type, step.start_ns, step.end_ns, step.work})) {
+  switch (detector_.Ingest({.type = step.type,
+                            .start_ns = step.start_ns,
+                            .end_ns = step.end_ns,
+                            .work = step.work,
+                            .gpu_error = HasGpuError({step.start_ns, step.end_ns})})) {
     case Detector::Verdict::kLearning:
     case Detector::Verdict::kClean:
       if (accounting_.MarkClean()) Restart();
@@ -189,6 +193,11 @@ bool Diagnosis::Workload::IsBeforeSignals(const StepSpan& step) {
   return !shared_.host.KnownSince(process_, accounting_.usual_launch_thread())
               .transform([&](int64_t since_ns) { return since_ns <= step.start_ns; })
               .value_or(false);
+}
+
+bool Diagnosis::Workload::HasGpuError(const TimeRange& when) const {
+  return std::ranges::any_of(devices_,
+                             [&](const Id128& device) { return !shared_.host.XidsOf(device, when).empty(); });
 }
 
 // Discards the baseline, because steps exclude waits for requests from now on, or include them again.

@@ -99,6 +99,7 @@ class Diagnosis::Workload {
   void ProcessUntil(int64_t time_ns);
   void AddStep(const StepSpan& span);
   bool IsBeforeSignals(const StepSpan& step);
+  bool HasGpuError(const TimeRange& when) const;
   void CheckUnfinished(int64_t now_ns);
   void Restart();
   void EndLastingDisturbance();
