@@ -10,7 +10,8 @@
 
 namespace gpusonde::model {
 
-// One row per period in which a process reported its GPU work; outside of these its GPU work is unknown.
+// One row per period in which a process reported its GPU work; outside of these its GPU work is unknown. A
+// session that another listener kept going while no agent ran has a row for each time that it was joined.
 struct GpuSession {
   Id128 process;
   int32_t session = 0;
@@ -21,7 +22,7 @@ struct GpuSession {
 };
 
 inline constexpr Table kGpuSessions(
-    "gpu_sessions", Key{2},
+    "gpu_sessions", Key{3},
     "One row per period in which a process reported its GPU work; outside of these its GPU work is unknown",
     Field("process", &GpuSession::process, "", "whose"),
     Field("session", &GpuSession::session, "", "awake period of the inject library, from 1"),

@@ -96,6 +96,16 @@ TEST_F(GpuObserved, TimeBetweenTwoRunsIsNotIdle) {
   EXPECT_NEAR(static_cast<double>((*ReadDeviceUse(*store_, {}))[0].observed_ns), 4.0 * kSecond, 2);
 }
 
+TEST_F(GpuObserved, ASessionThatWasJoinedAgainIsObservedBothTimes) {
+  Run(0, 4 * kSecond);
+  Run(8 * kSecond, 10 * kSecond);
+  // Another listener kept it going.
+  Add(model::kGpuSessions, {{.process = kProcess, .session = 1, .start_ns = kSecond}});
+  Add(model::kGpuSessions, {{.process = kProcess, .session = 1, .start_ns = 8 * kSecond}});
+  Add(model::kKernels, {Kernel(1, kSecond, 2 * kSecond), Kernel(1, 9 * kSecond, 10 * kSecond)});
+  EXPECT_NEAR(static_cast<double>((*ReadDeviceUse(*store_, {}))[0].observed_ns), 5.0 * kSecond, 2);
+}
+
 constexpr int kLengthMs = 20'000;
 constexpr int kDevices = 2;
 using Moments = std::vector<bool>;  // of each millisecond

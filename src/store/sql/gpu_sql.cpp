@@ -209,7 +209,7 @@ SqlPart GpuSessions(const model::Selection& selection, const TimeRange& range) {
   const SqlPart of_process = AndOfProcesses(selection);
   SqlPart sessions{
       "(SELECT process, session, start_ns, end_ns FROM (SELECT process, session, start_ns, "
-      "coalesce(end_ns, lead(start_ns) OVER (PARTITION BY process ORDER BY session), exited_ns, "
+      "coalesce(end_ns, lead(start_ns) OVER (PARTITION BY process ORDER BY session, start_ns), exited_ns, "
       "9223372036854775807) AS end_ns FROM gpu_sessions LEFT JOIN processes USING (process) WHERE start_ns > "
       "0",
       {}};
