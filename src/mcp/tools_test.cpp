@@ -141,7 +141,7 @@ TEST(McpTools, ToolsThatNeedFilesAreOnlyThereWithFiles) {
   EXPECT_EQ(call["error"]["code"], -32602);
 }
 
-TEST(McpTools, IncidentsKeepTheirEvidenceButNotWhatIsDrawn) {
+TEST(McpTools, IncidentsKeepTheirEvidenceAndAreReadWithoutStrips) {
   json incident = {{"id", "1"},
                    {"sentence", "Steps slowed 2.2×"},
                    {"cause", "cpu_contention"},
@@ -149,21 +149,23 @@ TEST(McpTools, IncidentsKeepTheirEvidenceButNotWhatIsDrawn) {
                    {"account", json::array()},
                    {"causes", json::array()},
                    {"evidence", json::array()},
-                   {"strips", {1, 2}},
-                   {"shown_from_us", 1},
-                   {"shown_to_us", 2}};
+                   {"strips", json::array()}};
   for (int i = 0; i < 40; ++i) incident["evidence"].push_back({{"signal", std::to_string(i)}});
   const json body = {{"steps", 7},
                      {"omitted", 3},
                      {"incidents", {incident, incident}},
                      {"warnings", json::array()},
                      {"programs", {{{"name", "train"}}}}};
+  std::string asked;
   const auto source = ServerSource([&](const std::string& target) -> Result<std::string> {
-    return target == "overview" ? "{}" : body.dump();
+    if (target == "overview") return "{}";
+    asked = target;
+    return body.dump();
   });
   Server server(*source);
   const json call = json::parse(*server.Handle(
       {.id = "1", .method = "tools/call", .params = R"({"name":"incidents","arguments":{"limit":1}})"}));
+  EXPECT_THAT(asked, HasSubstr("buckets=0"));
   const json answer = call["result"]["structuredContent"];
   EXPECT_EQ(answer["steps"], 7);
   EXPECT_THAT(answer["cut"], ElementsAre("incidents: … 4 more"));

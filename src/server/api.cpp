@@ -91,7 +91,7 @@ Result<std::string> GetUsage(ApiData& data, const UsageForm& form, QueryParamete
 }
 
 Result<std::string> GetIncidents(ApiData& data, const ApiFacts&, QueryParameters& parameters) {
-  ASSIGN_OR_RETURN(const auto buckets, parameters.TakeInteger("buckets", 1, kMaxBuckets));
+  ASSIGN_OR_RETURN(const auto buckets, parameters.TakeInteger("buckets", 0, kMaxBuckets));
   ASSIGN_OR_RETURN(const model::Selection selection, parameters.TakeSelection());
   TRY(parameters.Finish());
   const int count = static_cast<int>(buckets.value_or(kDefaultBuckets));

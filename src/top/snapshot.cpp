@@ -235,7 +235,7 @@ Result<Snapshot> ReadSnapshot(const Ask& ask) {
   for (const json& process : List(processes, "processes"))
     AddProcess(process, static_cast<double>(kNowUs) / 1e6, gpus, snapshot);
   std::ranges::stable_sort(snapshot.processes, {}, &Process::pid);
-  ASSIGN_OR_RETURN(const json incidents, Get(ask, "incidents?buckets=1&" + range(kStepsUs), "incidents"));
+  ASSIGN_OR_RETURN(const json incidents, Get(ask, "incidents?buckets=0&" + range(kStepsUs), "incidents"));
   AddIncidents(incidents, snapshot);
   for (auto& [id, gpu] : gpus) snapshot.gpus.push_back(std::move(gpu));
   return snapshot;

@@ -87,7 +87,7 @@ TEST_F(SnapshotTest, ReadsWhatTheApiSays) {
   EXPECT_THAT(snapshot->gpus[1].clock_mhz, Optional(DoubleEq(1980)));
   EXPECT_THAT(targets_, ElementsAre("overview", "strips?buckets=60&metrics=1&from_us=0&to_us=300000000",
                                     "processes?gpus=1&from_us=295000000&to_us=300000000",
-                                    "incidents?buckets=1&from_us=150000000&to_us=300000000"));
+                                    "incidents?buckets=0&from_us=150000000&to_us=300000000"));
 }
 
 TEST_F(SnapshotTest, ProcessesAreThoseThatUseGpusAndRun) {

@@ -98,7 +98,7 @@ Status AskServer(const DiagnoseOptions& options, const ApiServer& server, const 
     return Fail(ErrorCode::kInvalidArgument,
                 "all hosts can only be asked about the last 24 hours; give --host for another time");
   ASSIGN_OR_RETURN(const std::string body,
-                   AskApi(server, all_hosts ? "hosts" : "incidents?buckets=1" + times));
+                   AskApi(server, all_hosts ? "hosts" : "incidents?buckets=0" + times));
   ASSIGN_OR_RETURN(const server::IncidentsAnswer answer, server::ParseIncidents(body));
   if (options.format == "json")
     PrintTo(stdout, "{}\n", PrintableLines(body));

@@ -21,12 +21,12 @@ void KeepFirst(Json& incident, const char* key) {
 
 Result<std::string> RunIncidents(Source& source, const Arguments& arguments) {
   ASSIGN_OR_RETURN(const Range range, ReadRange(source, arguments));
-  ASSIGN_OR_RETURN(const std::string body_text, source.Get(Target("incidents", range, "buckets=1")));
+  ASSIGN_OR_RETURN(const std::string body_text, source.Get(Target("incidents", range, "buckets=0")));
   try {
     Json body = Json::parse(body_text);
     Json found = {{"range", Json::parse(range.bounds)}, {"steps", body.at("steps")}};
     for (Json& incident : body.at("incidents")) {
-      for (const char* drawn : {"strips", "shown_from_us", "shown_to_us"}) incident.erase(drawn);
+      incident.erase("strips");  // none were asked for
       for (const char* list : {"account", "causes", "evidence"}) KeepFirst(incident, list);
     }
     found["incidents"] = std::move(body.at("incidents"));

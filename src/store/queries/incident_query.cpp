@@ -82,7 +82,7 @@ Status AddStrips(Store& store, int64_t now_ns, int buckets, std::vector<Incident
 }  // namespace
 
 Result<Incidents> ReadIncidents(Store& store, const model::Selection& selection, int buckets, int64_t most) {
-  TRY(CheckBuckets(buckets));
+  if (buckets != 0) TRY(CheckBuckets(buckets));
   ASSIGN_OR_RETURN(const TimeRange range, ReadTimeRange(store, selection));
   Incidents read;
   SqlPart where{"WHERE NOT withdrawn AND start_ns < ? AND coalesce(end_ns, ?) >= ?",
@@ -96,7 +96,7 @@ Result<Incidents> ReadIncidents(Store& store, const model::Selection& selection,
   for (model::Incident& incident : incidents) read.incidents.push_back({.incident = std::move(incident)});
   TRY(AddEvidence(store, read.incidents));
   TRY(AddProcesses(store, read.incidents));
-  TRY(AddStrips(store, range.to_ns, buckets, read.incidents));
+  if (buckets != 0) TRY(AddStrips(store, range.to_ns, buckets, read.incidents));
   ASSIGN_OR_RETURN(SelectedSteps steps, ReadUsualSteps(store.Within(range), selection));
   read.steps = steps.count;
   read.programs = std::move(steps.programs);

@@ -34,8 +34,8 @@ struct Incidents {
   std::vector<model::Warning> warnings;  // in the selection's time range, the newest first, truncated
 };
 
-// Incidents that overlap the selection's time, of its process where it has one. `buckets` ≥ 1 of each strip.
-// Errors: those of Store::Query.
+// Incidents that overlap the selection's time, of its process where it has one. `buckets` of each strip;
+// 0: no strips. Errors: those of Store::Query.
 Result<Incidents> ReadIncidents(Store& store, const model::Selection& selection, int buckets,
                                 int64_t most = 100);
 

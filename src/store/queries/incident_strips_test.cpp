@@ -8,9 +8,11 @@
 #include "base/time.h"
 #include "model/metric_catalogue.h"
 #include "model/tables/devices.h"
+#include "model/tables/incidents.h"
 #include "model/tables/metrics.h"
 #include "model/tables/signals.h"
 #include "model/tables/steps.h"
+#include "store/queries/incident_query.h"
 #include "store/recordings/testing/memory_store.h"
 
 namespace gpusonde::store {
@@ -18,6 +20,7 @@ namespace {
 
 using model::Metric;
 using testing::ElementsAre;
+using testing::IsEmpty;
 using testing::Optional;
 
 constexpr Id128 kSlow{7, 1}, kBystander{7, 2}, kItsGpu{6, 0}, kOtherGpu{6, 1};
@@ -86,6 +89,19 @@ TEST_F(IncidentStrips, StepsComeFirstThenTheSignalsThatChangedMost) {
   EXPECT_THAT(strips[0].strip.values[4], Optional(200));
   EXPECT_THAT(ReadNames(), ElementsAre("step", "thread.sleeping", "cgroup.throttled", "thread.run_queue"));
   EXPECT_THAT(strips[3].strip.values[4], Optional(testing::DoubleNear(0.3, 1e-9)));
+}
+
+TEST_F(IncidentStrips, AreReadWithIncidentsOnlyIfBucketsAreAskedFor) {
+  Add(model::kIncidents, {{.process = kSlow, .start_ns = 4 * kSecond, .end_ns = 6 * kSecond}});
+  Add(model::kSteps, {{.process = kSlow, .start_ns = 4 * kSecond, .end_ns = 5 * kSecond}});
+  const auto strips_of = [this](int buckets) {
+    const auto read = ReadIncidents(*store_, {.from_ns = 0, .to_ns = 10 * kSecond}, buckets);
+    EXPECT_TRUE(read.has_value()) << read.error().message;
+    EXPECT_EQ(read->incidents.size(), 1U);
+    return read->incidents.front().strips;
+  };
+  EXPECT_THAT(strips_of(0), IsEmpty());
+  EXPECT_EQ(strips_of(10).front().metric, "step");
 }
 
 TEST_F(IncidentStrips, AtMostFourSignals) {
