@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <unordered_map>
 #include <utility>
 
@@ -66,6 +67,12 @@ struct AnchorSearch::Regularity {
   double median_ns = 0;
 };
 
+// Hashes of the names of the work in each interval between two occurrences, of those in which kernels ran.
+struct AnchorSearch::Intervals {
+  size_t ended = 0;              // occurrences before which kernels ran
+  std::vector<uint64_t> hashes;  // in the longest time without a break
+};
+
 struct AnchorSearch::Idle {
   double total_ns = 0;
   double after_ns = 0;
@@ -91,7 +98,7 @@ std::optional<Anchor> AnchorSearch::Find(History state) const {
   for (const auto& [token, occurrences] : by_token) {
     const bool named = tokens_[token].is_step_name;
     has_rare_step_name |= named && std::ssize(occurrences.at) < kStepTable.anchor.min_named;
-    if (occurrences.at.size() < 2 || MeanNs(occurrences) < kStepTable.anchor.min_loop_ns) continue;
+    if (MeanNs(occurrences) < kStepTable.anchor.min_loop_ns) continue;
     const Candidate candidate{token, occurrences.at.size(), occurrences.length_ns, Measure(occurrences)};
     const Regularity& regularity = candidate.regularity;
     if (regularity.mean_ns >= kStepTable.anchor.min_step_ns)
@@ -122,25 +129,44 @@ std::optional<Anchor> AnchorSearch::Find(History state) const {
                 .needs_kernels = RunsKernelsBetween(best->token)};
 }
 
-// The mean time between two occurrences, of two or more.
-double AnchorSearch::MeanNs(const Occurrences& occurrences) const {
+// Calls visit(piece, next piece) for each two occurrences between which observation wasn't interrupted.
+template <class Visit>
+void AnchorSearch::ForEachInterval(const Occurrences& occurrences, Visit visit) const {
   const std::vector<uint32_t>& at = occurrences.at;
-  return static_cast<double>(history_[at.back()].time_ns - history_[at.front()].time_ns) /
-         static_cast<double>(at.size() - 1);
+  auto next = breaks_.begin();
+  for (size_t i = 1; i < at.size(); ++i) {
+    while (next != breaks_.end() && next->at <= at[i - 1]) ++next;
+    if (next == breaks_.end() || next->at > at[i]) visit(at[i - 1], at[i]);
+  }
+}
+
+// Whether there is a break before this piece, the next one; `next` is the number of breaks that were passed.
+bool AnchorSearch::BreaksAt(size_t piece, size_t& next) const {
+  if (next == breaks_.size() || breaks_[next].at != piece) return false;
+  ++next;
+  return true;
+}
+
+// The mean time between two occurrences; 0 if it isn't known.
+double AnchorSearch::MeanNs(const Occurrences& occurrences) const {
+  int64_t intervals = 0, total_ns = 0;
+  ForEachInterval(occurrences, [&](uint32_t from, uint32_t to) {
+    ++intervals;
+    total_ns += history_[to].time_ns - history_[from].time_ns;
+  });
+  return intervals == 0 ? 0 : static_cast<double>(total_ns) / static_cast<double>(intervals);
 }
 
 AnchorSearch::Regularity AnchorSearch::Measure(const Occurrences& occurrences) const {
-  const std::vector<uint32_t>& at = occurrences.at;
   std::vector<double> work, times_ns;
-  work.reserve(at.size());
-  times_ns.reserve(at.size());
-  for (size_t i = 1; i < at.size(); ++i) {
-    work.push_back(static_cast<double>(at[i] - at[i - 1]));
-    times_ns.push_back(static_cast<double>(history_[at[i]].time_ns - history_[at[i - 1]].time_ns));
-  }
-  const double intervals = static_cast<double>(work.size());
+  work.reserve(occurrences.at.size());
+  times_ns.reserve(occurrences.at.size());
+  ForEachInterval(occurrences, [&](uint32_t from, uint32_t to) {
+    work.push_back(static_cast<double>(to - from));
+    times_ns.push_back(static_cast<double>(history_[to].time_ns - history_[from].time_ns));
+  });
   Regularity measured{.variation = VariationOf(work),
-                      .mean_work = static_cast<double>(at.back() - at.front()) / intervals,
+                      .mean_work = std::reduce(work.begin(), work.end()) / static_cast<double>(work.size()),
                       .mean_ns = MeanNs(occurrences),
                       .median_ns = MedianOf(std::move(times_ns))};
   // Ignore the first half if it is less regular: the program may have been warming up.
@@ -227,7 +253,12 @@ AnchorSearch::Idle AnchorSearch::IdleAround(uint32_t token) const {
   Idle idle;
   std::optional<int64_t> busy_until_ns;
   bool after = false;
-  for (const WorkPiece& piece : history_) {
+  for (size_t i = 0, next_break = 0; i < history_.size(); ++i) {
+    const WorkPiece& piece = history_[i];
+    if (BreaksAt(i, next_break)) {
+      busy_until_ns.reset();
+      after = false;
+    }
     if (piece.token == token) after = true;
     if (!IsGpuWork(tokens_[piece.token].kind)) continue;
     if (busy_until_ns.has_value()) {
@@ -242,21 +273,33 @@ AnchorSearch::Idle AnchorSearch::IdleAround(uint32_t token) const {
   return idle;
 }
 
-// A hash of the names of the work in each interval between two occurrences of `token`, without the intervals
-// in which no kernels ran; the first and the last one are incomplete and left out.
-std::vector<uint64_t> AnchorSearch::IntervalsOf(uint32_t token) const {
-  std::vector<uint64_t> intervals;
+// The intervals of `token`, without those that are incomplete: the first one, and the first after a break.
+AnchorSearch::Intervals AnchorSearch::IntervalsOf(uint32_t token) const {
+  Intervals intervals;
+  std::vector<uint64_t> hashes;  // since the last break
   uint64_t names = 0;
-  bool has_kernels = false;
-  for (const WorkPiece& piece : history_) {
-    const WorkToken& of = tokens_[piece.token];
+  bool is_whole = false, has_kernels = false;
+  const auto keep_longest = [&] {
+    if (hashes.size() > intervals.hashes.size()) std::swap(hashes, intervals.hashes);
+    hashes.clear();
+  };
+  for (size_t i = 0, next_break = 0; i < history_.size(); ++i) {
+    if (BreaksAt(i, next_break)) {
+      keep_longest();
+      names = 0;
+      is_whole = has_kernels = false;
+    }
+    const WorkToken& of = tokens_[history_[i].token];
     has_kernels |= of.kind == Work::Kind::kKernel;
     if (of.kind != Work::Kind::kRange) names += Mix(of.hash + static_cast<uint64_t>(of.kind));
-    if (piece.token != token || !has_kernels) continue;
-    intervals.push_back(std::exchange(names, 0));
+    if (history_[i].token != token || !has_kernels) continue;
+    ++intervals.ended;
+    if (is_whole) hashes.push_back(names);
+    names = 0;
+    is_whole = true;
     has_kernels = false;
   }
-  if (!intervals.empty()) intervals.erase(intervals.begin());
+  keep_longest();
   return intervals;
 }
 
@@ -264,7 +307,7 @@ std::vector<uint64_t> AnchorSearch::IntervalsOf(uint32_t token) const {
 bool AnchorSearch::RunsKernelsBetween(uint32_t token) const {
   if (tokens_[token].kind != Work::Kind::kSync) return false;
   const auto occurrences = std::ranges::count(history_, token, &WorkPiece::token);
-  return static_cast<double>(IntervalsOf(token).size() + 1) >=
+  return static_cast<double>(IntervalsOf(token).ended) >=
          kStepTable.anchor.min_alike * static_cast<double>(occurrences);
 }
 
@@ -272,11 +315,11 @@ bool AnchorSearch::RunsKernelsBetween(uint32_t token) const {
 // the time; else the best anchor itself.
 const AnchorSearch::Candidate* AnchorSearch::AnchorOfRounds(const std::vector<Candidate>& candidates,
                                                             const Candidate& best) const {
-  std::vector<uint64_t> intervals = IntervalsOf(best.token);
+  const Intervals intervals = IntervalsOf(best.token);
   // The first half may be warm-up.
-  const size_t period = PeriodOf(std::span(intervals).subspan(intervals.size() / 2));
+  const size_t period = PeriodOf(std::span(intervals.hashes).subspan(intervals.hashes.size() / 2));
   if (period == 1) return &best;
-  const double rounds = static_cast<double>(intervals.size() + 1) / static_cast<double>(period);
+  const double rounds = static_cast<double>(intervals.ended) / static_cast<double>(period);
   const Candidate* of_rounds = &best;
   for (const Candidate& candidate : candidates)
     if (std::abs(static_cast<double>(candidate.count) - rounds) <=

@@ -34,6 +34,12 @@ struct WorkPiece {
   int64_t length_ns;
 };
 
+// Observation began anew at `resumed_ns`, before the piece `at` of a history.
+struct Break {
+  size_t at;
+  int64_t resumed_ns;
+};
+
 // Work that occurs a fixed number of times per step.
 struct Anchor {
   uint32_t token;
@@ -50,12 +56,14 @@ struct Anchor {
 // others mark groups of several steps. If a few kinds of intervals take turns in a fixed order (three
 // micro-batches and an update, each with a sync), one round of them is a step. Syncs mark requests of varying
 // size if the GPU is idle after them and hardly before. A loop that is too short for a step is followed in
-// groups of a fixed number of rounds.
+// groups of a fixed number of rounds. What lies between two occurrences is not compared if observation was
+// interrupted there.
 class AnchorSearch {
  public:
-  // Both must outlive it. Pieces refer to tokens by index.
-  AnchorSearch(std::span<const WorkPiece> history, const std::deque<WorkToken>& tokens)
-      : history_(history), tokens_(tokens) {}
+  // All must outlive it. Pieces refer to tokens by index; breaks are in their order.
+  AnchorSearch(std::span<const WorkPiece> history, std::span<const Break> breaks,
+               const std::deque<WorkToken>& tokens)
+      : history_(history), breaks_(breaks), tokens_(tokens) {}
 
   enum class History : uint8_t {
     kGrowing,   // a better anchor may still appear
@@ -68,8 +76,12 @@ class AnchorSearch {
   struct Occurrences;
   struct Regularity;
   struct Idle;
+  struct Intervals;
   struct Candidate;
 
+  template <class Visit>
+  void ForEachInterval(const Occurrences& occurrences, Visit visit) const;
+  bool BreaksAt(size_t piece, size_t& next) const;
   double MeanNs(const Occurrences& occurrences) const;
   Regularity Measure(const Occurrences& occurrences) const;
   const Candidate* BestNamedStep(const std::vector<Candidate>& candidates) const;
@@ -77,11 +89,12 @@ class AnchorSearch {
   bool MarksByWork(const Candidate& candidate) const;
   const Candidate* EndOfRequests(const std::vector<Candidate>& candidates) const;
   Idle IdleAround(uint32_t token) const;
-  std::vector<uint64_t> IntervalsOf(uint32_t token) const;
+  Intervals IntervalsOf(uint32_t token) const;
   bool RunsKernelsBetween(uint32_t token) const;
   const Candidate* AnchorOfRounds(const std::vector<Candidate>& candidates, const Candidate& best) const;
 
   std::span<const WorkPiece> history_;
+  std::span<const Break> breaks_;
   const std::deque<WorkToken>& tokens_;
 };
 

@@ -102,10 +102,8 @@ void StepFinder::Follow(const WorkPiece& piece, std::vector<StepSpan>& steps) {
   if (EndsStep(piece)) {
     if (!step_start_ns_.has_value()) StartBefore(piece);
     if (step_start_ns_.has_value()) steps.push_back(Close(piece.time_ns));
+    StartAnew();
     step_start_ns_ = piece.time_ns;
-    cut_ = false;
-    signature_ = 0;
-    pieces_ = gpu_pieces_ = 0;
   }
   const Work::Kind kind = tokens_[piece.token].kind;
   has_kernels_ |= kind == Work::Kind::kKernel;
@@ -116,6 +114,26 @@ void StepFinder::Follow(const WorkPiece& piece, std::vector<StepSpan>& steps) {
     anchor_.reset();
     step_start_ns_.reset();
     head_ns_.reset();
+  }
+}
+
+void StepFinder::StartAnew() {
+  step_start_ns_.reset();
+  head_ns_.reset();
+  cut_ = false;
+  signature_ = 0;
+  pieces_ = gpu_pieces_ = 0;
+  occurrences_ = 0;
+}
+
+// The step under way when observation resumes is cut.
+void StepFinder::Resume(int64_t time_ns) {
+  if (anchor_.has_value()) {
+    step_start_ns_ = time_ns;
+    cut_ = true;
+  } else if (!history_.empty()) {
+    if (!breaks_.empty() && breaks_.back().at == history_.size()) breaks_.pop_back();
+    breaks_.push_back({history_.size(), time_ns});
   }
 }
 
@@ -162,16 +180,15 @@ void StepFinder::FollowNamedStep(const WorkPiece& piece) {
 
 std::vector<StepSpan> StepFinder::Gap(int64_t time_ns, bool observed) {
   std::vector<StepSpan> steps = Advance(time_ns);
-  if (!anchor_.has_value() && !observed) Choose(true, steps);
-  step_start_ns_.reset();
-  if (observed && anchor_.has_value()) step_start_ns_ = time_ns;
-  cut_ = observed;
-  head_ns_.reset();
-  pieces_ = gpu_pieces_ = 0;
-  occurrences_ = 0;
-  signature_ = 0;
-  history_.clear();
-  choose_at_ = 0;
+  StartAnew();
+  if (observed) Resume(time_ns);
+  return steps;
+}
+
+std::vector<StepSpan> StepFinder::Finish() {
+  std::vector<StepSpan> steps;
+  if (!anchor_.has_value()) Choose(true, steps);
+  StartAnew();
   return steps;
 }
 
@@ -188,22 +205,35 @@ std::optional<std::string> StepFinder::anchor() const {
   return occurrences_per_step_ == 1 ? text : fmt::format("{}, {} to a step", text, occurrences_per_step_);
 }
 
+// How long the history was observed: from the first to the last piece of work, without the gaps.
+int64_t StepFinder::ObservedNs() const {
+  int64_t observed_ns = history_.back().time_ns - history_.front().time_ns;
+  for (const Break& each : breaks_)
+    if (each.at < history_.size()) observed_ns -= history_[each.at].time_ns - history_[each.at - 1].time_ns;
+  return observed_ns;
+}
+
+void StepFinder::ForgetHistory(size_t pieces) {
+  history_.erase(history_.begin(), history_.begin() + static_cast<ptrdiff_t>(pieces));
+  std::erase_if(breaks_, [pieces](const Break& each) { return each.at <= pieces; });
+  for (Break& each : breaks_) each.at -= pieces;
+}
+
 // Chooses an anchor if the history allows it. At the end of the input, shorter histories are accepted.
 void StepFinder::Choose(bool at_end, std::vector<StepSpan>& steps) {
   if (history_.empty()) return;
   const auto& table = kStepTable.finder;
-  const int64_t length_ns = history_.back().time_ns - history_.front().time_ns;
+  const int64_t length_ns = ObservedNs();
   if (!at_end && (history_.size() < choose_at_ || length_ns < table.min_history_ns)) return;
   const bool is_long = history_.size() > table.max_history / 2 || length_ns >= table.long_history_ns;
   if (at_end || !is_long || last_work_ns_ >= choose_after_ns_) {
     using History = AnchorSearch::History;
     const History state = at_end ? History::kComplete : is_long ? History::kLong : History::kGrowing;
-    if (const auto found = AnchorSearch(history_, tokens_).Find(state); found.has_value())
+    if (const auto found = AnchorSearch(history_, breaks_, tokens_).Find(state); found.has_value())
       return Use(*found, steps);
     if (is_long) choose_after_ns_ = last_work_ns_ + table.long_pause_ns;
   }
-  if (history_.size() > table.max_history)
-    history_.erase(history_.begin(), history_.begin() + table.max_history / 2);
+  if (history_.size() > table.max_history) ForgetHistory(table.max_history / 2);
   choose_at_ = static_cast<size_t>(table.history_growth * static_cast<double>(history_.size()));
 }
 
@@ -218,7 +248,18 @@ void StepFinder::Use(const Anchor& anchor, std::vector<StepSpan>& steps) {
   named_.reset();
   named_seen_ = 0;
   choose_at_ = 0;
-  for (const WorkPiece& piece : std::exchange(history_, {})) Follow(piece, steps);
+  const std::vector<WorkPiece> history = std::exchange(history_, {});
+  const std::vector<Break> breaks = std::exchange(breaks_, {});
+  auto next = breaks.begin();
+  const auto resume = [&] {
+    StartAnew();
+    Resume((next++)->resumed_ns);
+  };
+  for (size_t i = 0; i < history.size(); ++i) {
+    if (next != breaks.end() && next->at == i) resume();
+    Follow(history[i], steps);
+  }
+  if (next != breaks.end()) resume();  // and nothing was observed since
 }
 
 StepSpan StepFinder::Close(int64_t end_ns) {

@@ -47,8 +47,13 @@ class StepFinder {
   std::vector<StepSpan> Advance(int64_t time_ns);
 
   // Work is observed from `time_ns` on (`observed`), or no longer. No step spans a gap; the step under way
-  // when observation resumes is cut. Returns steps like Advance.
+  // when observation resumes is cut. An anchor may be chosen from what was observed before and after gaps, as
+  // the inject library may observe a program for a few steps at a time. Returns steps like Advance.
   std::vector<StepSpan> Gap(int64_t time_ns, bool observed);
+
+  // No work follows: a history that is too short to choose an anchor from otherwise is enough. Returns steps
+  // like Advance.
+  std::vector<StepSpan> Finish();
 
   // The anchor as text ("range step"); nullopt while none is chosen.
   std::optional<std::string> anchor() const;
@@ -68,6 +73,10 @@ class StepFinder {
   void Follow(const WorkPiece& piece, std::vector<StepSpan>& steps);
   bool EndsStep(const WorkPiece& piece);
   void StartBefore(const WorkPiece& anchor);
+  void StartAnew();
+  void Resume(int64_t time_ns);
+  int64_t ObservedNs() const;
+  void ForgetHistory(size_t pieces);
   void FollowNamedStep(const WorkPiece& piece);
   void Choose(bool at_end, std::vector<StepSpan>& steps);
   void Use(const Anchor& anchor, std::vector<StepSpan>& steps);
@@ -81,6 +90,7 @@ class StepFinder {
   std::array<std::unordered_map<std::string_view, uint32_t>, kKinds> tokens_by_name_;
   std::vector<WorkPiece> pending_;  // after the watermark
   std::vector<WorkPiece> history_;  // all work while there is no anchor
+  std::vector<Break> breaks_;       // in the history
   // A range that is named as a step, seen while another anchor is in use.
   std::optional<uint32_t> named_;
   int64_t named_seen_ = 0;

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <ranges>
 #include <set>
@@ -11,6 +12,7 @@
 
 #include "base/testing/units.h"
 #include "base/time.h"
+#include "base/time_range.h"
 
 namespace gpusonde::diagnose {
 namespace {
@@ -162,7 +164,7 @@ TEST_F(StepFinderTest, StepsBeforeTheAnchorWasChosenAreFoundToo) {
     Add(Kind::kSync, "context");
     for (const StepSpan& found : finder.Advance(now_ns)) steps.push_back(found);
   }
-  for (const StepSpan& found : finder.Gap(now_ns, false)) steps.push_back(found);
+  for (const StepSpan& found : finder.Finish()) steps.push_back(found);
   ASSERT_EQ(steps.size(), 1500u);
   std::set<Id128> types;
   for (size_t i = 0; i < steps.size(); ++i) {
@@ -180,7 +182,55 @@ TEST_F(StepFinderTest, AProgramShorterThanASecondGetsItsStepsWhenItEnds) {
     Add(Kind::kSync, "context");
   }
   EXPECT_TRUE(finder.Advance(now_ns).empty());
-  EXPECT_EQ(finder.Gap(now_ns, false).size(), 38u);
+  EXPECT_EQ(finder.Finish().size(), 38u);
+}
+
+// A program that launches much is observed for two seconds at a time.
+TEST_F(StepFinderTest, StepsOfWhichAFewAreObservedAtATimeAreFound) {
+  std::vector<StepSpan> steps;
+  std::vector<TimeRange> observed;
+  int observed_whole = 0;
+  const auto keep = [&](const std::vector<StepSpan>& found) {
+    steps.insert(steps.end(), found.begin(), found.end());
+  };
+  for (int window = 0; window < 10; ++window) {
+    keep(finder.Gap(now_ns, true));
+    observed.push_back({now_ns, now_ns + 2 * kNanosPerSecond});
+    int syncs = 0;
+    for (int i = 37 * (window + 1); now_ns < observed.back().to_ns; ++i) {
+      if (i % 121 != 120) {
+        Add(Kind::kKernel, "gemm", 3 * kMs);
+        continue;
+      }
+      Add(Kind::kSync, "stream", 200 * kMs);
+      ++syncs;
+    }
+    observed_whole += syncs - 1;
+    keep(finder.Gap(now_ns, false));
+    now_ns += 5 * kNanosPerSecond;
+  }
+  EXPECT_EQ(finder.anchor(), "sync stream");
+  const auto whole = [](const StepSpan& step) { return !step.cut; };
+  EXPECT_EQ(std::ranges::count_if(steps, whole), observed_whole);
+  for (const StepSpan& step : steps | std::views::filter(whole)) {
+    EXPECT_EQ(step.end_ns - step.start_ns, 560 * kMs);
+    EXPECT_TRUE(std::ranges::any_of(observed, [&](const TimeRange& window) {
+      return step.start_ns >= window.from_ns && step.end_ns <= window.to_ns + 200 * kMs;
+    }));
+  }
+}
+
+TEST_F(StepFinderTest, RoundsOfSeveralSyncsAreFoundInWindowsOfThem) {
+  for (int window = 0; window < 6; ++window) {
+    finder.Gap(now_ns, true);
+    for (int sync = 0; sync < 40; ++sync) {
+      for (int i = 0; i < 5; ++i) Add(Kind::kKernel, sync % 4 == 3 && i == 4 ? "update" : "gemm", 3 * kMs);
+      Add(Kind::kSync, "stream", 50 * kMs);
+    }
+    finder.Gap(now_ns, false);
+    now_ns += kNanosPerSecond;
+  }
+  EXPECT_EQ(finder.anchor(), "kernel update");
 }
 
 // All have the same name, however irregular the rest of the work is.

@@ -99,7 +99,7 @@ int64_t Diagnosis::Workload::ExitedNs() const {
 void Diagnosis::Workload::EndAt(int64_t time_ns) {
   ended_ns_ = time_ns;
   EndObserving(time_ns);
-  ProcessUntil(now_ns_);
+  ProcessToEnd(now_ns_);
   accounting_.CompleteUntil(INT64_MAX);
   Emit(Usual());
   if (detector_.open()) Explain(detector_.onset_ns(), time_ns, time_ns);
@@ -122,6 +122,11 @@ void Diagnosis::Workload::ProcessUntil(int64_t time_ns) {
   accounting_.ForgetGpuWorkBefore(finder_.needed_since_ns().value_or(time_ns));
 }
 
+void Diagnosis::Workload::ProcessToEnd(int64_t time_ns) {
+  ProcessUntil(time_ns);
+  for (const StepSpan& step : finder_.Finish()) AddStep(step);
+}
+
 void Diagnosis::Workload::Finish(int64_t time_ns) {
   if (ended_ns_.has_value()) return;
   now_ns_ = time_ns;
@@ -130,7 +135,7 @@ void Diagnosis::Workload::Finish(int64_t time_ns) {
     return;
   }
   EndObserving(time_ns - 1);  // the unfinished step ends with the program
-  ProcessUntil(time_ns);
+  ProcessToEnd(time_ns);
   accounting_.CompleteUntil(time_ns);
   Emit(Usual());
   if (detector_.open()) UpdateIncident(time_ns);

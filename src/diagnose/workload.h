@@ -97,6 +97,7 @@ class Diagnosis::Workload {
   void EndObserving(int64_t time_ns) { observation_changes_.push_back({time_ns, false}); }
   int64_t ExitedNs() const;  // INT64_MAX if it hasn't exited as far as is known
   void ProcessUntil(int64_t time_ns);
+  void ProcessToEnd(int64_t time_ns);
   void AddStep(const StepSpan& span);
   bool IsBeforeSignals(const StepSpan& step);
   bool HasGpuError(const TimeRange& when) const;
