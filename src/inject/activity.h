@@ -15,6 +15,8 @@ namespace gpusonde::inject {
 
 // Resets the totals for a new session and sends its begin record. `finalized`: CUPTI was, since the last one.
 void BeginSession(const Cupti& cupti, uint32_t session, bool finalized);
+// Makes CUPTI complete its buffers.
+void FlushBuffers(const Cupti& cupti, uint32_t flags);
 // Sends the records of all buffers that CUPTI has completed. `own_thread`: called from the library's thread,
 // which may query the driver for devices and wait for a slow reader.
 void DrainBuffers(bool own_thread);
@@ -33,8 +35,8 @@ void SendOverhead(double budget, const Governor::Use& use, const CostEstimate::I
 // Reports that `holder`, another tool, is subscribed to CUPTI; the library retries at `until_ns`.
 void SendForeignUser(const char* holder, uint64_t until_ns);
 
-// Since the process began: the number of records, and the time that they cost (our CPU time plus the overhead
-// that CUPTI reports about itself).
+// Since the process began: the number of records, and the time that they cost: the CPU time of our thread and
+// of flushes, plus the overhead that CUPTI reports about itself elsewhere.
 struct Progress {
   uint64_t records;
   uint64_t cost_ns;

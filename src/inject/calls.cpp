@@ -100,7 +100,7 @@ __attribute__((noinline)) void SendCall(uint32_t domain, uint32_t callback_id,
                                         const gpusonde_cupti_callback_data& call) {
   const ThreadState& thread = t_state;
   const uint64_t start_ns = *call.correlation_data;
-  const uint64_t now = NowNs();
+  const uint64_t now = NowNs(), cpu_before = ThreadCpuNs();
   // If the library woke between the call's entry and its exit, the word was not written by OnEntry.
   constexpr uint64_t kMaxCallNs = uint64_t{3600} * 1'000'000'000;
   if (start_ns > now || now - start_ns > kMaxCallNs) return;
@@ -121,7 +121,8 @@ __attribute__((noinline)) void SendCall(uint32_t domain, uint32_t callback_id,
                 });
   LearnClass(ClassOf(callback_id, call), call.symbol_name);
   __atomic_fetch_add(&g_sampled.calls, 1, __ATOMIC_RELAXED);
-  __atomic_fetch_add(&g_sampled.cost_ns, NowNs() - now, __ATOMIC_RELAXED);
+  // Not the clock: where threads wait for CPUs, a preemption in here would count as our cost.
+  __atomic_fetch_add(&g_sampled.cost_ns, ThreadCpuNs() - cpu_before, __ATOMIC_RELAXED);
 }
 
 // The thread's state, looked up once per callback. The compiler assumes that the address of a thread_local is

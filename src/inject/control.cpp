@@ -175,7 +175,7 @@ void FallAsleep(uint32_t reason, Leaving how) {
   SetCallSession(0);
   if (how == Leaving::kFinalize || how == Leaving::kUnsubscribe) {
     for (const uint32_t kind : kKinds) g_subscription.cupti->activity_disable(kind);
-    g_subscription.cupti->flush_all(GPUSONDE_CUPTI_FLAG_FLUSH_FORCED);
+    FlushBuffers(*g_subscription.cupti, GPUSONDE_CUPTI_FLAG_FLUSH_FORCED);
     g_subscription.cupti->register_timestamp(RealTimeNs);
   }
   const bool finalize = how == Leaving::kFinalize && CanFinalize(*g_subscription.cupti);
@@ -383,7 +383,7 @@ void Poll() {
   // Its probes are attached one after the other, and that for snapshots last.
   if (KeepsRecords() && RecorderExpected() && !ProbeAttached(GPUSONDE_GPU_SNAPSHOT)) return;
   KeepRecords(false);
-  g_subscription.cupti->flush_all(0);
+  FlushBuffers(*g_subscription.cupti, 0);
   HostBatch().Flush();
   DrainBuffers(true);
   const uint64_t now = NowNs();
