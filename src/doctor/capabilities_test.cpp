@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 
 #include "base/fd.h"
 #include "base/testing/temp_folder.h"
@@ -39,6 +40,17 @@ TEST(StateFolder, ThatCannotBeWrittenFails) {
   const Finding finding = ProbeStateFolder({.state_folder = "/proc/gpusonde"});
   EXPECT_FALSE(finding.works);
   EXPECT_THAT(finding.what_to_do, testing::HasSubstr("--state"));
+}
+
+TEST(StateFolder, AFileInItsPlaceFails) {
+  const TempFolder folder;
+  const std::string file = folder.path() + "/state";
+  std::ofstream(file) << "x";
+  for (const std::string& state_folder : {file, file + "/below"}) {
+    const Finding finding = ProbeStateFolder({.state_folder = state_folder});
+    EXPECT_FALSE(finding.works);
+    EXPECT_EQ(finding.why, file + " is not a folder");
+  }
 }
 
 TEST(GpuProcesses, APipeInThePlaceOfALibraryIsNotOpened) {

@@ -17,11 +17,10 @@ namespace {
 // 2 cores at 19 Hz for a day are 3.3 M samples; at 100 bytes a row, three such days fit.
 constexpr uint64_t kEnoughBytes = uint64_t{1} << 30;
 
-// The folder itself, or the nearest existing one above it.
+// The folder itself, or the nearest existing path above it.
 std::string NearestExisting(std::filesystem::path folder) {
   std::error_code error;
-  while (!std::filesystem::is_directory(folder, error) && folder.has_relative_path())
-    folder = folder.parent_path();
+  while (!std::filesystem::exists(folder, error) && folder.has_relative_path()) folder = folder.parent_path();
   return folder.empty() ? "." : folder.string();
 }
 
@@ -37,6 +36,8 @@ bool Writable(const std::string& folder) {
 
 Finding ProbeStateFolder(const Settings& settings) {
   const std::string folder = NearestExisting(settings.state_folder);
+  if (std::error_code error; !std::filesystem::is_directory(folder, error))
+    return Fails(folder + " is not a folder", "choose another folder with --state");
   const std::string where = folder == settings.state_folder
                                 ? folder
                                 : fmt::format("{} (for {}, not created yet)", folder, settings.state_folder);
