@@ -19,7 +19,7 @@ Status CheckDiskRoom(const std::string& folder, int64_t min_free_bytes) {
   if (free_bytes >= min_free_bytes) return {};
   return Fail(ErrorCode::kOutOfSpace,
               fmt::format("the disk of {} is nearly full: {} MB are free, and {} MB are kept in reserve",
-                          folder, free_bytes >> 20, min_free_bytes >> 20));
+                          folder, free_bytes / 1'000'000, min_free_bytes / 1'000'000));
 }
 
 std::string FolderOf(const std::string& path) {
