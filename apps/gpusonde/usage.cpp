@@ -60,7 +60,6 @@ constexpr std::pair<std::string_view, std::string_view> kTextValues[] = {
     {"--otlp-tls-ca", "FILE"},
     {"--output", "FILE"},
     {"--pages-listen", "ADDRESS"},
-    {"--part", "i/N"},
     {"--pod-labels", "LABELS"},
     {"--relabel", "FILE"},
     {"--server", "URL"},

@@ -60,7 +60,7 @@ struct Fraction {
 };
 
 // "0/4": the first of four parts.
-Result<Fraction> ParseFraction(std::string_view text) {
+std::optional<Fraction> ParseFraction(std::string_view text) {
   Fraction fraction;
   const char* const end = text.data() + text.size();
   const auto [slash, bad_index] = std::from_chars(text.data(), end, fraction.index);
@@ -68,7 +68,11 @@ Result<Fraction> ParseFraction(std::string_view text) {
     const auto [rest, bad_count] = std::from_chars(slash + 1, end, fraction.count);
     if (bad_count == std::errc() && rest == end && fraction.index < fraction.count) return fraction;
   }
-  return Fail(ErrorCode::kInvalidArgument, fmt::format("--part {}: write i/N with i from 0 to N-1", text));
+  return std::nullopt;
+}
+
+std::string CheckPart(const std::string& text) {
+  return ParseFraction(text).has_value() ? "" : fmt::format("'{}' is not i/N with i from 0 to N-1", text);
 }
 
 // The terminal's; else $COLUMNS, which a script may set, such as for a pager.
@@ -118,7 +122,7 @@ Status Run(AnalyzeOptions& options, const std::string& output) {
     ASSIGN_OR_RETURN(options.how.communication, analyze::CommunicationKernels::With(options.communication));
   }
   if (!options.part.empty()) {
-    ASSIGN_OR_RETURN(const Fraction part, ParseFraction(options.part));
+    const Fraction part = ParseFraction(options.part).value_or(Fraction());  // CheckPart has accepted it
     return analyze::AnalyzePart(options.traces, options.how, part.index, part.count, output);
   }
   if (options.merge.empty() && analyze::Crew::IsLaunched()) return RunTogether(options, output);
@@ -155,8 +159,11 @@ void AddAnalyze(CLI::App& app, int& exit_status) {
   CLI::Option* const output =
       command->add_option("-o,--output", options->output, "The file to write; default: standard output")
           ->check(Path());
-  CLI::Option* const part = command->add_option("--part", options->part,
-                                                "i/N: analyse only the i-th of N parts and write it to -o");
+  CLI::Option* const part =
+      command
+          ->add_option("--part", options->part,
+                       "Analyse only the i-th of N parts, from 0 on, and write it to -o")
+          ->check(CLI::Validator(CheckPart, "i/N"));
   CLI::Option* const merge =
       command->add_option("--merge", options->merge, "Make one report from the parts that --part wrote");
   part->needs(traces)->needs(output)->excludes(merge);
