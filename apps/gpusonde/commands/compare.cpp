@@ -123,8 +123,8 @@ Result<Sides> RunsOfTrend(std::vector<std::string> runs) {
   }
   if (runs.size() < compare::kMinTrendRuns)
     return Fail(ErrorCode::kInvalidArgument,
-                fmt::format("{}a trend needs at least {} runs, and there are {}",
-                            folder.empty() ? "" : folder + ": ", compare::kMinTrendRuns, runs.size()));
+                fmt::format("{}a trend needs at least {} runs, not {}", folder.empty() ? "" : folder + ": ",
+                            compare::kMinTrendRuns, runs.size()));
   Sides sides;
   for (const std::string& run : runs) {
     ASSIGN_OR_RETURN(std::vector<std::string> files, FilesOf(run));
