@@ -41,7 +41,7 @@ Status CheckRegularFile(const std::string& path) {
   if (!S_ISREG(info.st_mode))
     return Fail(ErrorCode::kInvalidArgument,
                 path + ": a pipe or device; a trace is read more than once, so save it to a file");
-  if (info.st_size == 0) return Fail(ErrorCode::kCorrupt, path + ": empty");
+  if (info.st_size == 0) return Fail(ErrorCode::kCorrupt, path + ": the file is empty");
   return {};
 }
 
