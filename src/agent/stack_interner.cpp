@@ -10,10 +10,6 @@
 namespace gpusonde::agent {
 namespace {
 
-// The cache of raw stacks is cleared at this size; each takes 64 bytes. A busy service shows some thousands
-// an hour.
-constexpr size_t kMaxCachedStacks = 100'000;
-
 // Of one file that is still being read: what is named when it was. Others are when they are sampled again.
 constexpr size_t kMaxUnnamed = 10'000;
 
@@ -34,8 +30,8 @@ model::Location FileLocation(const symbols::BinaryTable::Binary& binary, uint64_
 }  // namespace
 
 StackInterner::StackInterner(KernelSymbolsLater kernel, symbols::BinaryTable& binaries,
-                             symbols::LineClient& lines, Rows& rows)
-    : kernel_later_(std::move(kernel)), binaries_(binaries), lines_(lines), rows_(rows) {}
+                             symbols::LineClient& lines, Rows& rows, const Limits& limits)
+    : kernel_later_(std::move(kernel)), binaries_(binaries), lines_(lines), rows_(rows), limits_(limits) {}
 
 Id128 StackInterner::Intern(Process& process, const ebpf::RawStack& stack, model::DropCounts& drops) {
   if (process.runs_anonymous_code) process.jit->Refresh(process.info, drops);
@@ -55,7 +51,8 @@ Id128 StackInterner::Intern(Process& process, const ebpf::RawStack& stack, model
   if (const auto cached = by_raw_frames_.find(raw); cached != by_raw_frames_.end()) {
     made = cached->second;
   } else {
-    if (by_raw_frames_.size() >= kMaxCachedStacks) Rewrite();
+    if (by_raw_frames_.size() >= limits_.raw_stacks) by_raw_frames_.clear();
+    if (written_ids() >= limits_.written_ids) Rewrite();
     bool is_pending = false;
     std::vector<Id128> locations;
     const auto add = [&](const Frame& frame) {

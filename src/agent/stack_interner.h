@@ -30,10 +30,22 @@ class StackInterner {
   // The kernel's symbols, loaded in the background.
   using KernelSymbolsLater = std::future<Result<symbols::KernelSymbols>>;
 
+  // Bounds of what is remembered; at each one that part is forgotten.
+  struct Limits {
+    // Raw stacks, 80 bytes each. They are those of one process: where processes are short most are never
+    // seen again. A busy service shows some thousands an hour.
+    size_t raw_stacks = 20'000;
+    // Ids of stacks, locations and functions that were written, 56 bytes each; then all are written again.
+    size_t written_ids = 200'000;
+  };
+
   // The first kernel frame waits for `kernel`; if that is invalid or an error (hidden addresses), kernel
   // frames are shown by address. The references must outlive the interner.
   StackInterner(KernelSymbolsLater kernel, symbols::BinaryTable& binaries, symbols::LineClient& lines,
-                Rows& rows);
+                Rows& rows, const Limits& limits);
+  StackInterner(KernelSymbolsLater kernel, symbols::BinaryTable& binaries, symbols::LineClient& lines,
+                Rows& rows)
+      : StackInterner(std::move(kernel), binaries, lines, rows, Limits()) {}
 
   // The id of the stack: kernel frames on top of user frames, Python frames in place of the interpreter's
   // own. A sample without frames has the stack of one unknown location. Frames without a name are counted in
@@ -61,6 +73,10 @@ class StackInterner {
 
   // Writes everything again from now on, as into a new store.
   void Rewrite();
+
+  // How much is remembered.
+  size_t raw_stacks() const { return by_raw_frames_.size(); }
+  size_t written_ids() const { return locations_.size() + stacks_.size() + functions_.size(); }
 
  private:
   struct CachedStack {
@@ -112,6 +128,7 @@ class StackInterner {
   symbols::BinaryTable& binaries_;
   symbols::LineClient& lines_;
   Rows& rows_;
+  Limits limits_;
   std::unordered_map<Id128, CachedStack> by_raw_frames_;
   std::unordered_map<Id128, bool> locations_;  // written ones, and whether they have a name
   std::unordered_set<Id128> stacks_;

@@ -143,5 +143,26 @@ TEST_F(StackInternerTest, RewriteRepeatsEveryName) {
   EXPECT_EQ(TextColumn(rows_.Take(), "functions", "name"), before);
 }
 
+// Processes that live for a moment have stacks that are never seen again.
+TEST_F(StackInternerTest, WhatItRemembersIsBounded) {
+  StackInterner stacks({}, binaries_, lines_, rows_, {.raw_stacks = 10, .written_ids = 30});
+  const auto intern = [&](uint64_t number) {
+    return Intern(stacks, Self(), {0xffffffff81000000 + number}, {});
+  };
+  const Id128 first = intern(0);
+  for (uint64_t number = 1; number < 12; ++number) intern(number);
+  rows_.Take();
+  EXPECT_EQ(intern(0), first);
+  EXPECT_TRUE(rows_.Take().empty()) << "a raw stack that was forgotten is written already";
+  for (uint64_t number = 12; number < 100; ++number) {
+    intern(number);
+    ASSERT_LE(stacks.raw_stacks(), 10U);
+    ASSERT_LE(stacks.written_ids(), 30U + 2);
+  }
+  rows_.Take();
+  EXPECT_EQ(intern(0), first);
+  EXPECT_EQ(FixedColumn<Id128>(rows_.Take(), "stacks", "stack"), std::vector{first}) << "written again";
+}
+
 }  // namespace
 }  // namespace gpusonde::agent
