@@ -21,6 +21,17 @@ namespace {
 constexpr size_t kFewQuestions = 20;  // a program that starts asks more
 constexpr size_t kKeptAtOnce = 256;   // the cache reads all of a file before it adds to it
 
+// Memory of a file's lines, with the nodes of the map and the map itself.
+size_t MemoryOfLines(const LineCache::Lines& lines) {
+  constexpr size_t kMapBytes = 128, kEntryBytes = 64;
+  size_t bytes = kMapBytes;
+  for (const auto& [offset, frames] : lines) {
+    bytes += kEntryBytes + frames.capacity() * sizeof(SourceFrame);
+    for (const SourceFrame& frame : frames) bytes += frame.function.capacity() + frame.file.capacity();
+  }
+  return bytes;
+}
+
 }  // namespace
 
 bool LineClient::Ask(const Id128& file, int32_t pid, const std::string& path, uint64_t offset,
@@ -34,9 +45,11 @@ bool LineClient::Ask(const Id128& file, int32_t pid, const std::string& path, ui
   File& asked = files_.at(number->second);
   asked_ns_ = MonotonicNow();
   if (!asked.known.has_value()) {
-    if (loaded_files_ >= kMaxLoadedFiles) DropLoaded();
-    asked.known = cache_.Load(file);
-    ++loaded_files_;
+    LineCache::Lines lines = cache_.Load(file);
+    const size_t bytes = MemoryOfLines(lines);
+    if (loaded_bytes_ + bytes > kMaxLoadedBytes) DropLoaded();
+    asked.known = std::move(lines);
+    loaded_bytes_ += bytes;
   }
   if (const auto lines = asked.known->find(offset); lines != asked.known->end()) {
     ready_.push_back({.file = file, .offset = offset, .frames = lines->second});
@@ -177,7 +190,7 @@ void LineClient::ForgetFiles() {
 
 void LineClient::DropLoaded() {
   for (auto& [number, file] : files_) file.known.reset();
-  loaded_files_ = 0;
+  loaded_bytes_ = 0;
 }
 
 void LineClient::Wait(int timeout_ms) {

@@ -68,9 +68,10 @@ class LineClient {
   // without lines is then asked about once more.
   static constexpr size_t kMaxFiles = 10'000;
   size_t files() const { return files_.size(); }
-  // When what the cache knows of so many files is in memory, it is dropped; 2 MB each at most, as text.
-  static constexpr size_t kMaxLoadedFiles = 64;
-  size_t loaded_files() const { return loaded_files_; }
+  // What the cache knows of files is dropped from memory when it would be more. Its text has at most 2 MiB
+  // of each, which takes more in memory.
+  static constexpr size_t kMaxLoadedBytes = size_t{16} << 20;
+  size_t loaded_bytes() const { return loaded_bytes_; }
 
   // Whether no request is waiting or being answered.
   bool idle() const { return queue_.empty() && ready_.empty() && !asked_.has_value(); }
@@ -117,7 +118,7 @@ class LineClient {
   std::unordered_map<uint32_t, File> files_;
   uint32_t next_number_ = 0;
   size_t open_files_ = 0;
-  size_t loaded_files_ = 0;
+  size_t loaded_bytes_ = 0;
   std::unordered_map<Id128, uint32_t> numbers_;
   std::deque<uint32_t> queue_;  // of files with offsets to send
   std::optional<Asked> asked_;

@@ -238,11 +238,23 @@ TEST(LineClient, AForgottenFileIsAskedAboutByAnotherNumber) {
 }
 
 TEST(LineClient, HoldsFewFilesLinesInMemory) {
-  LineClient client({.command = {"/bin/sleep", "100"}});
-  for (uint64_t file = 0; file < 3 * LineClient::kMaxLoadedFiles; ++file) {
-    client.Ask({7, file}, ::getpid(), "/gone", 1,
-               [] { return Result<Fd>(Fail(ErrorCode::kNotFound, "gone")); });
-    ASSERT_LE(client.loaded_files(), LineClient::kMaxLoadedFiles);
+  const TempFolder folder;
+  const LineCache cache(folder / "lines");
+  LineCache::Found found;
+  for (uint64_t offset = 0; offset < 1000; ++offset)
+    found.emplace_back(offset, std::vector{SourceFrame{.function = std::string(1000, 'f'), .file = {}}});
+  constexpr uint64_t kFiles = LineClient::kMaxLoadedBytes / 1'000'000 + 4;
+  for (uint64_t file = 0; file < kFiles; ++file) cache.Add({7, file}, found);
+  LineClient client({.command = {"/bin/sleep", "100"}, .cache_folder = folder / "lines"});
+  const auto ask = [&](uint64_t file) {
+    return client.Ask({7, file}, ::getpid(), "/gone", 1,
+                      [] { return Result<Fd>(Fail(ErrorCode::kNotFound, "gone")); });
+  };
+  EXPECT_TRUE(ask(0));
+  EXPECT_GT(client.loaded_bytes(), 1'000'000U);
+  for (uint64_t file = 1; file < kFiles; ++file) {
+    EXPECT_TRUE(ask(file)) << "the cache knows it";
+    ASSERT_LE(client.loaded_bytes(), LineClient::kMaxLoadedBytes);
   }
 }
 
