@@ -82,6 +82,7 @@ std::optional<Id128> StackDescriber::FileWithTable(const symbols::BinaryTable::B
   };
   const Status added = add();
   if (added.has_value()) return binary.id;
+  if (warned_users_.size() >= kMaxUnusable) warned_users_.clear();
   if (added.error().code == ErrorCode::kOutOfSpace && warned_users_.insert(user_id).second)
     LogWarn("no room for unwind tables: stacks in {} and later binaries are truncated ({})", binary.path,
             added.error().message);

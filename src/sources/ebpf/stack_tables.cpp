@@ -57,6 +57,7 @@ Status StackTables::AddFile(const Id128& file, unwind::Table table, std::span<co
                             int32_t user_id) {
   if (HasFile(file)) return {};
   FreeRetired();
+  if (files_.size() >= kMaxFiles) EvictOldest([](const File&) { return true; });
   File made{.user_id = user_id, .words = table.rows.size() + 2 * table.pages.size(), .used = ++clock_};
   TRY(TakeRoom(user_id, [&] { return words_.Acquire(user_id, made.words); }));
   if (Status placed = Place(made, table, rules); !placed.has_value()) {
@@ -78,7 +79,7 @@ Status StackTables::Place(File& file, unwind::Table& table, std::span<const unwi
       return Fail(ErrnoError(errno, "write an unwind rule to its BPF map"));
   for (uint32_t& row : table.rows) row = uint32_t{file.rules[row >> 16]} << 16 | (row & 0xFFFF);
   Result<UnwindShards::Placed> placed = shards_.Place(table);
-  while (!placed.has_value() && placed.error().code == ErrorCode::kOutOfSpace && EvictOldest({}))
+  while (!placed.has_value() && placed.error().code == ErrorCode::kOutOfSpace && EvictOldestTable({}))
     placed = shards_.Place(table);
   if (!placed.has_value()) return Fail(std::move(placed).error());
   file.placed = std::move(*placed);
@@ -88,7 +89,7 @@ Status StackTables::Place(File& file, unwind::Table& table, std::span<const unwi
 Status StackTables::TakeRoom(int32_t user_id, const std::function<Shortage()>& take) {
   for (Shortage shortage = take(); shortage != Shortage::kNone; shortage = take()) {
     const bool of_user = shortage == Shortage::kOfUser;
-    if (!EvictOldest(of_user ? std::optional(user_id) : std::nullopt))
+    if (!EvictOldestTable(of_user ? std::optional(user_id) : std::nullopt))
       return Fail(ErrorCode::kOutOfSpace,
                   of_user
                       ? fmt::format("programs of user {} use all of a user's room for unwind tables", user_id)
@@ -103,11 +104,16 @@ void StackTables::GiveBack(const File& file) {
   words_.Release(file.user_id, file.words);
 }
 
-bool StackTables::EvictOldest(std::optional<int32_t> user_id) {
+bool StackTables::EvictOldestTable(std::optional<int32_t> user_id) {
+  return EvictOldest([user_id](const File& file) {
+    return file.placed.pages > 0 && file.user_id == user_id.value_or(file.user_id);
+  });
+}
+
+bool StackTables::EvictOldest(const std::function<bool(const File&)>& may_go) {
   auto oldest = files_.end();
   for (auto file = files_.begin(); file != files_.end(); ++file)
-    if (file->second.slices == 0 && file->second.placed.pages > 0 &&
-        file->second.user_id == user_id.value_or(file->second.user_id) &&
+    if (file->second.slices == 0 && may_go(file->second) &&
         (oldest == files_.end() || file->second.used < oldest->second.used))
       oldest = file;
   if (oldest == files_.end()) return false;

@@ -26,9 +26,10 @@ struct bpf_object;
 namespace gpusonde::ebpf {
 
 // What the kernel's programs know of processes and files in order to take stacks (bpf/stack.h): one set of
-// maps for all programs. Tables of files are shared by all processes that map them, and stay until their room
-// is needed. Users have shares of the room (UserShares): of rules RulePool::kMaxPerUser, of the words of
-// tables a half, of mappings a quarter; and three quarters of both for all of them. Not thread-safe.
+// maps for all programs. Tables of files are shared by all processes that map them, and stay until their
+// room is needed or there are kMaxFiles. Users have shares of the room (UserShares): of rules
+// RulePool::kMaxPerUser, of the words of tables a half, of mappings a quarter; and three quarters of both
+// for all of them. Not thread-safe.
 class StackTables {
  public:
   // An executable mapping. A process's mappings don't overlap.
@@ -37,6 +38,10 @@ class StackTables {
     uint64_t file_offset = 0;   // of `start`
     std::optional<Id128> file;  // with which AddFile was called; else unwound by frame pointers
   };
+
+  // Files that no process maps go when there are so many: programs that are built and tested on a machine
+  // are new ones each time, and small.
+  static constexpr size_t kMaxFiles = 10'000;
 
   // Errors: kPermissionDenied, kUnsupported, each saying what to do.
   static Result<StackTables> Create();
@@ -61,6 +66,8 @@ class StackTables {
 
   // The process has ended.
   void ForgetProcess(int32_t pid);
+
+  size_t files() const { return files_.size(); }
 
   // Kernel memory used for tables.
   size_t table_bytes() const { return shards_.bytes(); }
@@ -103,8 +110,11 @@ class StackTables {
   Result<std::shared_ptr<Slice>> MakeSlice(const std::vector<Mapping>& mappings, int32_t user_id);
   void Release(std::shared_ptr<Slice> slice);
   void FreeRetired();
-  // Among the files of one user, or of all. False when they are all in use.
-  bool EvictOldest(std::optional<int32_t> user_id);
+  // Evicts the file that was used longest ago, of those that no process maps and that `may_go`. False when
+  // there is none.
+  bool EvictOldest(const std::function<bool(const File&)>& may_go);
+  // Of those with a table, among the files of one user, or of all.
+  bool EvictOldestTable(std::optional<int32_t> user_id);
 
   Fd processes_, mappings_, rules_map_;
   UnwindShards shards_;

@@ -204,5 +204,16 @@ TEST_F(StackTablesTest, AUserWhoFillsTheirShareOfRulesLeavesThoseOfOthersAlone) 
   EXPECT_TRUE(tables_->AddFile(File(1), Large(1000), rules, kUser).has_value()) << "root's now";
 }
 
+// A machine that compiles and tests programs runs ever new ones.
+TEST_F(StackTablesTest, SmallFilesThatNoProcessMapsGoBeforeTheRoomIsFull) {
+  ASSERT_TRUE(Add(File(0), {}).has_value());
+  ASSERT_TRUE(Map(100, File(0)).has_value());
+  for (uint64_t i = 1; i < StackTables::kMaxFiles + 10; ++i) ASSERT_TRUE(Add(File(i), {}).has_value());
+  EXPECT_EQ(tables_->files(), StackTables::kMaxFiles);
+  EXPECT_TRUE(tables_->HasFile(File(0))) << "a process maps it";
+  EXPECT_FALSE(tables_->HasFile(File(1)));
+  EXPECT_TRUE(tables_->HasFile(File(StackTables::kMaxFiles + 9)));
+}
+
 }  // namespace
 }  // namespace gpusonde::ebpf
