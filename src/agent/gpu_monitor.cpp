@@ -21,13 +21,16 @@ void LogXid(const nvml::Device& device, int64_t code) {
 
 }  // namespace
 
-GpuMonitor::GpuMonitor(nvml::Monitor monitor, std::shared_ptr<DeviceTable> devices)
-    : monitor_(std::move(monitor)), device_table_(std::move(devices)), boot_id_(proc::ReadHost().boot_id) {}
+GpuMonitor::GpuMonitor(nvml::Monitor monitor, std::shared_ptr<DeviceTable> devices, size_t max_processes)
+    : monitor_(std::move(monitor)),
+      device_table_(std::move(devices)),
+      max_processes_(max_processes),
+      boot_id_(proc::ReadHost().boot_id) {}
 
 std::optional<GpuMonitor> GpuMonitor::Start(const Options& options, std::shared_ptr<DeviceTable> devices) {
   Result<nvml::Monitor> monitor =
       nvml::Monitor::Start({.frequency_hz = options.frequency_hz, .open = options.open});
-  if (monitor.has_value()) return GpuMonitor(std::move(*monitor), std::move(devices));
+  if (monitor.has_value()) return GpuMonitor(std::move(*monitor), std::move(devices), options.max_processes);
   if (monitor.error().code == ErrorCode::kNotFound)
     LogDebug("GPU metrics are not read: {}", monitor.error().message);
   else
@@ -66,6 +69,8 @@ std::vector<model::Batch> GpuMonitor::Poll() {
                           .metric = std::string(model::InfoOf(reading.metric).name),
                           .value = reading.value});
   }
+  if (processes_.size() > max_processes_)
+    std::erase_if(processes_, [this](const auto& known) { return !looked_up_.contains(known.first); });
   model::AppendDrops(monitor_.DrainDrops(), MonotonicNow() + epoch_offset_ns_, source_, rows_.drops);
   return rows_.Take();
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -25,6 +26,8 @@ class GpuMonitor {
   struct Options {
     double frequency_hz = 10;  // in [1, 10]
     std::function<Result<nvml::Library>()> open = [] { return nvml::Library::Open(); };
+    // When more are known that have used a GPU, those that were not read in a round are forgotten.
+    size_t max_processes = 1024;
   };
 
   // Starts reading. Returns nothing on a machine without NVIDIA's driver. Also adds the devices to `devices`.
@@ -52,13 +55,14 @@ class GpuMonitor {
     int64_t start_ticks = 0;
     Id128 id;
   };
-  GpuMonitor(nvml::Monitor monitor, std::shared_ptr<DeviceTable> devices);
+  GpuMonitor(nvml::Monitor monitor, std::shared_ptr<DeviceTable> devices, size_t max_processes);
 
   void WriteDevices();
   std::optional<Id128> ProcessOf(int32_t pid);
 
   nvml::Monitor monitor_;
   std::shared_ptr<DeviceTable> device_table_;
+  size_t max_processes_;
   std::string boot_id_;
   Id128 source_;
   int64_t epoch_offset_ns_ = 0;

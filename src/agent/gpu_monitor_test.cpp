@@ -138,6 +138,28 @@ TEST_F(GpuMonitorTest, TheLastReadingsComeWithTheEnd) {
   EXPECT_TRUE(monitor_->Poll().empty());
 }
 
+TEST_F(GpuMonitorTest, ManyProcessesThatUsedADeviceAreForgotten) {
+  monitor_ = GpuMonitor::Start(
+      {.open = [] { return Result<nvml::Library>(nvml::Library(nvml::FakeNvml::functions())); },
+       .max_processes = 1},
+      std::make_shared<DeviceTable>());
+  ASSERT_TRUE(monitor_.has_value());
+  const auto poll_with = [this](pid_t pid) {
+    fake_.Alter(0, [&](nvml::FakeNvml::Gpu& gpu) {
+      gpu.processes = {{static_cast<uint32_t>(pid), 4096, UINT32_MAX, UINT32_MAX}};
+    });
+    size_t rows = 0;
+    for (int i = 0; i < 2; ++i) {  // a reading before the change may still come
+      PollUntil("gpu.process.memory.used");
+      rows += RowsOf("processes");
+    }
+    return rows;
+  };
+  poll_with(::getpid());
+  EXPECT_EQ(poll_with(::getppid()), 1U);
+  EXPECT_EQ(poll_with(::getpid()), 1U) << "forgotten, and named again";
+}
+
 TEST(GpuMonitor, ThereIsNoneWithoutADriver) {
   EXPECT_FALSE(GpuMonitor::Start({.open = [] { return nvml::Library::Open("libno-such-library.so.1"); }},
                                  std::make_shared<DeviceTable>())
