@@ -55,7 +55,7 @@ class GpuPrograms {
     last_pid_ = 0;
   }
   // Writes what needs no stack as rows. False, and nothing is done, for a call or graph node with a stack,
-  // which has to be resolved first.
+  // which has to be resolved first: in its place in time, so that one of the future is dropped and counted.
   bool Ingest(const cupti::Event& event);
   // Whether any GPU work was ingested since the last call.
   bool DrainArrived() { return std::exchange(work_arrived_, false); }

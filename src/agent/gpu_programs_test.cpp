@@ -60,5 +60,21 @@ TEST_F(GpuProgramsTest, AForkEndsTheFormerOwnerOfThePid) {
   EXPECT_EQ(programs_.ended(), 1u) << "its exit was lost";
 }
 
+// It would wait for its place in time for as long as the program says.
+TEST_F(GpuProgramsTest, ACallOfTheFutureIsDropped) {
+  const auto call = [](int64_t end_ns) {
+    return cupti::Event{.pid = ::getpid(),
+                        .session = 1,
+                        .stack = {},
+                        .stack_taken = true,
+                        .what = cupti::Call{.start_ns = 1, .end_ns = end_ns}};
+  };
+  programs_.BeginRound();
+  EXPECT_FALSE(programs_.Ingest(call(MonotonicNow()))) << "its stack has to be resolved";
+  EXPECT_EQ(drops_.Of(model::DropReason::kGpuMalformed), 0);
+  EXPECT_TRUE(programs_.Ingest(call(MonotonicNow() + 3600 * kNanosPerSecond)));
+  EXPECT_EQ(drops_.Of(model::DropReason::kGpuMalformed), 1);
+}
+
 }  // namespace
 }  // namespace gpusonde::agent
