@@ -355,6 +355,7 @@ void Collector::State::ResyncAfterLoss() {
     describer->Forget(pid);
     gpu.End(pid);
   }
+  off_cpu_rows.ForgetEnded([this](int32_t pid, int32_t tid) { return processes.HasThread(pid, tid); });
 }
 
 // Describes what was sampled again, with its current mappings: files mapped since may be in the next stacks.

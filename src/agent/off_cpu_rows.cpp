@@ -155,6 +155,14 @@ void OffCpuRows::Rewrite(const Id128& unknown_stack,
     }
 }
 
+void OffCpuRows::ForgetEnded(const std::function<bool(int32_t pid, int32_t tid)>& runs) {
+  // Without a begin it isn't known whose thread it was; the next one makes a new entry.
+  std::erase_if(absences_, [&](const auto& thread) {
+    const auto& [tid, begins] = thread;
+    return begins.empty() || !runs(static_cast<int32_t>(begins.back().head.pid), tid);
+  });
+}
+
 void OffCpuRows::Write(const Absence& absence, ThreadState state, int64_t from_ns, int64_t to_ns) {
   from_ns = std::max(from_ns, start_ns_);
   to_ns = std::min(to_ns, end_ns_);

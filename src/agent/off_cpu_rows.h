@@ -49,6 +49,10 @@ class OffCpuRows {
 
   // Call when the thread has ended.
   void Forget(int32_t tid) { absences_.erase(tid); }
+  // Call after ends of threads were lost; `runs` says whether a thread goes on.
+  void ForgetEnded(const std::function<bool(int32_t pid, int32_t tid)>& runs);
+  // How many threads may still come back.
+  size_t threads() const { return absences_.size(); }
 
  private:
   struct Absence {

@@ -133,6 +133,14 @@ TEST_F(OffCpuRowsTest, AThreadThatHasEndedIsForgotten) {
   EXPECT_THAT(States(), IsEmpty());
 }
 
+TEST_F(OffCpuRowsTest, ThreadsWhoseEndsWereLostAreForgotten) {
+  off_cpu_.Begin(Head(0, SYS_read), kProcess, kStack, false);
+  off_cpu_.ForgetEnded([](int32_t pid, int32_t tid) { return pid == 5 && tid == 6; });
+  EXPECT_EQ(off_cpu_.threads(), 1U) << "it goes on";
+  off_cpu_.ForgetEnded([](int32_t, int32_t) { return false; });
+  EXPECT_EQ(off_cpu_.threads(), 0U);
+}
+
 TEST(WaitOf, FollowsFromTheSystemCallAndTheTaskState) {
   EXPECT_EQ(WaitOf(Futex(FUTEX_WAIT_PRIVATE, 2)), model::ThreadState::kLock);
   EXPECT_EQ(WaitOf(Futex(FUTEX_WAIT_BITSET_PRIVATE | FUTEX_CLOCK_REALTIME, 2)), model::ThreadState::kLock);

@@ -37,6 +37,13 @@ Process* ProcessTable::Ended(int32_t pid) const {
   return nullptr;
 }
 
+bool ProcessTable::HasThread(int32_t pid, int32_t tid) const {
+  const Process* process = Known(pid);
+  if (process == nullptr) return false;
+  const auto thread = process->threads.find(tid);
+  return thread != process->threads.end() && !thread->second.exited_ns.has_value();
+}
+
 // According to /proc, where another process may have its pid now.
 bool ProcessTable::IsRunning(const Process& process) const {
   const Result<proc::ProcessInfo> now = proc::ReadProcessStat(process.info.pid);

@@ -97,6 +97,8 @@ class ProcessTable {
 
   // Whether a process with this pid runs, according to the events applied so far.
   bool Runs(int32_t pid) const { return by_pid_.contains(pid); }
+  // Whether that process has this thread.
+  bool HasThread(int32_t pid, int32_t tid) const;
   // The process with this pid that runs or, if there is none, has ended in this round or the last one.
   std::optional<Id128> Find(int32_t pid) const;
 
