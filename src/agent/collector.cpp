@@ -393,6 +393,7 @@ void Collector::State::ForgetBinaries() {
   processes.AddMapped(used);
   names.stacks().AddAwaited(used);
   names.binaries().ForgetExcept(used);
+  processes.ForgetBinaries();
   max_binaries = std::max(kMaxBinaries, 2 * names.binaries().size());
 }
 

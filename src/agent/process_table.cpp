@@ -327,7 +327,7 @@ bool ProcessTable::RefreshPython(Process& process) {
     complete &= interpreter.has_value();
     if (interpreter.value_or(nullptr) == nullptr) return;
     const uint64_t bias = mapping.start - mapping.file_offset - (*interpreter)->address_minus_offset;
-    found = std::make_unique<PythonProcess>(process.info.pid, **interpreter, bias);
+    found = std::make_unique<PythonProcess>(process.info.pid, *interpreter, bias);
   });
   if (found == nullptr && !complete) return false;
   process.python_generation = process.mappings.generation();
@@ -359,6 +359,10 @@ void ProcessTable::Rewrite() {
   // Samples of their last moments may still come.
   for (const auto* past : {&ended_, &ended_before_})
     for (const std::unique_ptr<Process>& process : *past) rewrite(*process);
+}
+
+void ProcessTable::ForgetBinaries() {
+  std::erase_if(binaries_written_, [this](const Id128& id) { return binaries_.FindById(id) == nullptr; });
 }
 
 void ProcessTable::AddMapped(std::unordered_set<const symbols::BinaryTable::Binary*>& binaries) const {

@@ -111,6 +111,9 @@ class ProcessTable {
   // After Rewrite: rows that are still to come refer to this process, though nothing samples it.
   void WriteAgain(int32_t pid, const Id128& id);
 
+  // Call after the binary table has forgotten files: forgets that their rows were written.
+  void ForgetBinaries();
+
   // Adds the files that are mapped by processes that run or ended just now.
   void AddMapped(std::unordered_set<const symbols::BinaryTable::Binary*>& binaries) const;
 

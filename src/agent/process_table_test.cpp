@@ -18,6 +18,7 @@
 #include <latch>
 #include <system_error>
 #include <thread>
+#include <unordered_set>
 
 #include "agent/rows_testing.h"
 #include "base/time.h"
@@ -371,6 +372,27 @@ TEST_F(ProcessTableTest, RowsAreWrittenOnceAndAgainAfterRewrite) {
     EXPECT_EQ(std::ranges::count(again, table_name, &model::Batch::table),
               std::ranges::count(first, table_name, &model::Batch::table))
         << table_name;
+}
+
+TEST_F(ProcessTableTest, ThatRowsOfForgottenBinariesWereWrittenIsForgotten) {
+  ProcessTable table = Make(/*every_process=*/true);
+  // Runs a process with this file from begin to end; the paths whose rows are written meanwhile.
+  const auto run = [&](int64_t time_ns) {
+    table.Apply(Event(time_ns, perf::ForkEvent{.pid = kGone, .tid = kGone, .parent_pid = self_}));
+    table.Apply(Event(time_ns, perf::CommEvent{.pid = kGone, .tid = kGone, .exec = true, .name = "short"}));
+    table.Apply(Event(time_ns, perf::MapEvent{.pid = kGone, .start = 1, .length = 1, .path = "/gone"}));
+    table.FindSampled(kGone, time_ns);
+    table.Apply(Event(time_ns, perf::ExitEvent{.pid = kGone, .tid = kGone}));
+    for (int round = 0; round < 3; ++round) table.WriteChanges();
+    return TextColumn(rows_.Take(), "binaries", "path");
+  };
+  EXPECT_THAT(run(now_), ElementsAre("/gone"));
+  EXPECT_THAT(run(now_ + 1), testing::IsEmpty()) << "once";
+  std::unordered_set<const symbols::BinaryTable::Binary*> used;
+  table.AddMapped(used);
+  binaries_.ForgetExcept(used);
+  table.ForgetBinaries();
+  EXPECT_THAT(run(now_ + 2), ElementsAre("/gone"));
 }
 
 }  // namespace

@@ -17,9 +17,9 @@ const symbols::PythonCode* PythonProcess::Find(const gpusonde_python_frame& fram
   auto found = codes_.find(key);
   if (found == codes_.end()) {
     if (codes_.size() >= kMaxCodes) codes_.clear();
-    const uint64_t code_type = interpreter_.code_type == 0 ? 0 : interpreter_.code_type + bias_;
+    const uint64_t code_type = interpreter_->code_type == 0 ? 0 : interpreter_->code_type + bias_;
     Result<symbols::PythonCode> code =
-        symbols::ReadPythonCode(memory_, *interpreter_.layout, code_type, frame.code, frame.check);
+        symbols::ReadPythonCode(memory_, *interpreter_->layout, code_type, frame.code, frame.check);
     if (!code.has_value()) LogDebug("a Python frame has no name: {}", code.error().message);
     found = codes_.emplace(key, code.has_value() ? std::optional(std::move(*code)) : std::nullopt).first;
   }

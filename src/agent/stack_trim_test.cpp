@@ -15,7 +15,7 @@ int64_t NotReady(const Process& process, gpusonde_python_end end) {
 }
 
 TEST(CountEnds, AStackIsNotReadyForPythonOnlyWhereAnInterpreterIsMapped) {
-  const symbols::PythonInterpreter interpreter;
+  const auto interpreter = std::make_shared<const symbols::PythonInterpreter>();
   Process process;
   EXPECT_EQ(NotReady(process, GPUSONDE_PYTHON_UNKNOWN), 0) << "no Python program";
   process.python = std::make_unique<PythonProcess>(1, interpreter, 0);

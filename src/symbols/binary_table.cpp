@@ -232,7 +232,8 @@ Result<Fd> BinaryTable::OpenFile(const Binary& binary, int32_t pid) {
   return theirs;
 }
 
-std::optional<const PythonInterpreter*> BinaryTable::FindPython(const Binary* binary, const Mapper& mapper) {
+std::optional<std::shared_ptr<const PythonInterpreter>> BinaryTable::FindPython(const Binary* binary,
+                                                                                const Mapper& mapper) {
   Entry& entry = *by_binary_.at(binary);
   if (!entry.searched_for_python && binary->path != kVdso) {
     bool opened = true;  // or asked before
@@ -255,12 +256,12 @@ std::optional<const PythonInterpreter*> BinaryTable::FindPython(const Binary* bi
     }
     if (!opened) return nullptr;  // another process may see it
     entry.searched_for_python = true;
-    if (found.has_value())
-      entry.python = std::move(*found);
-    else
+    if (!found.has_value())
       LogWarn("{}", found.error().message);
+    else if (found->has_value())
+      entry.python = std::make_shared<const PythonInterpreter>(**std::move(found));
   }
-  return entry.python.has_value() ? &*entry.python : nullptr;
+  return entry.python;
 }
 
 const BinaryTable::Binary* BinaryTable::FindById(const Id128& id) const {
@@ -282,7 +283,7 @@ std::optional<uint64_t> BinaryTable::FindFunctionStart(const Binary* binary, uin
 void BinaryTable::ForgetExcept(const std::unordered_set<const Binary*>& used) {
   std::erase_if(by_id_, [&](const auto& known) {
     const Entry& entry = *known.second;
-    if (used.contains(&entry.binary) || entry.python.has_value() || entry.pending) return false;
+    if (used.contains(&entry.binary) || entry.pending) return false;
     if (entry.file != nullptr) {
       bytes_loaded_ -= entry.file->bytes();
       --files_loaded_;
@@ -291,6 +292,7 @@ void BinaryTable::ForgetExcept(const std::unordered_set<const Binary*>& used) {
     return true;
   });
   std::erase_if(last_mapped_, [&](const auto& mapped) { return !by_binary_.contains(mapped.second); });
+  build_ids_.clear();  // read again of those that are mapped again
 }
 
 // Closes the files used longest ago; they are read again when asked for.

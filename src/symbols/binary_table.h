@@ -89,13 +89,16 @@ class BinaryTable {
 
   // The CPython interpreter inside the file, or null; looked for once per file. Nullopt while the file is
   // still being read.
-  std::optional<const PythonInterpreter*> FindPython(const Binary* binary, const Mapper& mapper);
+  std::optional<std::shared_ptr<const PythonInterpreter>> FindPython(const Binary* binary,
+                                                                     const Mapper& mapper);
 
-  // Forgets all files but those in `used`, which are all that the caller holds pointers to. Those with a
-  // CPython interpreter, whose data others hold, and those that are still being read stay too.
+  // Forgets all files but those in `used`, which are all that the caller holds pointers to. Those that are
+  // still being read stay too.
   void ForgetExcept(const std::unordered_set<const Binary*>& used);
 
   size_t size() const { return by_id_.size(); }
+  // How many files' build ids are remembered.
+  size_t build_ids() const { return build_ids_.size(); }
 
  private:
   struct Entry {
@@ -105,7 +108,7 @@ class BinaryTable {
     int32_t failed_pid = 0;  // last process through which loading failed
     uint64_t used = 0;       // value of clock_ at the last use
     bool searched_for_python = false;
-    std::optional<PythonInterpreter> python;
+    std::shared_ptr<const PythonInterpreter> python;
   };
   struct FileKey {
     uint64_t device, inode, size, changed_ns;

@@ -60,14 +60,29 @@ TEST(BinaryTable, FilesThatNothingUsesAreForgotten) {
   for (int file = 0; file < 1'000; ++file) (void)InternMapped(table, "/gone/" + std::to_string(file), "ab");
   ASSERT_TRUE(table.Load(own, {.pid = ::getpid()}).has_value());
   EXPECT_EQ(table.size(), 1'002u);
+  EXPECT_EQ(table.build_ids(), 2u) << "of files that are there";
   table.ForgetExcept({own});
   EXPECT_EQ(table.size(), 1u);
+  EXPECT_EQ(table.build_ids(), 0u);
   EXPECT_EQ(InternMapped(table, OwnPath(), build_id), own);
   table.ForgetExcept({});
   EXPECT_EQ(table.size(), 0u);
   own = InternMapped(table, OwnPath(), build_id);
   EXPECT_EQ(own->build_id, build_id) << "it can come again";
   EXPECT_TRUE(table.Load(own, {.pid = ::getpid()}).has_value());
+}
+
+// Each container or virtual environment may have one of its own.
+TEST(BinaryTable, AnInterpreterThatNoProcessMapsAnyMoreIsForgotten) {
+  const std::string path = "/usr/bin/python3.11";
+  if (!std::filesystem::exists(path)) GTEST_SKIP() << "Debian 12's python3 is not installed";
+  BinaryTable table;
+  const BinaryTable::Binary* binary = table.InternFromProcess(::getpid(), path);
+  const auto interpreter = table.FindPython(binary, {.pid = ::getpid()});
+  ASSERT_TRUE(interpreter.has_value() && *interpreter != nullptr);
+  table.ForgetExcept({});
+  EXPECT_EQ(table.size(), 0u);
+  EXPECT_EQ((*interpreter)->layout->version, 0x030bu) << "whoever holds it keeps it";
 }
 
 // A file with this build id and one function, which covers all of its code.
