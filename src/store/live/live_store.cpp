@@ -23,6 +23,7 @@
 #include "store/duckdb/schema.h"
 #include "store/each_row.h"
 #include "store/live/live_database.h"
+#include "store/live/shrink.h"
 #include "store/recordings/attach.h"
 #include "store/rollups/gpu_windows.h"
 #include "store/rollups/rollup.h"
@@ -41,13 +42,6 @@ constexpr int64_t kMaxHeldBytes = int64_t{16} << 20;
 constexpr size_t kRecentDays = 2;
 // What queries about a time may read before it: sessions and commits (SessionReach).
 constexpr int64_t kReachNs = 3600 * kNanosPerSecond;
-
-int64_t BytesOfBatch(const model::Batch& batch) {
-  size_t bytes = 0;
-  for (const model::ColumnData& column : batch.columns)
-    bytes += column.values.size() + column.ends.size() * sizeof(uint32_t) + column.valid.size();
-  return static_cast<int64_t>(bytes);
-}
 
 // Does nothing if there is no such file.
 Status SetAside(const std::string& from, const std::string& to) {
@@ -309,7 +303,7 @@ Status LiveStore::Hold(Day day, Id128 spool, int64_t first_sequence, std::vector
              .since_ns = MonotonicNow(),
              .frames = {}};
   for (model::Batch& frame : frames) {
-    held_.bytes += BytesOfBatch(frame);
+    held_.bytes += ShrinkToFit(frame);
     held_.frames.push_back(std::move(frame));
   }
   return {};
