@@ -2,6 +2,7 @@
 #include "symbols/line_client.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -15,6 +16,7 @@
 #include "base/testing/temp_folder.h"
 #include "symbols/line_cache.h"
 #include "symbols/line_server.h"
+#include "symbols/server_process.h"
 
 namespace gpusonde::symbols {
 namespace {
@@ -57,6 +59,18 @@ TEST(LineClient, SignalsThatEndTheAgentLeaveTheServer) {
   EXPECT_TRUE(client.Ask(kFile, ::getpid(), "/x", 1, OpenSelf));
   EXPECT_EQ(ExchangeUntilIdle(client).size(), 1u) << "it ended without an answer";
   EXPECT_TRUE(std::filesystem::exists(folder / "lives"));
+}
+
+TEST(LineClient, TheServerInheritsNoOtherDescriptors) {
+  const TempFolder folder;
+  // Without close-on-exec, like the sockets of Boost.Asio.
+  const Fd inheritable(::fcntl(STDERR_FILENO, F_DUPFD, kServerFd + 1));
+  LineClient client({.command = {"/bin/sh", "-c",
+                                 fmt::format("test -e /proc/$$/fd/{} && ! test -e /proc/$$/fd/{} && : > '{}'",
+                                             kServerFd, inheritable.get(), folder / "closed")}});
+  EXPECT_TRUE(client.Ask(kFile, ::getpid(), "/x", 1, OpenSelf));
+  EXPECT_EQ(ExchangeUntilIdle(client).size(), 1u) << "it ended without an answer";
+  EXPECT_TRUE(std::filesystem::exists(folder / "closed"));
 }
 
 // A server that answers every request with no frames.

@@ -17,6 +17,9 @@ Result<int32_t> StartServer(const std::vector<std::string>& command, int socket)
   ::posix_spawnattr_init(&attributes);
   // dup2 onto itself would leave close-on-exec set; posix_spawn clears it.
   ::posix_spawn_file_actions_adddup2(&actions, socket, kServerFd);
+  // Boost.Asio opens sockets without close-on-exec: a parser of hostile files could read what the clients of
+  // this process send.
+  ::posix_spawn_file_actions_addclosefrom_np(&actions, kServerFd + 1);
   // Block signals that end this process, as they may be sent to the whole group (Ctrl-C, a closing terminal,
   // systemd): we still have requests for the server then, and end it ourselves.
   sigset_t ends_us;
