@@ -152,6 +152,7 @@ asio::awaitable<void> Connection::CloseGently() {
 }
 
 bool Connection::IsHungUp() {
+  if (!stream_.bare().socket().is_open()) return true;
   // Not a read: bytes of TLS, or of a next request, may wait in front of the end.
   pollfd client{.fd = stream_.bare().socket().native_handle(), .events = POLLRDHUP, .revents = 0};
   return ::poll(&client, 1, 0) > 0;

@@ -125,8 +125,8 @@ class Connection {
   boost::asio::awaitable<void> CloseGently();
   void Close() { stream_.bare().close(); }
 
-  // Whether the client has closed its end. It could still read an answer if it had only ended its requests,
-  // which clients of HTTP don't do.
+  // Whether the client has closed its end, or Close this one. The client could still read an answer if it had
+  // only ended its requests, which clients of HTTP don't do.
   bool IsHungUp();
 
   // The client's address, for a log.

@@ -89,7 +89,8 @@ class HttpServer {
   // "https://127.0.0.1:7171/", for a browser on this machine.
   std::string Url() const;
 
-  // Serves until Stop; call it once. Handlers still running then finish, but their responses are not sent.
+  // Serves until Stop; call it once. What handlers still compute then is cancelled (base/cancellation.h), and
+  // their responses are not sent.
   void Run();
 
   // Makes Run return, or not start. Call from any thread, any number of times.

@@ -450,6 +450,15 @@ TEST_F(HttpServerTest, StopsWithConnectionsOpen) {
   EXPECT_TRUE(idle.IsClosed());
 }
 
+TEST_F(HttpServerTest, StoppingCancelsWhatIsBeingAnswered) {
+  Start();
+  HttpClient client = Connect();
+  client.Send("GET /api/cancel HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  EXPECT_EQ(Asked(), "/api/cancel");
+  Stop();
+  EXPECT_TRUE(cancelled_.get_future().get());
+}
+
 TEST(HttpServer, StopBeforeRunEndsItAtOnce) {
   const auto server = HttpServer::Create({}, {}).value();
   server->Stop();

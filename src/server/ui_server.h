@@ -40,7 +40,7 @@ class UiServer {
   // be empty.
   const std::string& remark() const { return remark_; }
 
-  // Stops the server; waits for running queries.
+  // Stops the server; cancels running queries and waits for them.
   ~UiServer();
 
  private:
