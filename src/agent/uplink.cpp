@@ -100,7 +100,6 @@ struct Uplink::State {
   bool asked_server = false;
   bool urgent = false;
   bool stop = false;
-  bool ended = false;
   int64_t next_ns = 0;  // monotonic; when to send again
   Loss loss;
 
@@ -139,9 +138,6 @@ void Uplink::State::Run() {
         break;
     }
   }
-  const std::lock_guard lock(mutex);
-  ended = true;
-  changed.notify_all();
 }
 
 // The agent begins it anew.
