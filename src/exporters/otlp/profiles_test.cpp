@@ -216,6 +216,15 @@ TEST(OtlpResponse, SaysWhatWasRejectedAndAnyOtherBodyRejectsNothing) {
     EXPECT_EQ(ReadOtlpResponse(body).items, 0) << body;
 }
 
+TEST(OtlpResponse, RejectionsCountThoughTheirMessageIsNotUtf8) {
+  otlp::ExportResponse response;
+  response.mutable_partial_success()->set_rejected(3);
+  response.mutable_partial_success()->set_error_message("too \xff");
+  const OtlpRejection some = ReadOtlpResponse(response.SerializeAsString());
+  EXPECT_EQ(some.items, 3);
+  EXPECT_EQ(some.message, "too \xff");
+}
+
 TEST_F(OtlpProfiles, AProfileWithoutSamplesHasNoResource) {
   EXPECT_EQ(Decoded(model::Profile()).resource_profiles_size(), 0);
 }

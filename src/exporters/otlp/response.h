@@ -11,7 +11,7 @@ namespace gpusonde::exporters {
 // (`partial_success`).
 struct OtlpRejection {
   int64_t items = 0;    // data points, or profiles; never negative
-  std::string message;  // also without rejected items: advice
+  std::string message;  // any bytes; also without rejected items: advice
 };
 
 // Reads the body of such a response; a body that isn't one rejects nothing. Thread-safe.
