@@ -84,6 +84,10 @@ struct IncidentTable {
         "less likely cause or none, small or short; only that made no right answer wrong"};
     Tuned<double> likely_lost_ns{
         125e6, "ns", "and withdrawn if it ended after less lost time: nobody would look for its cause"};
+    Tuned<double> news_lost_ns{1e9, "ns",
+                               "or a large slow-down, before an incident is logged and sent: a program on a "
+                               "shared machine had three "
+                               "of 1.1 to 1.2 for some seconds in a minute"};
     Tuned<int64_t> unexplained_ns{kNanosPerSecond, "ns", "without a cause, before that is news"};
     Tuned<double> large_slowdown{1.5, "ratio", "is reported at once, whatever the cause"};
     Tuned<double> large_lost_ns{

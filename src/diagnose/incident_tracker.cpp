@@ -27,11 +27,19 @@ bool IsLastPhase(const model::Incident& incident, const Situation& situation) {
          std::ranges::find(kRemain, incident.cause, NameOf) == kRemain.end();
 }
 
+int64_t LastedNs(const model::Incident& incident, int64_t now_ns) {
+  return incident.end_ns.value_or(now_ns) - incident.start_ns;
+}
+
+double LostNs(const model::Incident& incident, const Situation& situation, int64_t now_ns) {
+  return static_cast<double>(LastedNs(incident, now_ns)) * (1 - 1 / situation.slowdown);
+}
+
 bool IsNotable(const model::Incident& incident, const Situation& situation, int64_t now_ns) {
   const auto& table = kIncidentTable.report;
   if (IsLastPhase(incident, situation)) return false;
-  const int64_t lasted_ns = incident.end_ns.value_or(now_ns) - incident.start_ns;
-  const double lost_ns = static_cast<double>(lasted_ns) * (1 - 1 / situation.slowdown);
+  const int64_t lasted_ns = LastedNs(incident, now_ns);
+  const double lost_ns = LostNs(incident, situation, now_ns);
   const auto cost = [&](double least_ns) { return !incident.end_ns.has_value() || lost_ns >= least_ns; };
   const bool likely =
       incident.cause != kAbstain && incident.confidence >= table.likely && cost(table.likely_lost_ns);
@@ -39,6 +47,13 @@ bool IsNotable(const model::Incident& incident, const Situation& situation, int6
   return likely || situation.unfinished || large ||
          (situation.slowdown >= table.notable_slowdown && lasted_ns >= table.small_ns) ||
          lasted_ns >= table.notable_ns;
+}
+
+// Whether somebody should be told now, rather than find it when they look.
+bool IsWorthNews(const model::Incident& incident, const Situation& situation, int64_t now_ns) {
+  const auto& table = kIncidentTable.report;
+  return situation.unfinished || situation.slowdown >= table.large_slowdown ||
+         LostNs(incident, situation, now_ns) >= table.news_lost_ns;
 }
 
 }  // namespace
@@ -111,7 +126,9 @@ bool IncidentTracker::Explain(const Situation& situation, const model::Process* 
     if (report.incident.named_ns.has_value()) report.incident.named_ns = now_ns;
   }
   if (is_other && !cause_before.empty()) unexplained_since_ns_ = now_ns;
-  return report.is_notable && IsNews(report, now_ns);
+  const bool is_told = !news_cause_.empty();
+  return report.is_notable && (is_told || IsWorthNews(report.incident, situation, now_ns)) &&
+         IsNews(report, now_ns);
 }
 
 bool IncidentTracker::IsNews(const Report& report, int64_t now_ns) {
