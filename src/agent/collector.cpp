@@ -309,10 +309,7 @@ void Collector::State::Visit(const sources::Event& event) {
     Resolve(*begin, static_cast<int32_t>(begin->head.pid), static_cast<int64_t>(begin->taken_ns),
             begin->stack);
   } else if (const auto* work = std::get_if<cupti::Event>(&event); work != nullptr) {
-    const auto* call = std::get_if<cupti::Call>(&work->what);
-    const int64_t time_ns =
-        call != nullptr ? call->end_ns : std::get<cupti::GraphNode>(work->what).created_ns;
-    Resolve(*work, work->pid, time_ns, work->stack);
+    Resolve(*work, work->pid, work->stack_ns().value_or(0), work->stack);
   }
 }
 

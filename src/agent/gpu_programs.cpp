@@ -54,24 +54,12 @@ void GpuPrograms::Apply(const perf::SidebandEvent& event) {
   if (map != nullptr && processes_.Runs(map->pid)) Attach(map->pid, map->path);
 }
 
-namespace {
-
-// When a call ended or a graph node was made, by the program's own word; 0 for other work.
-int64_t TimeOf(const cupti::Event& event) {
-  if (const auto* call = std::get_if<cupti::Call>(&event.what); call != nullptr) return call->end_ns;
-  const auto* node = std::get_if<cupti::GraphNode>(&event.what);
-  return node == nullptr ? 0 : node->created_ns;
-}
-
-}  // namespace
-
 bool GpuPrograms::Ingest(const cupti::Event& event) {
-  const bool is_work = !std::holds_alternative<cupti::Call>(event.what) &&
-                       !std::holds_alternative<cupti::GraphNode>(event.what);
-  work_arrived_ |= is_work;
+  const std::optional<int64_t> stack_ns = event.stack_ns();
+  work_arrived_ |= !stack_ns.has_value();
   if (std::holds_alternative<cupti::SessionBegin>(event.what)) beginning_.push_back(event.pid);
-  if (!is_work && event.stack_taken) {
-    const bool is_of_future = TimeOf(event) > MonotonicNow();
+  if (stack_ns.has_value() && event.stack_taken) {
+    const bool is_of_future = *stack_ns > MonotonicNow();
     if (is_of_future) drops_.Add(model::DropReason::kGpuMalformed);
     return is_of_future;
   }

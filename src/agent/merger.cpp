@@ -23,12 +23,7 @@ struct KeyOf {
   Key operator()(const ebpf::OffCpuBegin& begin) const { return {static_cast<int64_t>(begin.taken_ns)}; }
   Key operator()(const ebpf::OffCpuEnd& end) const { return {static_cast<int64_t>(end.end_ns), kLast}; }
   Key operator()(const perf::SidebandEvent& event) const { return {event.time_ns, kFirst}; }
-  Key operator()(const cupti::Event& event) const {
-    if (const auto* call = std::get_if<cupti::Call>(&event.what); call != nullptr) return {call->end_ns};
-    if (const auto* node = std::get_if<cupti::GraphNode>(&event.what); node != nullptr)
-      return {node->created_ns};
-    return {};
-  }
+  Key operator()(const cupti::Event& event) const { return {event.stack_ns().value_or(0)}; }
   template <class Other>
   Key operator()(const Other&) const {
     return {};

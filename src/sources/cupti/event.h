@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <variant>
 
@@ -177,6 +178,13 @@ struct Event {
   std::variant<SessionBegin, SessionEnd, Device, Kernel, Memcpy, Memset, Sync, Total, Call, GraphNode, Range,
                Foreign, Communicator, Collective, Overhead>
       what;
+
+  // When a Call ended or a GraphNode was created, by the program's own word; nullopt for other events.
+  std::optional<int64_t> stack_ns() const {
+    if (const auto* call = std::get_if<Call>(&what); call != nullptr) return call->end_ns;
+    if (const auto* node = std::get_if<GraphNode>(&what); node != nullptr) return node->created_ns;
+    return std::nullopt;
+  }
 };
 
 }  // namespace gpusonde::cupti
