@@ -26,6 +26,8 @@ void OpenInBrowser(const std::string& url) {
   posix_spawn_file_actions_init(&actions);
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
     posix_spawn_file_actions_addopen(&actions, fd, "/dev/null", O_RDWR, 0);
+  // Boost.Asio opens sockets without close-on-exec: the browser would keep our port.
+  posix_spawn_file_actions_addclosefrom_np(&actions, STDERR_FILENO + 1);
   pid_t child = 0;
   if (::posix_spawnp(&child, arguments[0], &actions, nullptr, arguments, environ) == 0)
     ::waitpid(child, nullptr, 0);
