@@ -64,6 +64,7 @@ Result<IncidentsAnswer> ParseIncidents(const std::string& text) {
   try {
     const nlohmann::json json = nlohmann::json::parse(text);
     IncidentsAnswer answer{.omitted = json.value("omitted", int64_t{0})};
+    if (const auto steps = json.find("steps"); steps != json.end()) answer.steps = steps->get<int64_t>();
     for (const nlohmann::json& incident : json.at("incidents"))
       answer.incidents.push_back(IncidentOf(incident));
     if (const auto programs = json.find("programs"); programs != json.end())
@@ -99,10 +100,11 @@ std::string ToText(const IncidentsAnswer& answer) {
   for (const IncidentsAnswer::Disturbance& each : answer.disturbances)
     text += fmt::format("{} (process {}): {}\n", Printable(each.process_name), each.pid,
                         Printable(each.sentence));
+  if (answer.incidents.empty() && answer.hosts > 0)
+    return text + fmt::format("no incident on {} in the last 24 hours\n", Counted(answer.hosts, "host"));
   if (answer.incidents.empty())
-    return text + (answer.hosts > 0 ? fmt::format("no incident on {} in the last 24 hours\n",
-                                                  Counted(answer.hosts, "host"))
-                                    : "no incident: no steps were slow\n");
+    return text + (answer.steps == 0 ? "no steps were found in the GPU work\n"
+                                     : "no incident: no steps were slow\n");
   if (!text.empty()) text += "\n";
   if (answer.omitted > 0) text += fmt::format("{} before these\n\n", Counted(answer.omitted, "incident"));
   for (const IncidentsAnswer::Incident& incident : answer.incidents)

@@ -34,6 +34,7 @@ struct IncidentsAnswer {
   };
   std::vector<Incident> incidents;                               // the oldest first
   std::vector<Disturbance> disturbances = {};                    // of all steps; only of /api/v1/incidents
+  std::optional<int64_t> steps = std::nullopt;                   // only of /api/v1/incidents
   int64_t hosts = 0;                                             // that were read; only of /api/v1/hosts
   int64_t omitted = 0;                                           // older ones; only of /api/v1/incidents
   std::vector<std::pair<std::string, std::string>> errors = {};  // hosts that weren't, and why

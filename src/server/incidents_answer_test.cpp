@@ -71,7 +71,9 @@ TEST(IncidentsAnswer, OfAllHostsItNamesThemAndThoseThatCanNotBeRead) {
 }
 
 TEST(IncidentsAnswer, WithoutIncidentsItSaysWhereThereAreNone) {
-  EXPECT_EQ(ToText(*ParseIncidents(R"({"incidents":[]})")), "no incident: no steps were slow\n");
+  EXPECT_EQ(ToText(*ParseIncidents(R"({"steps":9,"incidents":[]})")), "no incident: no steps were slow\n");
+  EXPECT_EQ(ToText(*ParseIncidents(R"({"steps":0,"incidents":[]})")),
+            "no steps were found in the GPU work\n");
   EXPECT_EQ(ToText(*ParseIncidents(R"({"hosts":[{"name":"a","error":""}],"incidents":[]})")),
             "no incident on 1 host in the last 24 hours\n");
 }
