@@ -60,6 +60,7 @@ struct AnchorSearch::Occurrences {
 // The amount of work between consecutive occurrences: standard deviation over mean, the share of intervals
 // close to the median, and the mean; and the time between them.
 struct AnchorSearch::Regularity {
+  size_t intervals = 0;
   double variation = 0;
   double alike = 0;
   double mean_work = 0;
@@ -165,7 +166,8 @@ AnchorSearch::Regularity AnchorSearch::Measure(const Occurrences& occurrences) c
     work.push_back(static_cast<double>(to - from));
     times_ns.push_back(static_cast<double>(history_[to].time_ns - history_[from].time_ns));
   });
-  Regularity measured{.variation = VariationOf(work),
+  Regularity measured{.intervals = work.size(),
+                      .variation = VariationOf(work),
                       .mean_work = std::reduce(work.begin(), work.end()) / static_cast<double>(work.size()),
                       .mean_ns = MeanNs(occurrences),
                       .median_ns = MedianOf(std::move(times_ns))};
@@ -194,7 +196,7 @@ const AnchorSearch::Candidate* AnchorSearch::BestAnchor(const std::vector<Candid
                                                         double min_kernel_step_ns) const {
   const auto regular = [&](const Candidate& candidate) {
     const bool device = MarksByWork(candidate);
-    if (candidate.count <= kStepTable.anchor.min_steps) return false;
+    if (candidate.regularity.intervals < kStepTable.anchor.min_steps) return false;
     // The median: between a few requests a second, the mean is that of the kernels and of the waits between.
     if (device && candidate.regularity.median_ns < min_kernel_step_ns) return false;
     return candidate.regularity.variation <= kStepTable.anchor.max_variation ||
