@@ -49,7 +49,7 @@ bool IsNotable(const model::Incident& incident, const Situation& situation, int6
          lasted_ns >= table.notable_ns;
 }
 
-// Whether somebody should be told now, rather than find it when they look.
+// Whether it is worth a line in the log and a message, rather than being shown to whoever looks.
 bool IsWorthNews(const model::Incident& incident, const Situation& situation, int64_t now_ns) {
   const auto& table = kIncidentTable.report;
   return situation.unfinished || situation.slowdown >= table.large_slowdown ||
@@ -126,8 +126,8 @@ bool IncidentTracker::Explain(const Situation& situation, const model::Process* 
     if (report.incident.named_ns.has_value()) report.incident.named_ns = now_ns;
   }
   if (is_other && !cause_before.empty()) unexplained_since_ns_ = now_ns;
-  const bool is_told = !news_cause_.empty();
-  return report.is_notable && (is_told || IsWorthNews(report.incident, situation, now_ns)) &&
+  const bool is_announced = !news_cause_.empty();
+  return report.is_notable && (is_announced || IsWorthNews(report.incident, situation, now_ns)) &&
          IsNews(report, now_ns);
 }
 

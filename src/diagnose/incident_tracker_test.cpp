@@ -75,7 +75,7 @@ TEST_F(IncidentTrackerTest, ASmallSlowdownWithACauseIsNewsOnceItHasCostASecond) 
   };
   tracker.Begin(kFirstSlow, kFirstSlow, "");
   EXPECT_FALSE(explain(kNanosPerSecond));
-  EXPECT_TRUE(tracker.reports().back().is_notable) << "but not told";
+  EXPECT_TRUE(tracker.reports().back().is_notable) << "but not announced";
   EXPECT_FALSE(explain(4 * kNanosPerSecond, true));
   EXPECT_FALSE(incident().withdrawn);
   tracker.Begin(kFirstSlow, kFirstSlow, "");
