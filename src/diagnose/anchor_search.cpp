@@ -15,6 +15,10 @@ namespace {
 
 bool IsGpuWork(Work::Kind kind) { return kind == Work::Kind::kKernel || kind == Work::Kind::kCopy; }
 
+double MeanOf(std::span<const double> values) {
+  return std::reduce(values.begin(), values.end()) / static_cast<double>(values.size());
+}
+
 double VariationOf(std::span<const double> values) {
   double sum = 0;
   double squares = 0;
@@ -168,8 +172,8 @@ AnchorSearch::Regularity AnchorSearch::Measure(const Occurrences& occurrences) c
   });
   Regularity measured{.intervals = work.size(),
                       .variation = VariationOf(work),
-                      .mean_work = std::reduce(work.begin(), work.end()) / static_cast<double>(work.size()),
-                      .mean_ns = MeanNs(occurrences),
+                      .mean_work = MeanOf(work),
+                      .mean_ns = MeanOf(times_ns),
                       .median_ns = MedianOf(std::move(times_ns))};
   // Ignore the first half if it is less regular: the program may have been warming up.
   if (work.size() / 2 >= kStepTable.anchor.min_steps)
