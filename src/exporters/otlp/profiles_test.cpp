@@ -203,24 +203,24 @@ TEST_F(OtlpProfiles, EveryTextIsUtf8AndTextsAndAttributesAreStoredOnce) {
   for (const std::string& attribute : attributes) EXPECT_EQ(attributes.count(attribute), 1u);
 }
 
-TEST(OtlpResponse, SaysWhatWasRejectedAndAnyOtherBodyRejectsNothing) {
+OtlpRejection ReadRejection(int64_t items, const std::string& message) {
   otlp::ExportResponse response;
-  response.mutable_partial_success()->set_rejected(3);
-  response.mutable_partial_success()->set_error_message("too old");
-  const OtlpRejection some = ReadOtlpResponse(response.SerializeAsString());
+  response.mutable_partial_success()->set_rejected(items);
+  response.mutable_partial_success()->set_error_message(message);
+  return ReadOtlpResponse(response.SerializeAsString());
+}
+
+TEST(OtlpResponse, SaysWhatWasRejectedAndAnyOtherBodyRejectsNothing) {
+  const OtlpRejection some = ReadRejection(3, "too old");
   EXPECT_EQ(some.items, 3);
   EXPECT_EQ(some.message, "too old");
-  response.mutable_partial_success()->set_rejected(-3);
-  EXPECT_EQ(ReadOtlpResponse(response.SerializeAsString()).items, 0);
+  EXPECT_EQ(ReadRejection(-3, "too old").items, 0);
   for (const std::string body : {"", "<html>ok</html>", "{}"})
     EXPECT_EQ(ReadOtlpResponse(body).items, 0) << body;
 }
 
 TEST(OtlpResponse, RejectionsCountThoughTheirMessageIsNotUtf8) {
-  otlp::ExportResponse response;
-  response.mutable_partial_success()->set_rejected(3);
-  response.mutable_partial_success()->set_error_message("too \xff");
-  const OtlpRejection some = ReadOtlpResponse(response.SerializeAsString());
+  const OtlpRejection some = ReadRejection(3, "too \xff");
   EXPECT_EQ(some.items, 3);
   EXPECT_EQ(some.message, "too \xff");
 }
