@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -75,17 +76,23 @@ class Patch {
   Patch() { json_.BeginArray(); }
 
   // Appends to the array at this path, which `array` is; null: there is none yet.
-  void Append(const json* array, const std::string& path, std::string_view value) {
-    json_.BeginObject().Field("op", "add").Field("path", array == nullptr ? path : path + "/-").Key("value");
-    if (array == nullptr) json_.BeginArray();
-    json_.Raw(value);
-    if (array == nullptr) json_.EndArray();
-    json_.EndObject();
+  void Append(const json* array, const std::string& path, std::span<const std::string> values) {
+    if (array == nullptr) {
+      BeginAddition(path).BeginArray();
+      for (const std::string& value : values) json_.Raw(value);
+      json_.EndArray().EndObject();
+      return;
+    }
+    for (const std::string& value : values) BeginAddition(path + "/-").Raw(value).EndObject();
   }
 
   std::string Take() { return json_.EndArray().Take(); }
 
  private:
+  JsonWriter& BeginAddition(std::string_view path) {
+    return json_.BeginObject().Field("op", "add").Field("path", path).Key("value");
+  }
+
   JsonWriter json_;
 };
 
@@ -101,18 +108,20 @@ std::string Base64(std::string_view bytes) {
 // What the containers get, as JSON.
 struct Additions {
   std::string folder;  // of the library
-  std::string variable, mount, volume;
+  std::string variable, nvtx_variable, mount, volume;
 };
 
 Additions For(std::string_view library) {
   Additions additions{.folder = std::string(library.substr(0, library.rfind('/')))};
-  JsonWriter variable, mount, volume;
+  JsonWriter variable, nvtx_variable, mount, volume;
   variable.BeginObject().Field("name", kVariable).Field("value", library).EndObject();
+  nvtx_variable.BeginObject().Field("name", kNvtxVariable).Field("value", library).EndObject();
   mount.BeginObject().Field("name", kVolume).Field("mountPath", additions.folder);
   mount.Field("readOnly", true).EndObject();
   volume.BeginObject().Field("name", kVolume).Key("hostPath").BeginObject();
   volume.Field("path", additions.folder).Field("type", "DirectoryOrCreate").EndObject().EndObject();
   additions.variable = variable.Take();
+  additions.nvtx_variable = nvtx_variable.Take();
   additions.mount = mount.Take();
   additions.volume = volume.Take();
   return additions;
@@ -144,9 +153,11 @@ Status AddTo(const json& spec, std::string_view kind, const Additions& additions
     }
     ++change.profiled;
     const std::string path = fmt::format("/spec/{}/{}", kind, i);
-    patch.Append(variables, path + "/env", additions.variable);
+    std::vector<std::string> added{additions.variable};
+    if (!Has(variables, "name", kNvtxVariable)) added.push_back(additions.nvtx_variable);
+    patch.Append(variables, path + "/env", added);
     if (!Has(mounts, "mountPath", additions.folder))
-      patch.Append(mounts, path + "/volumeMounts", additions.mount);
+      patch.Append(mounts, path + "/volumeMounts", {&additions.mount, 1});
   }
   return {};
 }
@@ -162,7 +173,7 @@ Result<Change> ChangeOf(const json& pod, std::string_view library) {
   for (const std::string_view kind : {"initContainers", "containers"})
     TRY(AddTo(*spec, kind, additions, patch, change, taken_names));
   if (change.profiled > 0) {
-    if (!Has(volumes, "name", kVolume)) patch.Append(volumes, "/spec/volumes", additions.volume);
+    if (!Has(volumes, "name", kVolume)) patch.Append(volumes, "/spec/volumes", {&additions.volume, 1});
     change.patch = patch.Take();
   }
   if (change.taken > 0)

@@ -91,14 +91,16 @@ json Patched(json review) {
 }
 
 const json kVariableSet = {{"name", kVariable}, {"value", kLibrary}};
+const json kNvtxVariableSet = {{"name", kNvtxVariable}, {"value", kLibrary}};
+const json kBothSet = json::array({kVariableSet, kNvtxVariableSet});
 const json kMount = {{"name", kVolume}, {"mountPath", "/opt/gpusonde/lib"}, {"readOnly", true}};
 const json kFolder = {{"name", kVolume},
                       {"hostPath", {{"path", "/opt/gpusonde/lib"}, {"type", "DirectoryOrCreate"}}}};
 
-TEST(PodPatch, AContainerThatAsksForAGpuGetsTheVariableAndTheLibraryAndOthersStayAsTheyWere) {
+TEST(PodPatch, AContainerThatAsksForAGpuGetsTheVariablesAndTheLibraryAndOthersStayAsTheyWere) {
   json review = Review();
   json expected = Pod(review);
-  expected["spec"]["containers"][0]["env"].push_back(kVariableSet);
+  for (const json& variable : kBothSet) expected["spec"]["containers"][0]["env"].push_back(variable);
   expected["spec"]["containers"][0]["volumeMounts"].push_back(kMount);
   expected["spec"]["volumes"].push_back(kFolder);
   EXPECT_EQ(Patched(review), expected);
@@ -119,7 +121,7 @@ TEST(PodPatch, ArraysThatAreMissingNullOrEmptyAreMade) {
     for (const char* array : {"env", "volumeMounts"}) Worker(review)[array] = absent;
     Pod(review)["spec"]["volumes"] = absent;
     const json pod = Patched(review);
-    EXPECT_EQ(pod["spec"]["containers"][0]["env"], json::array({kVariableSet}));
+    EXPECT_EQ(pod["spec"]["containers"][0]["env"], kBothSet);
     EXPECT_EQ(pod["spec"]["containers"][0]["volumeMounts"], json::array({kMount}));
     EXPECT_EQ(pod["spec"]["volumes"], json::array({kFolder}));
   }
@@ -144,7 +146,7 @@ TEST(PodPatch, AVolumeThatIsThereIsUsed) {
   Pod(review)["spec"]["containers"].push_back(added);
   const json pod = Patched(review);
   EXPECT_EQ(pod["spec"]["volumes"], Pod(review)["spec"]["volumes"]);
-  EXPECT_EQ(pod["spec"]["containers"][2]["env"], json::array({kVariableSet}));
+  EXPECT_EQ(pod["spec"]["containers"][2]["env"], kBothSet);
   EXPECT_EQ(pod["spec"]["containers"][2]["volumeMounts"], added["volumeMounts"]);
 }
 
@@ -161,6 +163,16 @@ TEST(PodPatch, AContainerThatHasTheVariableIsLeftAloneAndItsOwnerIsTold) {
   // Also when the value comes from elsewhere.
   Worker(review)["env"].back() = {{"name", kVariable}, {"valueFrom", {{"configMapKeyRef", {{"key", "k"}}}}}};
   EXPECT_FALSE(ResponseTo(review).contains("patch"));
+}
+
+TEST(PodPatch, AnotherToolThatReadsNvtxRangesKeepsThem) {
+  json review = Review();
+  json expected = Worker(review)["env"];
+  const json other = {{"name", kNvtxVariable}, {"value", "/other/tool.so"}};
+  Worker(review)["env"].push_back(other);
+  expected.push_back(other);
+  expected.push_back(kVariableSet);
+  EXPECT_EQ(Patched(review)["spec"]["containers"][0]["env"], expected);
 }
 
 TEST(PodPatch, AGpuIsAskedForByAResourceOrAClaim) {
@@ -189,7 +201,7 @@ TEST(PodPatch, InitContainersThatAskForAGpuAreProfiledToo) {
   json review = Review();
   Pod(review)["spec"]["initContainers"][0]["resources"] = Worker(review)["resources"];
   const json pod = Patched(review);
-  EXPECT_EQ(pod["spec"]["initContainers"][0]["env"], json::array({kVariableSet}));
+  EXPECT_EQ(pod["spec"]["initContainers"][0]["env"], kBothSet);
   EXPECT_EQ(pod["spec"]["volumes"].size(), 2);
   EXPECT_EQ(Answer(review).profiled, 2);
 }
@@ -256,7 +268,7 @@ TEST(PodPatch, APodOfAnyNumberOfContainersHasABoundedAnswer) {
   for (size_t i = 0; i < kMaxContainers; ++i) containers.push_back(worker);
   EXPECT_EQ(Answer(review).profiled, kMaxContainers);
   EXPECT_LT(Answer(review).json.size(), 1000 * kMaxContainers);
-  EXPECT_EQ(Patched(review)["spec"]["containers"].back()["env"].back(), kVariableSet);
+  EXPECT_EQ(Patched(review)["spec"]["containers"].back()["env"].back(), kNvtxVariableSet);
   containers.push_back(worker);
   EXPECT_THAT(AnswerReview(review.dump(), kLibrary).error().message, HasSubstr("at most 1000"));
 }

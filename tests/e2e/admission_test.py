@@ -76,7 +76,7 @@ class Admission(secure_test.SecureTestCase):
         pod = patched(POD, json.loads(base64.b64decode(response["patch"])))
         expected = copy.deepcopy(POD)
         expected["spec"]["containers"][0] |= {
-            "env": [{"name": "CUDA_INJECTION64_PATH", "value": LIBRARY}],
+            "env": [{"name": name, "value": LIBRARY} for name in ("CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH")],
             "volumeMounts": [{"name": "gpusonde-inject", "mountPath": "/opt/gpusonde/lib", "readOnly": True}]}
         expected["spec"]["volumes"] = [{"name": "gpusonde-inject",
                                         "hostPath": {"path": "/opt/gpusonde/lib", "type": "DirectoryOrCreate"}}]

@@ -94,7 +94,8 @@ class Debian(unittest.TestCase):
         (mount,) = device["devices"][0]["containerEdits"]["mounts"]
         self.assertTrue((root / mount["hostPath"].lstrip("/")).is_file(), mount)
         drop_in = (root / "usr/share/doc/gpusonde/examples/gpusonde-profile.conf").read_text()
-        self.assertIn(f"CUDA_INJECTION64_PATH={mount['hostPath']}\n", drop_in)
+        for variable in ("CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH"):
+            self.assertIn(f"{variable}={mount['hostPath']}\n", drop_in)
 
         kept = root / "var/lib/gpusonde/2026-11-25.sonde"
         kept.parent.mkdir()

@@ -73,11 +73,11 @@ class Specification(unittest.TestCase):
             for mount in edits["mounts"]:
                 self.assertEqual(set(mount), {"hostPath", "containerPath", "options"})
 
-    def test_it_gives_the_library_read_only_at_the_path_that_the_variable_names(self):
+    def test_it_gives_the_library_read_only_at_the_path_that_the_variables_name(self):
         (device,) = self.content["devices"]
         (mount,) = device["containerEdits"]["mounts"]
         self.assertEqual(f"{self.content['kind']}={device['name']}", DEVICE)
-        self.assertEqual(device["containerEdits"]["env"], [f"{VARIABLE}={LIBRARY}"])
+        self.assertEqual(device["containerEdits"]["env"], [f"{VARIABLE}={LIBRARY}", f"NVTX_INJECTION64_PATH={LIBRARY}"])
         self.assertEqual((mount["hostPath"], mount["containerPath"]), (LIBRARY, LIBRARY))
         self.assertIn("ro", mount["options"])
 

@@ -69,7 +69,8 @@ void AddAdmission(CLI::App& app, int& exit_status) {
       "Example:\n"
       "  gpusonde admission --listen 0.0.0.0:7273 --tls-cert tls.crt --tls-key tls.key\n\n"
       "A mutating admission webhook: containers that ask for a GPU, of pods with the label\n"
-      "gpusonde/profile=cuda, get CUDA_INJECTION64_PATH and the library's folder from the node.\n"
+      "gpusonde/profile=cuda, get CUDA_INJECTION64_PATH, NVTX_INJECTION64_PATH and the library's\n"
+      "folder from the node.\n"
       "deploy/kubernetes/README.md says how to install it.");
   AddTlsFlags(*command, flags->protection);
   command
