@@ -81,6 +81,9 @@ struct ApiFacts {
   // changes, so do the notices.
   std::function<bool()> silent = [] { return false; };
   std::string title;
+  // The library that CUDA programs of this machine must be started with to have their GPU work profiled;
+  // nullopt: none, or of another machine.
+  std::optional<std::string> inject_library = {};
   // Current notices for the user about incomplete data. Called from any thread.
   std::function<std::vector<std::string>()> notices = [] { return std::vector<std::string>(); };
   HttpHandler metrics;  // GET /metrics; null: a 404

@@ -124,6 +124,7 @@ std::string OverviewJson(const store::Overview& overview, const ApiFacts& facts)
   json.Field("version", kVersion).Field("mode", facts.mode);
   json.Field("live", facts.live).Field("silent", facts.silent());
   json.Field("title", facts.title).Field("simulated", overview.simulated);
+  json.Field("inject_library", facts.inject_library);
   json.Field("from_us", overview.from_ns.transform(StartMicros));
   json.Field("to_us", overview.to_ns.transform(EndMicros));
   json.Field("cpus", CpusOf(overview.sources));

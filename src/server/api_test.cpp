@@ -80,6 +80,7 @@ TEST_F(ApiTest, OverviewListsTheData) {
   EXPECT_EQ(overview["silent"], false);
   EXPECT_EQ(overview["title"], "run.sonde");
   EXPECT_EQ(overview["simulated"], false);
+  EXPECT_EQ(overview["inject_library"], nullptr);
   EXPECT_EQ(overview["from_us"], 1763687000000000) << "rounded outwards";
   EXPECT_EQ(overview["to_us"], 1763687900000001);
   EXPECT_EQ(overview["cpus"], 12) << "the largest of each host";
@@ -90,6 +91,12 @@ TEST_F(ApiTest, OverviewListsTheData) {
   EXPECT_EQ(overview["drops"],
             json::parse(R"([{"reason":"ring_full","meaning":"Samples lost.","lost":true,"count":12}])"));
   EXPECT_EQ(overview["notices"], json({"Cut short."}));
+}
+
+TEST_F(ApiTest, OverviewNamesTheLibraryThatProfilesGpuWork) {
+  const HttpHandler api = ApiHandler(data_, {.mode = "up", .inject_library = "/opt/gpu\"sonde.so"});
+  const json overview = json::parse(*api({.path = "/api/v1/overview"}).body);
+  EXPECT_EQ(overview["inject_library"], "/opt/gpu\"sonde.so");
 }
 
 TEST_F(ApiTest, OverviewOfNothingHasNoTimes) {

@@ -94,6 +94,7 @@ export async function startFixture({ scenario = "realistic", nodes = 200_000, po
     if (state.scenario === "live" && !state.quiet) until = Math.min(END_US, until + 5e6);
     return {
       version: "0.1.0", mode: serve ? "serve" : live ? "up" : "view", live, silent: false, title: host ?? "train-07", simulated: ["gpu", "simulated", "partial"].includes(state.scenario),
+      inject_library: live && !serve ? "/opt/gpu sonde/lib/libgpusonde-inject.so" : null,
       from_us: empty ? null : data.START_US, to_us: empty ? null : until, cpus: 2,
       sources: [{ id: "0".repeat(32), host: host ?? "train-07", kind: "agent", hz: 19 }],
       samples: empty || state.scenario === "trace" ? 0 : data.sampleCount(until),

@@ -29,6 +29,7 @@
 #include "replay/recall.h"
 #include "server/metrics_server.h"
 #include "server/ui_server.h"
+#include "sources/cupti/inject_library.h"
 #include "sources/proc/process.h"
 #include "stop_signal.h"
 #include "store/live/live_store.h"
@@ -140,12 +141,14 @@ Status RunUp(const UpOptions& options, const std::optional<server::ListenAddress
   };
   ASSIGN_OR_RETURN(agent::LiveAgent agent, agent::LiveAgent::Create(agent_options, sink));
   ASSIGN_OR_RETURN(server::SourceFolders sources, server::SourceFolders::Open(options.sources));
+  const std::optional<std::string> library = cupti::FindInjectLibrary();
   ASSIGN_OR_RETURN(
       const auto server,
       server::UiServer::Start(*store,
                               {.mode = "up",
                                .live = true,
                                .title = "this machine",
+                               .inject_library = library,
                                .notices = notices,
                                .metrics = server::MetricsHandler(totals),
                                .sources = std::make_shared<server::SourceFolders>(std::move(sources))},
@@ -154,6 +157,11 @@ Status RunUp(const UpOptions& options, const std::optional<server::ListenAddress
   PrintTo(stdout, "sampling this machine at {:g} Hz into {}\nthe UI is at {} (press Ctrl-C to stop)\n",
           options.live.frequency_hz, options.state,
           PlaceOf(server->Url(), listen.value_or(server::ListenAddress())));
+  if (library.has_value())
+    PrintTo(stdout,
+            "CUDA programs are profiled that start with\n"
+            "  CUDA_INJECTION64_PATH={0} NVTX_INJECTION64_PATH={0}\n",
+            *library);
   FlushOutput();
   std::unique_ptr<server::MetricsServer> metrics;
   if (options.metrics.has_value()) {

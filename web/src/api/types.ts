@@ -33,6 +33,8 @@ export interface Overview {
   silent: boolean;
   title: string;
   simulated: boolean;
+  // What CUDA programs must be started with to have their GPU work profiled; null where that isn't known.
+  inject_library: string | null;
   from_us: number | null;
   to_us: number | null;
   cpus: number;

@@ -4,7 +4,7 @@ import { formatCount, formatDuration, formatRange, formatShare, formatTime, thre
 import { printable } from "../printable";
 import { DEFAULT_VIEW } from "../state/view";
 import type { Navigation } from "../state/use-view";
-import { Message } from "./states";
+import { HowToProfileGpuWork, Message } from "./states";
 
 // What is known of the data's end.
 export type Seen = Pick<Overview, "live" | "silent" | "kernels"> & { lost: boolean };
@@ -20,7 +20,7 @@ export function IncidentsPage({ found, overview: all, lost, nav }: { found: Inci
             <Warnings warnings={found.warnings} overview={overview} />
           </div>
         )}
-        <NoIncidents steps={found.steps} kernels={overview.kernels} />
+        <NoIncidents steps={found.steps} overview={all} />
       </>
     );
   }
@@ -73,7 +73,7 @@ function outcomeOf({ lead_us: lead }: Warning): string {
 // Of each type of steps, as many say what is usual.
 const LEARNED_STEPS = 20;
 
-function NoIncidents({ steps, kernels }: { steps: number; kernels: number }) {
+function NoIncidents({ steps, overview }: { steps: number; overview: Overview }) {
   if (steps > 0 && steps <= LEARNED_STEPS) {
     return (
       <Message title="Too few steps to compare" kind="empty">
@@ -100,13 +100,10 @@ function NoIncidents({ steps, kernels }: { steps: number; kernels: number }) {
         gpusonde finds steps in a program&rsquo;s GPU work by something that occurs once per step: an NVTX range, a wait or a kernel. A program
         needs about thirty steps before a slow one can be recognised.
       </p>
-      {kernels > 0 ? (
+      {overview.kernels > 0 ? (
         <p>There is GPU work, but no steps were found in it: it lasts too short, doesn’t repeat, or wasn’t profiled all the time.</p>
       ) : (
-        <>
-          <p>No GPU work was recorded. To see what works on this machine:</p>
-          <pre>gpusonde doctor</pre>
-        </>
+        <HowToProfileGpuWork overview={overview} />
       )}
     </Message>
   );

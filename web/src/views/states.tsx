@@ -166,23 +166,36 @@ function Parts({ parts }: { parts: Part[] }) {
 }
 
 function NoGpuWork({ overview }: { overview: Overview }) {
-  if (overview.mode === "view") {
+  return (
+    <Message title={overview.mode === "view" ? "This recording has no GPU work" : "No GPU work yet"} kind="empty">
+      <HowToProfileGpuWork overview={overview} />
+    </Message>
+  );
+}
+
+// For a shell.
+const quoted = (path: string) => (/^[\w/.+-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`);
+
+export function HowToProfileGpuWork({ overview: { mode, inject_library: library } }: { overview: Overview }) {
+  if (mode === "view") {
     return (
-      <Message title="This recording has no GPU work" kind="empty">
+      <>
         <p>The program launched nothing on a GPU, or it was already running when the recording began. To record a CUDA program from its start:</p>
         <pre>gpusonde record -- COMMAND</pre>
         <p>To see what this machine lacks:</p>
         <pre>gpusonde doctor</pre>
-      </Message>
+      </>
     );
   }
   return (
-    <Message title="No GPU work yet" kind="empty">
-      <p>Only CUDA programs started with gpusonde&rsquo;s library, which is installed with gpusonde, are profiled:</p>
-      <pre>CUDA_INJECTION64_PATH=…/libgpusonde-inject.so COMMAND</pre>
+    <>
+      <p>Only CUDA programs started with gpusonde&rsquo;s library{library === null && ", which is installed with gpusonde,"} are profiled:</p>
+      <pre>{`export CUDA_INJECTION64_PATH=${library === null ? "…/libgpusonde-inject.so" : quoted(library)}
+export NVTX_INJECTION64_PATH="$CUDA_INJECTION64_PATH"
+COMMAND`}</pre>
       <p>The library costs nothing while gpusonde is not running. To profile one command without it:</p>
       <pre>gpusonde record -- COMMAND</pre>
-    </Message>
+    </>
   );
 }
 

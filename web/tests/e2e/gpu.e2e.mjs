@@ -388,6 +388,22 @@ export const tests = [
     },
   },
   {
+    name: "while no program was profiled the page has the lines to start one with, for a shell",
+    scenario: "live",
+    query: "?type=gpu",
+    async run(page) {
+      const lines = (await page.text(".message.empty pre")).split("\n");
+      assert.deepEqual(lines, [
+        "export CUDA_INJECTION64_PATH='/opt/gpu sonde/lib/libgpusonde-inject.so'",
+        'export NVTX_INJECTION64_PATH="$CUDA_INJECTION64_PATH"',
+        "COMMAND",
+      ]);
+      await page.raw.setViewportSize({ width: 320, height: 600 });
+      const right = await page.raw.locator(".message.empty pre").first().evaluate((e) => e.getBoundingClientRect().right);
+      assert.ok(right <= 320, `they wrap in a narrow window: ${right}`);
+    },
+  },
+  {
     name: "a selection without GPU work says what to reset",
     scenario: "gpu",
     query: `?type=gpu&device=${GPU0}&stream=99`,

@@ -150,7 +150,7 @@ export const tests = [
     async run(page) {
       await page.raw.waitForSelector(".message.empty");
       assert.match(await page.text(".message"), /No steps in this selection/);
-      assert.match(await page.text(".message"), /No GPU work was recorded[^]*gpusonde doctor/);
+      assert.match(await page.text(".message"), /launched nothing on a GPU[^]*gpusonde record -- COMMAND[^]*gpusonde doctor/);
     },
   },
   {
