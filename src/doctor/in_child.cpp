@@ -75,8 +75,10 @@ Result<std::string> InChild(const std::function<std::string()>& work, int timeou
   if (!status.has_value()) {
     ::kill(pid, SIGKILL);
     (void)AwaitEnd(pid, MonotonicNow() + kMaxEndNs);
-    return Fail(ErrorCode::kUnavailable, ended ? "it answered, and then did not end"
-                                               : fmt::format("no response within {} s", timeout_s));
+    if (ended) return Fail(ErrorCode::kUnavailable, "it answered, and then did not end");
+    return Fail(ErrorCode::kUnavailable, answer.size() >= kMaxBytes
+                                             ? fmt::format("its answer is longer than {} bytes", kMaxBytes)
+                                             : fmt::format("no response within {} s", timeout_s));
   }
   if (!WIFEXITED(*status) || WEXITSTATUS(*status) != 0)
     return Fail(ErrorCode::kUnavailable, WIFSIGNALED(*status)

@@ -45,6 +45,11 @@ TEST(InChild, ACrashOrHangIsAnError) {
               testing::HasSubstr("no response within 1 s"));
 }
 
+TEST(InChild, AnAnswerThatIsTooLongIsAnError) {
+  EXPECT_EQ(InChild([] { return std::string(100'000, 'x'); }).error().message,
+            "its answer is longer than 65536 bytes");
+}
+
 TEST(InChild, ASignalDoesNotExtendTheWait) {
   struct sigaction action{}, before{};
   action.sa_handler = [](int) {};
