@@ -16,6 +16,7 @@
 #include <boost/beast/http.hpp>
 #include <boost/none.hpp>
 #include <chrono>
+#include <exception>
 #include <limits>
 #include <list>
 #include <new>
@@ -52,6 +53,18 @@ constexpr std::chrono::milliseconds kAcceptPause(50);
 
 // Between looks whether a client has hung up: most answers are there before the first.
 constexpr std::chrono::milliseconds kHangUpPeriod(250);
+
+// Logs why a connection was closed; a null pointer: as it should be.
+void LogClosed(const std::exception_ptr& failure) {
+  if (!failure) return;
+  try {
+    std::rethrow_exception(failure);
+  } catch (const std::bad_alloc&) {
+    LogError("a connection was closed: out of memory");
+  } catch (const std::exception& exception) {
+    LogError("a connection was closed: {}", exception.what());
+  }
+}
 
 // Counts something for as long as it lives.
 template <class Counter>
@@ -228,9 +241,7 @@ asio::awaitable<error_code> HttpServer::State::AcceptOne() {
     if (!MakeRoom()) co_return error_code();  // which closes it
   }
   try {
-    asio::co_spawn(network, Converse(std::move(socket)), [](const std::exception_ptr& failure) {
-      if (failure) LogError("a connection was closed: out of memory");
-    });
+    asio::co_spawn(network, Converse(std::move(socket)), LogClosed);
   } catch (const std::bad_alloc&) {
     ++counts.turned_away;
     throw;
