@@ -21,7 +21,6 @@
 #include "model/tables/functions.h"
 #include "model/tables/gpu_sessions.h"
 #include "model/tables/graph_nodes.h"
-#include "model/tables/histograms.h"
 #include "model/tables/incidents.h"
 #include "model/tables/kernel_metrics.h"
 #include "model/tables/kernel_packs.h"
@@ -52,16 +51,16 @@ namespace gpusonde::model {
 
 std::span<const TableInfo> AllTables() {
   static constexpr std::array kTables = {
-      kAllocations.info(),   kApiCalls.info(),       kBatches.info(),       kBinaries.info(),
-      kCollectives.info(),   kCommunicators.info(),  kContainers.info(),    kDeviceWindows.info(),
-      kDevices.info(),       kDrops.info(),          kEvidence.info(),      kFunctions.info(),
-      kGpuSessions.info(),   kGraphNodes.info(),     kHistograms.info(),    kIncidents.info(),
-      kKernelMetrics.info(), kKernelPacks.info(),    kKernelWindows.info(), kKernels.info(),
-      kLocations.info(),     kMappings.info(),       kMemcpys.info(),       kMemsets.info(),
-      kMeta.info(),          kMetrics.info(),        kPodDevices.info(),    kPodLabels.info(),
-      kProcesses.info(),     kProfileWindows.info(), kRanges.info(),        kSamples.info(),
-      kSignals.info(),       kSources.info(),        kStacks.info(),        kSteps.info(),
-      kSyncs.info(),         kThreads.info(),        kUsualSteps.info(),    kWarnings.info(),
+      kAllocations.info(),    kApiCalls.info(),      kBatches.info(),    kBinaries.info(),
+      kCollectives.info(),    kCommunicators.info(), kContainers.info(), kDeviceWindows.info(),
+      kDevices.info(),        kDrops.info(),         kEvidence.info(),   kFunctions.info(),
+      kGpuSessions.info(),    kGraphNodes.info(),    kIncidents.info(),  kKernelMetrics.info(),
+      kKernelPacks.info(),    kKernelWindows.info(), kKernels.info(),    kLocations.info(),
+      kMappings.info(),       kMemcpys.info(),       kMemsets.info(),    kMeta.info(),
+      kMetrics.info(),        kPodDevices.info(),    kPodLabels.info(),  kProcesses.info(),
+      kProfileWindows.info(), kRanges.info(),        kSamples.info(),    kSignals.info(),
+      kSources.info(),        kStacks.info(),        kSteps.info(),      kSyncs.info(),
+      kThreads.info(),        kUsualSteps.info(),    kWarnings.info(),
   };
   return kTables;
 }
