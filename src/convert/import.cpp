@@ -36,11 +36,11 @@ Result<std::unique_ptr<importers::Trace>> Open(const std::string& path, const Im
         fmt::format("{0} is a recording already: `gpusonde view {0}` shows it, and other commands take "
                     "it together with traces",
                     path));
-  if (trace->info().format == TraceFormat::kNcuCsv)
+  if (trace->info().format == TraceFormat::kNcuCsv && !options.metrics)
     return Fail(ErrorCode::kUnsupported,
-                fmt::format("{} is an Nsight Compute CSV: its kernels ran in isolation and have no times; "
-                            "`gpusonde analyze {}` reads it",
-                            path, path));
+                fmt::format("{0} is an Nsight Compute CSV: its kernels ran in isolation and have no times; "
+                            "`gpusonde analyze {0}` and `query` read it",
+                            path));
   return trace;
 }
 
@@ -88,9 +88,10 @@ Result<ImportSummary::Trace> ImportTrace(const std::string& path, const importer
                                          const ImportOptions& options, const store::BatchSink& sink) {
   ASSIGN_OR_RETURN(const auto trace, Open(path, options));
   Rows rows(sink);
+  const bool names_processes = info.format == TraceFormat::kNsysSqlite || info.format == TraceFormat::kNcuCsv;
   TraceRows events({.source = SourceOf(path),
                     .file_name = std::filesystem::path(path).filename().string(),
-                    .one_process = info.format != TraceFormat::kNsysSqlite},
+                    .one_process = !names_processes},
                    info, rows);
   ASSIGN_OR_RETURN(const auto reader, trace->MakeReader(events));
   bool skipped = false;

@@ -17,6 +17,8 @@ struct ImportOptions {
   // Import only what devices did: the tables kernels, memcpys, memsets, syncs and devices. Other
   // tables may then have fewer rows, or rows with fewer values.
   bool gpu_only = false;
+  // Also accept files of Nsight Compute, whose launches have metrics, but no times.
+  bool metrics = false;
   // Also find the steps of its programs and incidents, as `gpusonde diagnose` does. Not with gpu_only.
   bool diagnose = true;
 };
@@ -41,8 +43,8 @@ Status RefuseRepeated(const std::vector<std::string>& files);
 // such as those of a job's ranks, become processes of one recording. Times are ns since the Unix epoch as far
 // as a trace says when its clock began: sources.epoch_offset_ns is what was added to the trace's own times.
 // Memory doesn't grow with the traces; temporary files do. Errors: those of importers::OpenTrace and of
-// reading; kUnsupported for recordings and for traces without times; kInvalidArgument for a trace named
-// twice; those of store::WriteRecording.
+// reading; kUnsupported for recordings, and for files of Nsight Compute unless asked for; kInvalidArgument
+// for a trace named twice; those of store::WriteRecording.
 Result<ImportSummary> ImportTraces(const std::vector<std::string>& traces, const ImportOptions& options,
                                    const std::string& path);
 

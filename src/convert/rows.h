@@ -5,11 +5,13 @@
 
 #include "base/result.h"
 #include "model/batch.h"
+#include "model/tables/allocations.h"
 #include "model/tables/api_calls.h"
 #include "model/tables/devices.h"
 #include "model/tables/drops.h"
 #include "model/tables/functions.h"
 #include "model/tables/gpu_sessions.h"
+#include "model/tables/kernel_metrics.h"
 #include "model/tables/kernels.h"
 #include "model/tables/locations.h"
 #include "model/tables/memcpys.h"
@@ -39,8 +41,10 @@ class Rows {
   Builder<decltype(model::kFunctions)> functions{model::kFunctions};
   Builder<decltype(model::kLocations)> locations{model::kLocations};
   Builder<decltype(model::kStacks)> stacks{model::kStacks};
+  Builder<decltype(model::kAllocations)> allocations{model::kAllocations};
   Builder<decltype(model::kApiCalls)> api_calls{model::kApiCalls};
   Builder<decltype(model::kKernels)> kernels{model::kKernels};
+  Builder<decltype(model::kKernelMetrics)> kernel_metrics{model::kKernelMetrics};
   Builder<decltype(model::kMemcpys)> memcpys{model::kMemcpys};
   Builder<decltype(model::kMemsets)> memsets{model::kMemsets};
   Builder<decltype(model::kSyncs)> syncs{model::kSyncs};
@@ -60,8 +64,8 @@ class Rows {
     const auto pass = [&](auto&... builders) {
       ((passed = passed.has_value() && builders.rows() >= min_rows ? sink_(builders.Take()) : passed), ...);
     };
-    pass(sources, processes, threads, devices, gpu_sessions, functions, locations, stacks, api_calls, kernels,
-         memcpys, memsets, syncs, ranges, drops);
+    pass(sources, processes, threads, devices, gpu_sessions, functions, locations, stacks, allocations,
+         api_calls, kernels, kernel_metrics, memcpys, memsets, syncs, ranges, drops);
     return passed;
   }
 

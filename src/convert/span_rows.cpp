@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 
 #include "analyze/sync_calls.h"
 #include "base/text.h"
@@ -78,31 +79,56 @@ FrameName FrameNameOf(SpanKind kind, std::string_view name) {
   return frame;
 }
 
-Status SpanRows::Write(const SpanRuns& runs) {
-  analyze::Merged<Span, analyze::ByNesting> merged(runs.runs());
+Status SpanRows::Write(const SpanRuns& spans, const AllocationRuns& allocations) {
+  analyze::Merged<Span, analyze::ByNesting> merged(spans.runs());
+  analyze::Merged<DeviceAllocation, ByAllocationTime> merged_allocations(allocations.runs());
+  const DeviceAllocation* allocation = merged_allocations.Next();
   while (const Span* span = merged.Next()) {
-    Thread& thread = ThreadOf(*span);
-    if (IsFrame(*span)) Push(thread, *span);
-    if (IsCall(span->kind))
-      WriteCall(*span, StackOf(thread));
-    else if (span->kind != SpanKind::kPython)
-      WriteRange(*span);
-    TRY(rows_.PassFull());
+    // An allocation has the frames that begin when it happens, too.
+    for (; allocation != nullptr && allocation->time_ns < span->start_ns;
+         allocation = merged_allocations.Next())
+      TRY(Write(*allocation));
+    TRY(Write(*span));
   }
   TRY(merged.status());
+  for (; allocation != nullptr; allocation = merged_allocations.Next()) TRY(Write(*allocation));
+  TRY(merged_allocations.status());
   return names_.status();
 }
 
-// The thread of a span, with the frames that are open when it begins.
-SpanRows::Thread& SpanRows::ThreadOf(const Span& span) {
+Status SpanRows::Write(const Span& span) {
+  Thread& thread = ThreadOf(span.process, span.tid, span.start_ns);
+  if (IsFrame(span)) Push(thread, span);
+  if (IsCall(span.kind))
+    WriteCall(span, StackOf(thread));
+  else if (span.kind != SpanKind::kPython)
+    WriteRange(span);
+  return rows_.PassFull();
+}
+
+Status SpanRows::Write(const DeviceAllocation& allocation) {
+  Thread& thread = ThreadOf(allocation.process, allocation.tid, allocation.time_ns);
+  rows_.allocations.Append({.process = find_process_(allocation.process).id,
+                            .tid = static_cast<int32_t>(allocation.tid),
+                            .device = allocation.device,
+                            .time_ns = allocation.time_ns + epoch_offset_ns_,
+                            .address = allocation.address,
+                            .bytes = std::abs(allocation.bytes),
+                            .released = allocation.bytes < 0,
+                            .stack = thread.open.empty() ? std::nullopt : std::optional(StackOf(thread))});
+  return rows_.PassFull();
+}
+
+// A thread, with the frames that are open at this time.
+SpanRows::Thread& SpanRows::ThreadOf(int64_t process, int64_t tid, int64_t time_ns) {
   if (threads_.size() > kMaxThreads) {
     std::erase_if(threads_, [&](const auto& entry) {
-      return entry.second.open.empty() || entry.second.open.front().end_ns <= span.start_ns;
+      return entry.second.open.empty() || entry.second.open.front().end_ns <= time_ns;
     });
     if (threads_.size() > kMaxThreads) threads_.clear();
   }
-  Thread& thread = threads_[{span.process, span.tid}];
-  Close(thread, span.start_ns);
+  Thread& thread = threads_[{process, tid}];
+  Close(thread, time_ns);
   return thread;
 }
 

@@ -14,6 +14,8 @@
 #include <vector>
 
 #include "analyze/detail/spans.h"
+#include "analyze/records.h"
+#include "analyze/sorted_runs.h"
 #include "base/id128.h"
 #include "base/result.h"
 #include "convert/name_store.h"
@@ -25,9 +27,28 @@ namespace gpusonde::convert {
 
 using SpanRuns = analyze::SpanRuns;
 
-// Turns the spans of a trace into rows: calls with their stacks, waits, ranges, and the stacks themselves.
-// The stack of a call is what was open on its thread when it began: Python functions, annotations, operators,
-// calls. Python functions have no rows of their own. Not thread-safe.
+// importers::Allocation, with its device.
+struct DeviceAllocation {
+  Id128 device;
+  int64_t time_ns = 0;
+  int64_t process = 0;
+  int64_t address = 0;
+  int64_t bytes = 0;  // negative: released
+  int64_t tid = 0;
+};
+struct ByAllocationTime {
+  static auto Key(const DeviceAllocation& a) {
+    return std::tuple(a.time_ns, a.process, a.tid, a.address, a.bytes);
+  }
+  static uint64_t Radix(const DeviceAllocation& a) { return analyze::RadixOf(a.time_ns); }
+  bool operator()(const DeviceAllocation& a, const DeviceAllocation& b) const { return Key(a) < Key(b); }
+};
+using AllocationRuns = analyze::SortedRuns<DeviceAllocation, ByAllocationTime>;
+
+// Turns the spans and allocations of a trace into rows: calls and allocations with their stacks, waits,
+// ranges, and the stacks themselves. The stack of a call is what was open on its thread when it began: Python
+// functions, annotations, operators, calls; likewise of an allocation. Python functions have no rows of their
+// own. Not thread-safe.
 class SpanRows {
  public:
   // The names of NVTX domains by process and number.
@@ -50,8 +71,8 @@ class SpanRows {
         rows_(rows),
         drops_(drops) {}
 
-  // `runs` must be finished. Errors: those of reading them and of Rows.
-  Status Write(const SpanRuns& runs);
+  // Both must be finished. Errors: those of reading them and of Rows.
+  Status Write(const SpanRuns& spans, const AllocationRuns& allocations);
 
  private:
   // Deeper frames than this are left out: a trace may nest without end.
@@ -74,13 +95,15 @@ class SpanRows {
     size_t hashed = 0;       // how many of them have `stack`
   };
 
-  Thread& ThreadOf(const importers::Span& span);
+  Thread& ThreadOf(int64_t process, int64_t tid, int64_t time_ns);
   static void Close(Thread& thread, int64_t time_ns);
   void Push(Thread& thread, const importers::Span& span);
   // The stack of all open frames.
   Id128 StackOf(Thread& thread);
   Id128 LocationOf(const importers::Span& span);
   Id128 WriteLocation(importers::SpanKind kind, std::string_view name);
+  Status Write(const importers::Span& span);
+  Status Write(const DeviceAllocation& allocation);
   void WriteCall(const importers::Span& span, const Id128& stack);
   void WriteRange(const importers::Span& span);
   // "" without one; "domain 7" if the trace doesn't name it.
@@ -93,7 +116,7 @@ class SpanRows {
   int64_t epoch_offset_ns_;
   Rows& rows_;
   model::DropCounts& drops_;
-  std::map<std::pair<int64_t, int32_t>, Thread> threads_;
+  std::map<std::pair<int64_t, int64_t>, Thread> threads_;
   std::unordered_map<uint64_t, Id128> locations_;  // by kind and number of the name
   std::unordered_set<Id128> written_;
 };

@@ -4,9 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "convert/name_store.h"
@@ -64,7 +66,7 @@ class SpanRowsTest : public testing::Test {
     });
     EXPECT_TRUE(spans_.Finish().has_value());
     SpanRows writer(names_, domains_, [](int64_t) { return SpanRows::Process{}; }, 0, rows, drops_);
-    EXPECT_TRUE(writer.Write(spans_).has_value());
+    EXPECT_TRUE(writer.Write(spans_, allocations_).has_value());
     EXPECT_TRUE(rows.PassAll().has_value());
     return depths;
   }
@@ -72,6 +74,7 @@ class SpanRowsTest : public testing::Test {
   NameStore names_;
   SpanRows::DomainNames domains_;
   SpanRuns spans_{std::make_shared<analyze::TemporaryFile>()};
+  AllocationRuns allocations_{std::make_shared<analyze::TemporaryFile>()};
   model::DropCounts drops_;
 };
 
@@ -82,6 +85,47 @@ TEST_F(SpanRowsTest, ACallIsInWhatIsOpenOnItsThreadInAnyOrderOfTheFile) {
   Add(0, 90, SpanKind::kOperator, "elsewhere", 2);
   Add(0, 90, SpanKind::kPython, "f");
   EXPECT_THAT(Depths(), ElementsAre(3));
+}
+
+TEST_F(SpanRowsTest, AnAllocationHasTheStackOfItsThreadWhenItHappens) {
+  Add(0, 90, SpanKind::kPython, "f");
+  Add(10, 20, SpanKind::kOperator, "aten::empty");
+  Add(0, 90, SpanKind::kOperator, "elsewhere", 2);
+  const auto allocate = [this](int64_t time_ns, int64_t bytes, int64_t tid = 1) {
+    allocations_.Add(
+        {.device = {1, 2}, .time_ns = time_ns, .process = 0, .address = 64, .bytes = bytes, .tid = tid});
+  };
+  allocate(95, -512);
+  allocate(10, 512);
+  allocate(20, 256);
+  allocate(15, 128, 3);
+  std::map<Id128, size_t> depths;
+  std::vector<model::Allocation> allocations;
+  Rows rows([&](const model::Batch& batch) -> Status {
+    if (batch.table == "stacks")
+      for (const model::Stack& stack : model::RowsOf(model::kStacks, batch))
+        depths[stack.stack] = stack.locations.size();
+    if (batch.table == "allocations") allocations = model::RowsOf(model::kAllocations, batch);
+    return {};
+  });
+  ASSERT_TRUE(spans_.Finish().has_value() && allocations_.Finish().has_value());
+  const auto find_process = [](int64_t) { return SpanRows::Process{.id = {7, 7}, .awaited = {}}; };
+  SpanRows writer(names_, domains_, find_process, 1'000, rows, drops_);
+  ASSERT_TRUE(writer.Write(spans_, allocations_).has_value());
+  ASSERT_TRUE(rows.PassAll().has_value());
+  ASSERT_EQ(allocations.size(), 4U);
+  const auto depth_of = [&](const model::Allocation& each) {
+    return each.stack.has_value() ? depths.at(*each.stack) : 0;
+  };
+  EXPECT_EQ(depth_of(allocations[0]), 2U) << "of the function and the operator that begins then";
+  EXPECT_EQ(depth_of(allocations[1]), 0U) << "no frames are known of its thread";
+  EXPECT_EQ(depth_of(allocations[2]), 1U) << "the operator has ended";
+  EXPECT_EQ(depth_of(allocations[3]), 0U) << "everything has ended";
+  EXPECT_EQ(allocations[0].time_ns, 1'010);
+  EXPECT_EQ(allocations[0].process, (Id128{7, 7}));
+  EXPECT_EQ(allocations[0].device, (Id128{1, 2}));
+  EXPECT_EQ(std::pair(allocations[0].bytes, allocations[0].released), std::pair(int64_t{512}, false));
+  EXPECT_EQ(std::pair(allocations[3].bytes, allocations[3].released), std::pair(int64_t{512}, true));
 }
 
 TEST_F(SpanRowsTest, RangesKeepTheDomainOfTheirProcess) {
@@ -104,7 +148,7 @@ TEST_F(SpanRowsTest, RangesKeepTheDomainOfTheirProcess) {
   });
   EXPECT_TRUE(spans_.Finish().has_value());
   SpanRows writer(names_, domains_, [](int64_t) { return SpanRows::Process{}; }, 0, rows, drops_);
-  EXPECT_TRUE(writer.Write(spans_).has_value());
+  EXPECT_TRUE(writer.Write(spans_, allocations_).has_value());
   EXPECT_TRUE(rows.PassAll().has_value());
   EXPECT_THAT(found, testing::UnorderedElementsAre("NCCL", "other", "domain 2", "", ""));
 }
@@ -124,7 +168,7 @@ TEST_F(SpanRowsTest, CallsThatWaitAreWaitsWhereTheDeviceIsKnown) {
     const SpanRows::Process process{.id = {1, 1},
                                     .awaited = known ? std::optional(Id128{2, 1}) : std::nullopt};
     SpanRows writer(names_, domains_, [&](int64_t) { return process; }, 0, rows, drops_);
-    EXPECT_TRUE(writer.Write(spans_).has_value());
+    EXPECT_TRUE(writer.Write(spans_, allocations_).has_value());
     EXPECT_TRUE(rows.PassAll().has_value());
     EXPECT_THAT(waits, testing::UnorderedElementsAreArray(
                            known ? std::vector<std::string>{"stream", "context", "event"}

@@ -4,11 +4,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <iterator>
 #include <limits>
 #include <numeric>
 
 #include "base/utf8.h"
 #include "base/version.h"
+#include "importers/ncu/units.h"
 #include "model/drops.h"
 
 namespace gpusonde::convert {
@@ -40,7 +43,8 @@ TraceRows::TraceRows(Identity identity, const importers::TraceInfo& info, Rows& 
     : identity_(std::move(identity)),
       info_(info),
       rows_(rows),
-      spans_(std::make_shared<analyze::TemporaryFile>()) {}
+      spans_(std::make_shared<analyze::TemporaryFile>()),
+      allocations_(std::make_shared<analyze::TemporaryFile>()) {}
 
 Status TraceRows::status() const { return status_.has_value() ? names_.status() : status_; }
 
@@ -51,9 +55,33 @@ void TraceRows::Detailed(const importers::EventBatch& batch) {
   for (size_t i = 0; i < batch.gpu.size(); ++i) Add(batch.gpu[i], batch.gpu_details[i]);
   for (const SyncWait& wait : batch.syncs) Add(wait);
   for (const Span& span : batch.spans) Add(span);
+  for (const importers::Allocation& allocation : batch.allocations) Add(allocation);
   events_ += static_cast<int64_t>(batch.size());
   gpu_events_ += static_cast<int64_t>(batch.gpu.size());
   if (status_.has_value()) status_ = rows_.PassFull();
+}
+
+void TraceRows::Launch(const importers::MeasuredLaunch& launch,
+                       std::span<const importers::MetricValue> metrics) {
+  if (!status_.has_value()) return;
+  const Id128 process = ProcessOf(KeyOf(launch.process)).id;
+  const Id128 device = DeviceOf(launch.process, launch.device);
+  const std::string name = ToUtf8(names_.Get(launch.name));
+  for (const importers::MetricValue& metric : metrics) {
+    std::string unit = ToUtf8(names_.Get(metric.unit));
+    const double scale = std::pow(10.0, importers::ncu::DecimalsOf(unit));
+    rows_.kernel_metrics.Append({.process = process,
+                                 .device = device,
+                                 .launch = launches_,
+                                 .name = name,
+                                 .metric = ToUtf8(names_.Get(metric.metric)),
+                                 .unit = std::move(unit),
+                                 .value = static_cast<double>(metric.value) / scale});
+  }
+  ++launches_;
+  ++gpu_events_;
+  events_ += std::ssize(metrics);
+  status_ = rows_.PassFull();
 }
 
 void TraceRows::NameProcess(int64_t process, std::string_view name) {
@@ -205,11 +233,25 @@ void TraceRows::Add(Span span) {
   spans_.Add(span);
 }
 
+void TraceRows::Add(const importers::Allocation& allocation) {
+  const int64_t process = KeyOf(allocation.process);
+  ProcessOf(process);
+  Extend(extent_, At(allocation.time_ns), At(allocation.time_ns));
+  if (threads_.size() < kMaxThreads) threads_.insert({process, allocation.tid});
+  allocations_.Add({.device = DeviceOf(process, allocation.device),
+                    .time_ns = allocation.time_ns,
+                    .process = process,
+                    .address = allocation.address,
+                    .bytes = allocation.bytes,
+                    .tid = allocation.tid});
+}
+
 Status TraceRows::Finish() {
   TRY(status());
   WriteSource();
   WriteProcesses();
   TRY(spans_.Finish());
+  TRY(allocations_.Finish());
   model::DropCounts drops;
   if (!has_waits_)
     for (auto& [key, process] : processes_) process.awaited = OnlyDeviceOf(key);
@@ -218,7 +260,7 @@ Status TraceRows::Finish() {
     return SpanRows::Process{.id = process.id, .awaited = process.awaited};
   };
   SpanRows spans(names_, domain_names_, find_process, info_.epoch_offset_ns, rows_, drops);
-  TRY(spans.Write(spans_));
+  TRY(spans.Write(spans_, allocations_));
   WriteDrops(drops);
   TRY(status());
   return rows_.PassAll();

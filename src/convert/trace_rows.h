@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -41,6 +42,9 @@ class TraceRows final : public analyze::DetailSink {
     dropped_[static_cast<size_t>(reason)] += count;
   }
   void Detailed(const importers::EventBatch& batch) override;
+  void Launch(const importers::MeasuredLaunch& launch,
+              std::span<const importers::MetricValue> metrics) override;
+  void MetricTexts(int64_t count) override { unused_ += count; }
   void NameProcess(int64_t process, std::string_view name) override;
   void NameThread(int64_t process, int32_t tid, std::string_view name) override;
   void NameDomain(int64_t process, int32_t domain, std::string_view name) override;
@@ -52,7 +56,8 @@ class TraceRows final : public analyze::DetailSink {
 
   // Events that have become rows or frames of stacks.
   int64_t events() const { return events_; }
-  int64_t gpu_events() const { return gpu_events_; }  // kernels, graphs, copies and sets among them
+  // Kernels, graphs, copies and sets among them, and launches with metrics.
+  int64_t gpu_events() const { return gpu_events_; }
   int64_t dropped() const;
 
  private:
@@ -74,6 +79,7 @@ class TraceRows final : public analyze::DetailSink {
   void Add(const importers::GpuEvent& event, const importers::GpuDetail& detail);
   void Add(const importers::SyncWait& wait);
   void Add(importers::Span span);
+  void Add(const importers::Allocation& allocation);
   // Times as rows have them.
   int64_t At(int64_t time_ns) const { return time_ns + info_.epoch_offset_ns; }
   void See(int64_t start_ns, int64_t end_ns);
@@ -88,6 +94,7 @@ class TraceRows final : public analyze::DetailSink {
   Rows& rows_;
   NameStore names_;
   SpanRuns spans_;
+  AllocationRuns allocations_;
   std::map<int64_t, Process> processes_;
   std::map<int64_t, std::string> process_names_;
   std::map<std::pair<int64_t, int32_t>, std::string> thread_names_;
@@ -99,6 +106,7 @@ class TraceRows final : public analyze::DetailSink {
   std::optional<TimeRange> extent_;  // of all events
   int64_t events_ = 0;
   int64_t gpu_events_ = 0;
+  int64_t launches_ = 0;  // with metrics
   int64_t unused_ = 0;
   std::array<int64_t, importers::kDroppedNames.size()> dropped_{};
   Status status_;

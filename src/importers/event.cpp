@@ -59,7 +59,7 @@ Operation OperationOf(std::string_view name) {
 }
 
 void EventBatch::Flush(EventSink& sink) {
-  if (!gpu_details.empty() || !spans.empty() || !syncs.empty())
+  if (!gpu_details.empty() || !spans.empty() || !syncs.empty() || !allocations.empty())
     sink.Detailed(*this);
   else if (!gpu.empty())
     sink.Gpu(gpu);
@@ -76,6 +76,7 @@ void EventBatch::Flush(EventSink& sink) {
   gpu_details.clear();
   spans.clear();
   syncs.clear();
+  allocations.clear();
   others = 0;
 }
 

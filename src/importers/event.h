@@ -242,6 +242,16 @@ struct MetricValue {
   int64_t value = 0;  // in 10^-ncu::DecimalsOf(unit) of the unit
 };
 
+// Memory of a device that an allocator gave to a program, or got back from it.
+struct Allocation {
+  int64_t time_ns = 0;
+  int64_t process = 0;
+  int64_t address = 0;
+  int64_t bytes = 0;  // negative: released
+  int32_t tid = 0;
+  int32_t device = 0;
+};
+
 // Why an event of a trace is not in the results.
 enum class Dropped : uint8_t {
   kBadTime,           // no start or end, or one that is no number or beyond 2^61 ns
@@ -302,8 +312,11 @@ struct EventBatch {
   std::vector<GpuDetail> gpu_details;
   std::vector<Span> spans;
   std::vector<SyncWait> syncs;
+  std::vector<Allocation> allocations;
 
-  size_t size() const { return gpu.size() + calls.size() + ranges.size() + spans.size() + syncs.size(); }
+  size_t size() const {
+    return gpu.size() + calls.size() + ranges.size() + spans.size() + syncs.size() + allocations.size();
+  }
   // Passes all events to the sink and empties the batch.
   void Flush(EventSink& sink);
 };

@@ -73,7 +73,7 @@ void PrintSchema() {
       "store\n"
       "holds in `meta`: a newer gpusonde opens older stores, an older one refuses newer ones. A table that "
       "no source\n"
-      "fills yet is there and empty.\n\n"
+      "has filled is there and empty.\n\n"
       "- A time is nanoseconds since the Unix epoch. Each source measures its clocks against it once, so "
       "that time\n"
       "  within a recording never steps back, whatever happens to the wall clock.\n"

@@ -26,10 +26,10 @@ namespace gpusonde::app {
 namespace {
 
 constexpr const char* kImportFooter = R"(
-Traces are Nsight Systems SQLite exports, nvprof databases and PyTorch profiler (Kineto) JSON, the latter also
-compressed with gzip or zstd. Several traces, such as those of a job's ranks, become processes of one recording.
+Traces are Nsight Systems SQLite exports, nvprof databases, PyTorch profiler (Kineto) JSON and Nsight Compute CSV,
+the latter two also compressed with gzip or zstd. Several traces, such as those of a job's ranks, become processes of one recording.
 docs/import.md describes the conversion. `view`, `query`, `diagnose`, `export`, `usage` and `mcp` read traces
-directly too.
+directly too, but only `query` those of Nsight Compute, whose metrics have no times.
 
   gpusonde import trace.json.gz -o run.sonde
   gpusonde import rank*.json.gz -o job.sonde; gpusonde view job.sonde)";
@@ -41,7 +41,7 @@ constexpr const char* kNoGpuEvents =
 struct ImportCommand {
   std::vector<std::string> traces;
   std::string output;
-  convert::ImportOptions how;
+  convert::ImportOptions how{.metrics = true};
 };
 
 void PrintSummary(const convert::ImportSummary& summary) {

@@ -50,7 +50,7 @@ must be of scope admin.
 struct QueryOptions {
   std::vector<std::string> files_and_sql;
   std::string format = "text";
-  convert::ImportOptions reading;  // of traces
+  convert::ImportOptions reading{.metrics = true};  // of traces
   ServerFlags server;
   std::string hosts = "all";
   int64_t limit = 1000;

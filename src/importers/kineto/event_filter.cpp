@@ -57,8 +57,8 @@ EventFilter::Verdict EventFilter::Judge(std::string_view event) const {
     const char first = tokens.Peek();
     if (first == '"') {
       if (!tokens.TakeString(value)) return {};
-      const bool metadata = reading_ == Reading::kAll && value == "M";
-      if (key == "ph" && value != "X" && value != "B" && !metadata)
+      const bool in_detail = reading_ == Reading::kAll && (value == "M" || value == "i");
+      if (key == "ph" && value != "X" && value != "B" && !in_detail)
         return {.counted = true, .read = tokens.taken()};
       if (key == "cat")
         return {.counted = kineto::IsOnlyCounted(CategoryOf(value), reading_), .read = tokens.taken()};

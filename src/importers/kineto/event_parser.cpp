@@ -40,6 +40,8 @@ struct Event {
   bool is_step = false;
   // In detail.
   std::string_view context, registers, shared_memory, graph_node, argument_name;
+  // Of allocations.
+  std::string_view address, allocated_bytes, device_id, device_type;
   Category kind = Category::kOther;
   Extents grid{}, block{};
 };
@@ -87,6 +89,12 @@ uint32_t TrackOf(std::string_view token) {
     return static_cast<uint32_t>(*number);
   const std::string_view name = Unquote(token);
   return name.empty() ? 0 : static_cast<uint32_t>(HashOf({name}) >> 33);
+}
+
+// Whether PyTorch's allocator reports memory of a device, by the type that c10::DeviceType numbers: 0 is the
+// host's.
+bool IsAllocation(const Event& event) {
+  return event.name == "[memory]" && ParseWhole(event.device_type).value_or(0) > 0;
 }
 
 // "default_pg [0, 1]": what people call the group, else its name, and its ranks.
@@ -142,6 +150,18 @@ simdjson::error_code ReadArguments(ondemand::value value, Event& event) {
           event.device = Token(field.value());
         else if (KeyIs(key, "dtype"))
           event.element_type = Unquote(Token(field.value()));
+        break;
+      case 'A':
+        if (KeyIs(key, "Addr")) event.address = Token(field.value());
+        break;
+      case 'B':
+        if (KeyIs(key, "Bytes")) event.allocated_bytes = Token(field.value());
+        break;
+      case 'D':
+        if (KeyIs(key, "Device Id"))
+          event.device_id = Token(field.value());
+        else if (KeyIs(key, "Device Type"))
+          event.device_type = Token(field.value());
         break;
       case 'C':
         if (KeyIs(key, "Collective name")) event.collective = Unquote(Token(field.value()));
@@ -265,6 +285,7 @@ struct EventParser::State {
   void AddSpan(const Event& event, SpanKind kind, int64_t start_ns, int64_t end_ns);
   void AddGpu(const Event& event, int64_t start_ns, int64_t end_ns);
   void AddCall(const Event& event, int64_t start_ns, int64_t end_ns);
+  void AddAllocation(const Event& event);
   // GpuEvent::collective of a kernel in a process group.
   uint32_t CollectiveOf(const Event& event);
   void AddMessage(const Event& event, const GpuEvent& kernel);
@@ -416,7 +437,24 @@ void EventParser::State::AddCall(const Event& event, int64_t start_ns, int64_t e
                          .thread = TrackOf(event.tid)});
 }
 
+void EventParser::State::AddAllocation(const Event& event) {
+  const std::optional<int64_t> time_ns = ParseMicroseconds(event.start);
+  if (!time_ns.has_value()) return sink.Drop(Dropped::kBadTime, 1);
+  if (!CheckTimes(*time_ns, *time_ns, sink)) return;
+  const std::optional<int64_t> bytes = ParseWhole(event.allocated_bytes);
+  const std::optional<int64_t> device = ParseWhole(event.device_id);
+  if (!bytes.has_value() || device.value_or(-1) < 0 || *device > std::numeric_limits<int32_t>::max())
+    return sink.Drop(Dropped::kWrongType, 1);
+  batch.allocations.push_back({.time_ns = *time_ns,
+                               .process = PidOf(ParseWhole(event.pid).value_or(0)),
+                               .address = ParseWhole(event.address).value_or(0),
+                               .bytes = *bytes,
+                               .tid = static_cast<int32_t>(TrackOf(event.tid)),
+                               .device = static_cast<int32_t>(*device)});
+}
+
 void EventParser::State::Add(const Event& event) {
+  if (event.kind == Category::kInstant && IsAllocation(event)) return AddAllocation(event);
   if (event.phase == "B" && event.kind != Category::kOther) return sink.Drop(Dropped::kBeginEnd, 1);
   if (event.phase != "X" || event.kind == Category::kOther) {
     if (reading == Reading::kAll && event.phase == "M") AddName(event);
@@ -447,6 +485,7 @@ void EventParser::State::Add(const Event& event) {
       return AddSpan(event, SpanKind::kPython, *start_ns, end_ns);
     case Category::kSync:
       return AddSync(event, *start_ns, end_ns);
+    case Category::kInstant:
     case Category::kOther:
       return;
   }

@@ -36,6 +36,7 @@ constexpr std::array kSpellings = {
     Spelling{"operator", Category::kOperator},
     Spelling{"python_function", Category::kPython},
     Spelling{"cuda_sync", Category::kSync},
+    Spelling{"cpu_instant_event", Category::kInstant},
     // Intel's GPUs, and devices that add themselves to PyTorch.
     Spelling{"xpu_runtime", Category::kApi},
     Spelling{"xpu_driver", Category::kApi},

@@ -22,7 +22,8 @@ enum class Category : uint8_t {
   // Read only in detail.
   kOperator,
   kPython,
-  kSync
+  kSync,
+  kInstant  // allocations are among them
 };
 
 // Which events are read.

@@ -11,10 +11,16 @@ namespace gpusonde::importers::ncu {
 namespace {
 
 // Columns that are no metrics and aren't read.
-constexpr std::array<std::string_view, 11> kOthers = {
-    "Process Name",     "Kernel Time", "Context",   "Stream",           "CC",
-    "Section Name",     "Rule Name",   "Rule Type", "Rule Description", "Estimated Speedup Type",
-    "Estimated Speedup"};
+constexpr std::array<std::string_view, 10> kOthers = {"Kernel Time",
+                                                      "Context",
+                                                      "Stream",
+                                                      "CC",
+                                                      "Section Name",
+                                                      "Rule Name",
+                                                      "Rule Type",
+                                                      "Rule Description",
+                                                      "Estimated Speedup Type",
+                                                      "Estimated Speedup"};
 
 }  // namespace
 
@@ -61,9 +67,10 @@ bool IsDeviceAttribute(std::string_view metric) { return metric.starts_with("dev
 
 std::optional<Columns> ReadColumns(const std::vector<std::string_view>& cells) {
   Columns columns;
-  const std::array<std::pair<std::string_view, size_t*>, 10> known = {{
+  const std::array<std::pair<std::string_view, size_t*>, 11> known = {{
       {"ID", &columns.id},
       {"Process ID", &columns.process},
+      {"Process Name", &columns.process_name},
       {"Host Name", &columns.host},
       {"Kernel Name", &columns.kernel},
       {"Block Size", &columns.block},

@@ -29,8 +29,8 @@ class RowParser {
 struct Columns {
   static constexpr size_t kNone = static_cast<size_t>(-1);
 
-  size_t id = kNone, process = kNone, host = kNone, kernel = kNone, block = kNone, grid = kNone,
-         device = kNone;
+  size_t id = kNone, process = kNone, process_name = kNone, host = kNone, kernel = kNone, block = kNone,
+         grid = kNone, device = kNone;
   size_t metric = kNone, unit = kNone, value = kNone;   // of the long form, a metric a row
   std::vector<std::pair<size_t, std::string>> metrics;  // of the wide form, a metric a column
   size_t count = 0;

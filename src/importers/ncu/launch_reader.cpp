@@ -110,6 +110,8 @@ void LaunchReader::Begin(const Cells& cells) {
   values_.clear();
   current_ = {.process = ProcessOf(At(cells, columns_.host), At(cells, columns_.process)),
               .name = sink_.Name(At(cells, columns_.kernel))};
+  if (const std::string_view process = At(cells, columns_.process_name); !process.empty())
+    sink_.NameProcess(current_.process, process);
   const int64_t device = ParseWhole(At(cells, columns_.device)).value_or(0);
   if (device > 0 && device <= std::numeric_limits<int32_t>::max())
     current_.device = static_cast<int32_t>(device);

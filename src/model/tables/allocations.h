@@ -9,7 +9,7 @@
 
 namespace gpusonde::model {
 
-// One row per allocation or release of device memory.
+// One row per allocation or release of device memory, as PyTorch's allocator reports them.
 struct Allocation {
   Id128 process;
   int32_t tid = 0;
@@ -22,13 +22,13 @@ struct Allocation {
 };
 
 inline constexpr Table kAllocations(
-    "allocations", kFacts, "One row per allocation or release of device memory",
+    "allocations", kFacts, "One row per allocation or release of device memory, of an imported trace",
     Field("process", &Allocation::process, "", "whose"),
-    Field("tid", &Allocation::tid, "", "thread id in the host namespace"),
+    Field("tid", &Allocation::tid, "", "thread id, as in `threads`"),
     Field("device", &Allocation::device, "", "where"), Field("time_ns", &Allocation::time_ns, "ns", "when"),
     Field("address", &Allocation::address, "", "device address"),
     Field("bytes", &Allocation::bytes, "bytes", "size"),
     Field("released", &Allocation::released, "", "true for a release"),
-    Field("stack", &Allocation::stack, "", "the caller; null when not sampled"));
+    Field("stack", &Allocation::stack, "", "what was open on the thread; null where nothing was"));
 
 }  // namespace gpusonde::model

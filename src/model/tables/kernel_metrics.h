@@ -20,15 +20,14 @@ struct KernelMetric {
   double value = 0;
 };
 
-inline constexpr Table kKernelMetrics("kernel_metrics", kFacts,
-                                      "One row per metric of one kernel launch, from Nsight Compute",
-                                      Field("process", &KernelMetric::process, "", "the launching process"),
-                                      Field("device", &KernelMetric::device, "", "where"),
-                                      Field("launch", &KernelMetric::launch, "", "launch number in the file"),
-                                      Field("name", &KernelMetric::name, "", "kernel name"),
-                                      Field("metric", &KernelMetric::metric, "", "metric name"),
-                                      Field("unit", &KernelMetric::unit, "",
-                                            "unit after conversion to a base unit"),
-                                      Field("value", &KernelMetric::value, "", "value in `unit`"));
+inline constexpr Table kKernelMetrics(
+    "kernel_metrics", kFacts, "One row per metric of one kernel launch, from Nsight Compute",
+    Field("process", &KernelMetric::process, "", "the launching process"),
+    Field("device", &KernelMetric::device, "", "where"),
+    Field("launch", &KernelMetric::launch, "", "number of the launch in the file, from 0"),
+    Field("name", &KernelMetric::name, "", "kernel name"),
+    Field("metric", &KernelMetric::metric, "", "metric name"),
+    Field("unit", &KernelMetric::unit, "", "unit after conversion to a base unit"),
+    Field("value", &KernelMetric::value, "", "value in `unit`"));
 
 }  // namespace gpusonde::model
