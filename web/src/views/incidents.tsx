@@ -2,7 +2,7 @@
 import type { Account, Incident, Incidents, IncidentStrip, Overview, Program, Warning } from "../api/types";
 import { formatCount, formatDuration, formatRange, formatShare, formatTime, threeDigits, unbroken, withLocalClock } from "../format";
 import { printable } from "../printable";
-import { DEFAULT_VIEW } from "../state/view";
+import { DEFAULT_VIEW, type View } from "../state/view";
 import type { Navigation } from "../state/use-view";
 import { HowToProfileGpuWork, Message } from "./states";
 
@@ -165,9 +165,8 @@ export function stateOf({ to_us: to }: Incident | Warning, overview: Seen): stri
 function IncidentCard({ incident, overview, nav }: { incident: Incident; overview: Seen; nav: Navigation }) {
   const to = incident.to_us ?? incident.shown_to_us ?? incident.from_us + 1;
   const state = stateOf(incident, overview);
-  // Of all programs, as another one often caused the slow-down.
-  const flame = () => nav.step({ ...DEFAULT_VIEW, brush: { from: incident.from_us, to } });
-  const timeline = () => nav.step({ ...DEFAULT_VIEW, page: "timeline", brush: { from: incident.from_us, to } });
+  // Of all programs of the host, as another one often caused the slow-down.
+  const show = (page: View["page"]) => nav.step(({ host, last }) => ({ ...DEFAULT_VIEW, host, last, page, brush: { from: incident.from_us, to } }));
   const sentence = withLocalClock(incident.sentence, incident.from_us);
   const others = incident.causes.filter(({ signal }) => signal !== incident.cause && signal !== "");
   return (
@@ -179,10 +178,10 @@ function IncidentCard({ incident, overview, nav }: { incident: Incident; overvie
           {printable(incident.name)} <span class="dim">{incident.pid}</span>
         </span>
         <span class="spring" />
-        <button type="button" class="plain" onClick={flame} title="The profile of all programs at that time">
+        <button type="button" class="plain" onClick={() => show("profile")} title="The profile of all programs at that time">
           Flame graph of that time
         </button>
-        <button type="button" class="plain" onClick={timeline} title="Kernels, calls and threads of all programs at that time">
+        <button type="button" class="plain" onClick={() => show("timeline")} title="Kernels, calls and threads of all programs at that time">
           Timeline
         </button>
       </header>

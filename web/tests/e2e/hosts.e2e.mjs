@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
+import { incidents } from "../fixture-data.mjs";
 
 export const tests = [
   {
@@ -99,6 +100,23 @@ export const tests = [
       await page.press("i");
       assert.equal(page.param("graph"), "flame");
       assert.equal(page.param("host"), "train-07");
+    },
+  },
+  {
+    name: "the time of an incident is shown of its host, and in the window that had it",
+    scenario: "hosts",
+    query: "?host=train-07&page=incidents&last=86400",
+    async run(page) {
+      await page.raw.route("**/api/v1/incidents*", (route) => route.fulfill({ json: incidents() }));
+      await page.raw.reload();
+      for (const [button, shows] of [["Flame graph of that time", null], ["Timeline", "timeline"]]) {
+        await page.raw.getByRole("button", { name: button }).first().click();
+        await page.settle();
+        assert.equal(page.param("page"), shows);
+        assert.equal(page.param("host"), "train-07");
+        assert.equal(page.param("last"), "86400");
+        await page.back();
+      }
     },
   },
   {
