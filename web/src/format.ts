@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import { printable } from "./printable";
 
 // Formats numbers with three significant digits and a unit. The space before a unit is a narrow no-break one
 // (U+202F).
@@ -31,9 +32,9 @@ export function formatDuration(ns: number): string {
 
 const BEFORE_UNIT = /(?<=\d) (?=(?:%|[nµm]?s|min|h|[kMGT]?i?B(?:\/s)?|[kMG]?Hz|°C|m?W)(?!\w))/g;
 
-// A sentence of the server, in which no line ends between a number and its unit.
+// A sentence of the server, which may contain names of programs, as it is shown: no line ends between a number and its unit.
 export function unbroken(sentence: string): string {
-  return sentence.replace(BEFORE_UNIT, SPACE);
+  return printable(sentence).replace(BEFORE_UNIT, SPACE);
 }
 
 // A value in the profile's own unit; only times get SI prefixes.

@@ -167,7 +167,7 @@ function IncidentCard({ incident, overview, nav }: { incident: Incident; overvie
   const state = stateOf(incident, overview);
   // Of all programs of the host, as another one often caused the slow-down.
   const show = (page: View["page"]) => nav.step(({ host, last }) => ({ ...DEFAULT_VIEW, host, last, page, brush: { from: incident.from_us, to } }));
-  const sentence = withLocalClock(incident.sentence, incident.from_us);
+  const sentence = unbroken(withLocalClock(incident.sentence, incident.from_us));
   const others = incident.causes.filter(({ signal }) => signal !== incident.cause && signal !== "");
   return (
     <article class="incident" aria-label={sentence}>
@@ -185,7 +185,7 @@ function IncidentCard({ incident, overview, nav }: { incident: Incident; overvie
           Timeline
         </button>
       </header>
-      <p class="sentence">{unbroken(sentence)}</p>
+      <p class="sentence">{sentence}</p>
       <AccountBars account={incident.account} isLater={incident.before_is_later} />
       <div class="evidence-strips">
         {incident.strips.map((strip) => (

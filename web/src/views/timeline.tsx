@@ -2,7 +2,7 @@
 import { useMemo, useRef, useState } from "preact/hooks";
 import type { Incident, Overview } from "../api/types";
 import { DARK, LIGHT } from "../flamegraph/palette";
-import { withLocalClock } from "../format";
+import { unbroken, withLocalClock } from "../format";
 import { useTimeline } from "../state/use-timeline";
 import { useTimelineChart } from "../state/use-timeline-chart";
 import { useTimelineTime } from "../state/use-timeline-time";
@@ -143,7 +143,7 @@ function usePicture(
   const names = data?.names ?? NO_NAMES;
   const colours = useMemo(() => coloursOf(names, theme), [names, theme]);
   const slow = useMemo(
-    () => incidents.map((one) => ({ ...spanOf({ from: one.from_us, to: one.to_us ?? all.to }, originUs), text: withLocalClock(one.sentence, one.from_us) })),
+    () => incidents.map((one) => ({ ...spanOf({ from: one.from_us, to: one.to_us ?? all.to }, originUs), text: unbroken(withLocalClock(one.sentence, one.from_us)) })),
     [incidents, all],
   );
   const launch = useMemo(() => launchOf(picked, work), [picked, work]);

@@ -69,6 +69,8 @@ test("no line of a sentence ends between a number and its unit", () => {
   expect(unbroken(sentence)).toBe("Waiting took 99\u202f% of 30\u202fms, 3\u202fs of 2\u202fGB at 1.5\u202fGB/s; 2 steps, 4 minutes, 5 Bytes");
 });
 
+test("names in a sentence hide and reorder nothing", () => expect(unbroken("taken by safe\u202elive in 3 s")).toBe("taken by safe\\u202elive in 3\u202fs"));
+
 test("counts are exact", () => expect(formatCount(1234567)).toBe("1,234,567"));
 
 test("UTC is written to the millisecond", () =>
