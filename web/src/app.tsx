@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { apiUrl } from "./api/client";
+import { apiUrl, SESSION_ENDED } from "./api/client";
 import type { Overview, Session } from "./api/types";
 import { useKeys } from "./state/keys";
 import { useTheme, type Theme } from "./state/theme";
@@ -33,16 +33,21 @@ export function App() {
     setEnded(false);
     setChanges((count) => count + 1);
   };
+  // Any request may find that out: not every page polls.
+  useEffect(() => {
+    const end = () => {
+      again();
+      setEnded(true);
+    };
+    addEventListener(SESSION_ENDED, end);
+    return () => removeEventListener(SESSION_ENDED, end);
+  }, []);
   if (!session.data) {
     return session.error ? <Failed error={session.error} onRetry={again} /> : <Loading what="the session" />;
   }
   if (session.data.needs_sign_in) return <SignIn ended={ended} onDone={again} />;
   const account = session.data.name !== "" && <SignedIn name={session.data.name} onSignedOut={again} />;
-  const onEnded = () => {
-    again();
-    setEnded(true);
-  };
-  return <HostPages key={host ?? ""} host={host} onHost={choose} theme={theme} account={account} onEnded={onEnded} />;
+  return <HostPages key={host ?? ""} host={host} onHost={choose} theme={theme} account={account} />;
 }
 
 interface HostPagesProps {
@@ -51,21 +56,16 @@ interface HostPagesProps {
   theme: Theme;
   // Who is signed in, where the server asks for it.
   account: ComponentChildren;
-  // The session has ended: by its age, or with its token.
-  onEnded: () => void;
 }
 
 // Data flows one way: the address defines the selection, resources fetch it, views show it.
-function HostPages({ host, onHost, theme, account, onEnded }: HostPagesProps) {
+function HostPages({ host, onHost, theme, account }: HostPagesProps) {
   const [helping, setHelping] = useState(false);
   const search = useRef<HTMLInputElement>(null);
   const data = useHostData(host);
   const { overview, hosts, view, nav, retry } = data;
   const onHelp = () => setHelping(true);
   useKeys({ active: !data.choosing, view, nav, search, onHelp });
-  useEffect(() => {
-    if (overview.error?.status === 401) onEnded();
-  }, [overview.error]);
 
   const seen = overview.data;
   const title = data.choosing ? "Hosts" : titleOf(view);

@@ -13,6 +13,9 @@ export class ApiError extends Error {
   }
 }
 
+// An event of the window: a request was refused because the session has ended, by its age or with its token.
+export const SESSION_ENDED = "session-ended";
+
 // The address of an endpoint, relative to the page so that a proxy may add a path in front.
 export function apiUrl(
   endpoint: string,

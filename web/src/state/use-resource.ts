@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { useEffect, useRef, useState } from "preact/hooks";
-import { ApiError, getJson } from "../api/client";
+import { ApiError, getJson, SESSION_ENDED } from "../api/client";
 
 // What to fetch: the address, and the question it answers, which stays the same while a live window moves.
 export interface Asked {
@@ -71,6 +71,7 @@ export function useReader<T>(asked: Asked | null, revision: number | string, rea
       .catch((cause: unknown) => {
         if (request.abort.signal.aborted) return null;
         const error = cause instanceof ApiError ? cause : new ApiError("malformed", String(cause));
+        if (error.status === 401) dispatchEvent(new Event(SESSION_ENDED));
         return { error, loading: false };
       })
       .then((outcome) => {

@@ -56,6 +56,25 @@ export const tests = [
     },
   },
   {
+    name: "a session that ends under a recording, which isn't polled, leads to signing in at the next question",
+    scenario: "tokens",
+    async run(page, server) {
+      await page.raw.route("**/api/v1/overview", async (route) => {
+        const response = await route.fetch();
+        await route.fulfill({ response, ...(response.ok() && { json: { ...(await response.json()), mode: "view", live: false } }) });
+      });
+      await heading(page).waitFor();
+      await signIn(page, "good");
+      await page.ready();
+      server.state.signedIn = false;
+      await page.press("g");
+      await page.raw.getByText("The session has ended.").waitFor();
+      await signIn(page, "good");
+      await page.raw.getByRole("heading", { name: "This recording has no GPU work" }).waitFor();
+      assert.equal(page.param("type"), "gpu");
+    },
+  },
+  {
     name: "without tokens nobody signs in or out",
     scenario: "realistic",
     async run(page) {
