@@ -79,7 +79,7 @@ function HostPages({ host, onHost, theme, account }: HostPagesProps) {
   const themes = { theme: theme.choice, onTheme: theme.choose };
   if (data.choosing && hosts.data && hosts.data.hosts.length > 0) {
     return (
-      <HostsPage {...hosts.data} lost={lost} {...themes} onHost={onHost} account={account}>
+      <HostsPage {...hosts.data} problems={data.problems} lost={lost} {...themes} onHost={onHost} account={account}>
         <UsageOfAll data={data} />
       </HostsPage>
     );

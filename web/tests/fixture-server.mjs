@@ -137,6 +137,7 @@ export async function startFixture({ scenario = "realistic", nodes = 200_000, po
         return { needs_sign_in: asks && !state.signedIn, name: asks && state.signedIn ? "ada" : "", scope: asks && state.signedIn ? "read" : "" };
       }
       case "hosts":
+        if (state.failing === "hosts") throw new Error("the hosts can't be listed.");
         readSelection(params, []);
         return { hosts: state.scenario === "cluster" ? CLUSTER : HOSTS, incidents: HOST_INCIDENTS, incidents_omitted: 1234, notices: HOST_NOTICES };
       case "strips": {

@@ -7,10 +7,11 @@ import { narrowLongNames } from "../flamegraph/names";
 import { printable } from "../printable";
 import { hasProblem, orderHosts, type HostOrder } from "../state/host-order";
 import { hostLink, type ChooseHost } from "../state/use-host";
+import type { Problem } from "../state/use-host-data";
 import type { View } from "../state/view";
 import type { ThemeChoice } from "../state/theme";
 import { ThemePicker } from "./header";
-import { Notices } from "./states";
+import { Notices, Problems } from "./states";
 
 // So many lines are shown at first: who is on call looks at the worst, not at all.
 const MAX_HOSTS = 25;
@@ -42,6 +43,7 @@ interface Props {
   incidents: HostIncident[];
   incidents_omitted: number;
   notices: string[];
+  problems: Problem[];
   // The server doesn't respond.
   lost: boolean;
   theme: ThemeChoice;
@@ -54,7 +56,7 @@ interface Props {
 }
 
 // All hosts of `gpusonde serve`, each a link to its pages; those with problems first.
-export function HostsPage({ hosts, incidents, incidents_omitted, notices, lost, theme, onTheme, onHost, account, children }: Props) {
+export function HostsPage({ hosts, incidents, incidents_omitted, notices, problems, lost, theme, onTheme, onHost, account, children }: Props) {
   const [filter, setFilter] = useState("");
   const [order, setOrder] = useState<HostOrder>("problem");
   const [all, setAll] = useState(false);
@@ -81,6 +83,7 @@ export function HostsPage({ hosts, incidents, incidents_omitted, notices, lost, 
         {account}
       </header>
       <Notices notices={notices} />
+      <Problems problems={problems} />
       <div class="all-hosts">
         <section aria-label="Hosts">
           <div class="hosts-line">

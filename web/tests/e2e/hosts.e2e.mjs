@@ -80,6 +80,18 @@ export const tests = [
     },
   },
   {
+    name: "a list of hosts that can't be read again stays, and the page says that it is old",
+    scenario: "hosts",
+    async run(page, server) {
+      await page.raw.waitForSelector(".hosts");
+      server.state.failing = "hosts";
+      assert.match(await page.text("[role=alert]"), /the hosts can't be listed\. Older data is shown\./);
+      assert.equal(await page.raw.getByRole("link", { name: "train-07" }).first().isVisible(), true);
+      server.state.failing = "";
+      await page.raw.getByRole("alert").waitFor({ state: "detached" });
+    },
+  },
+  {
     name: "keys of a host's pages leave the list of hosts and the history alone",
     scenario: "hosts",
     async run(page) {
