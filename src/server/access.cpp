@@ -12,14 +12,9 @@
 namespace gpusonde::server {
 namespace {
 
-// kMaxTokens lines of the longest.
-constexpr size_t kMaxTokensBytes = Tokens::kMaxTokens * 160;
-
 Result<Tokens> ReadTokens(const std::string& path) {
   ASSIGN_OR_RETURN(const Fd file, OpenRegular(path));
-  ASSIGN_OR_RETURN(const std::string text, ReadRegular(file, kMaxTokensBytes + 1));
-  if (text.size() > kMaxTokensBytes)
-    return Fail(ErrorCode::kInvalidArgument, fmt::format("{} has more than {} bytes", path, kMaxTokensBytes));
+  ASSIGN_OR_RETURN(const std::string text, ReadRegular(file, Tokens::kMaxBytes + 1));
   Result<Tokens> tokens = Tokens::Parse(text);
   if (!tokens.has_value())
     return Fail(tokens.error().code, fmt::format("{}: {}", path, tokens.error().message));

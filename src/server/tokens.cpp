@@ -99,6 +99,12 @@ std::string Token::ToLine() const {
 }
 
 Result<Tokens> Tokens::Parse(std::string_view text) {
+  if (text.size() > kMaxBytes)
+    return Fail(
+        ErrorCode::kInvalidArgument,
+        fmt::format("the file has more than {} bytes; delete the lines of revoked tokens, which begin "
+                    "with #",
+                    kMaxBytes));
   Tokens tokens;
   std::set<std::string> names;
   std::set<TokenHash> hashes;

@@ -51,7 +51,7 @@ struct Token {
 class Tokens {
  public:
   // Parses the lines of a file; empty ones and those that begin with # are skipped. Errors: kInvalidArgument
-  // with the line's number, for two tokens of one name or hash, and beyond kMaxTokens.
+  // with the line's number, also for two tokens of one name or hash, and beyond kMaxTokens or kMaxBytes.
   static Result<Tokens> Parse(std::string_view text);
 
   // In time that doesn't depend on which token has the hash. Null: none.
@@ -60,6 +60,8 @@ class Tokens {
   const std::vector<Token>& all() const { return all_; }
 
   static constexpr size_t kMaxTokens = 10'000;
+  // kMaxTokens lines of the longest. Those of revoked tokens count.
+  static constexpr size_t kMaxBytes = kMaxTokens * 160;
 
  private:
   std::vector<Token> all_;

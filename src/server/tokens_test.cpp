@@ -60,6 +60,7 @@ TEST(Tokens, AnythingElseIsRefusedWithItsLineAndWithoutTheSecretInIt) {
     EXPECT_THAT(ErrorOf("a read " + hash), HasSubstr("no hash of the form")) << hash;
   EXPECT_THAT(ErrorOf(good + "a read sha256:1" + kZeros.substr(1)), HasSubstr("the name of another line"));
   EXPECT_THAT(ErrorOf(good + "b read sha256:" + kZeros), HasSubstr("the token of another line"));
+  EXPECT_THAT(ErrorOf("#" + std::string(Tokens::kMaxBytes, ' ')), HasSubstr("more than 1600000 bytes"));
 }
 
 TEST(Tokens, AScopeAllowsWhatItSays) {

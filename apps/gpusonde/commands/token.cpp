@@ -24,7 +24,6 @@
 namespace gpusonde::app {
 namespace {
 
-constexpr size_t kMaxFileBytes = size_t{2} << 20;
 // Readable for all, whatever the umask: servers run as users of their own, and a token can't be made from its
 // hash.
 constexpr mode_t kMode = 0644;
@@ -56,7 +55,7 @@ Result<TokensFile> OpenTokens(const std::string& path, int flags) {
   if (is_new && ::fchmod(file.fd.get(), kMode) != 0)
     return Fail(ErrnoError(errno, "change the mode of " + path));
   if (::flock(file.fd.get(), LOCK_EX) != 0) return Fail(ErrnoError(errno, "lock " + path));
-  ASSIGN_OR_RETURN(file.text, ReadRegular(file.fd, kMaxFileBytes));
+  ASSIGN_OR_RETURN(file.text, ReadRegular(file.fd, server::Tokens::kMaxBytes + 1));
   Result<server::Tokens> tokens = server::Tokens::Parse(file.text);
   if (!tokens.has_value())
     return Fail(tokens.error().code, fmt::format("{}: {}", path, tokens.error().message));
@@ -77,6 +76,10 @@ Status New(const TokenFlags& flags) {
       .name = flags.name, .scope = *server::ParseScope(flags.scope), .hash = server::HashOf(token)};
   const bool cut = !file.text.empty() && !file.text.ends_with('\n');
   const std::string line = fmt::format("{}{}\n", cut ? "\n" : "", made.ToLine());
+  // Servers that can't read the file any more would let nobody in.
+  if (const auto with_it = server::Tokens::Parse(fmt::format("{}{}", file.text, line)); !with_it.has_value())
+    return Fail(with_it.error().code,
+                fmt::format("{} is full: with one more token {}", flags.file, with_it.error().message));
   const off_t end = ::lseek(file.fd.get(), 0, SEEK_END);
   if (end < 0) return Fail(ErrnoError(errno, "write " + flags.file));
   Status written = WriteAll(file.fd.get(), std::as_bytes(std::span(line)));
