@@ -25,6 +25,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "base/text.h"
 #include "base/version.h"
 
 namespace gpusonde::net {
@@ -289,9 +290,8 @@ Result<HttpUrl> HttpUrl::Parse(std::string_view text) {
   }
   if (!authority.empty()) {
     url.port = authority.substr(1);
-    if (authority.front() != ':' || url.port.empty() || url.port.size() > 5 ||
-        url.port.find_first_not_of("0123456789") != std::string::npos)
-      return refuse();
+    // The resolver would take what doesn't fit for another port.
+    if (authority.front() != ':' || ParseNumber<uint16_t>(url.port).value_or(0) == 0) return refuse();
   }
   if (url.host.empty()) return refuse();
   return url;

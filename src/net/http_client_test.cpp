@@ -255,7 +255,8 @@ TEST(HttpUrl, IsSplitIntoPartsAndNothingElseIsAccepted) {
   EXPECT_EQ(tls->target, "/T0?k=v");
   for (const char* text :
        {"", "host", "ftp://host", "http://", "https://", "http://:80", "http://host:", "http://host:x",
-        "http://[::1", "http://a b/", "http://host/\r\nX: y", "http://user@host/", "http://host:123456"})
+        "http://[::1", "http://a b/", "http://host/\r\nX: y", "http://user@host/", "http://host:123456",
+        "http://host:65536", "http://host:0", "http://host:+80"})
     EXPECT_FALSE(HttpUrl::Parse(text).has_value()) << text;
 }
 
