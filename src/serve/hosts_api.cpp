@@ -100,6 +100,12 @@ class HostPages {
   const server::HttpHandler api_;
 };
 
+// Errors: kInvalidArgument if the request has any.
+Status CheckNoParameters(const server::HttpRequest& request) {
+  ASSIGN_OR_RETURN(const server::QueryParameters parameters, server::QueryParameters::Create(request.query));
+  return parameters.Finish();
+}
+
 void WriteHost(JsonWriter& json, const HostList::Line& line, const HostUsage::Total* day) {
   const HostSummary* summary =
       line.summary != nullptr && line.summary->has_value() ? &line.summary->value() : nullptr;
@@ -163,7 +169,7 @@ class AllPages {
   server::HttpResponse Answer(server::HttpRequest request) {
     if (request.path == "/readyz") return Ready();
     if (request.path == "/metrics" && metrics_) return metrics_(request);
-    if (request.path == "/api/v1/hosts") return List();
+    if (request.path == "/api/v1/hosts") return List(request);
     if (request.path == "/api/v1/query") return query_.Answer(request);
     if (const auto* form = server::FindUsageForm(request.path); form != nullptr && !IsOfOneHost(request))
       return UsageOfAll(request, *form);
@@ -176,7 +182,7 @@ class AllPages {
       request.query.erase(named);
     } else {
       const std::vector<std::shared_ptr<Host>> all = hosts_.All();
-      if (all.size() != 1 && request.path == "/api/v1/overview") return NoHost(all.size());
+      if (all.size() != 1 && request.path == "/api/v1/overview") return NoHost(request, all.size());
       if (all.size() != 1)
         return server::ErrorResponse(
             {ErrorCode::kInvalidArgument, "parameter 'host' is missing: /api/v1/hosts lists what it can be"});
@@ -204,7 +210,9 @@ class AllPages {
     return server::PlainResponse("ready\n");
   }
 
-  server::HttpResponse List() {
+  server::HttpResponse List(const server::HttpRequest& request) {
+    if (const Status none = CheckNoParameters(request); !none.has_value())
+      return server::ErrorResponse(none.error());
     const std::vector<HostList::Line> lines = list_.Read();
     const int64_t now_ns = EpochNow();
     const auto days = usage_.Totals({now_ns - kUsageNs, now_ns});
@@ -251,7 +259,9 @@ class AllPages {
   }
 
   // An overview without data: the page shows the list instead.
-  static server::HttpResponse NoHost(size_t hosts) {
+  static server::HttpResponse NoHost(const server::HttpRequest& request, size_t hosts) {
+    if (const Status none = CheckNoParameters(request); !none.has_value())
+      return server::ErrorResponse(none.error());
     return server::JsonResponse(server::OverviewJson(
         {}, {.mode = "serve", .live = true, .title = fmt::format("{} hosts", hosts), .metrics = {}}));
   }

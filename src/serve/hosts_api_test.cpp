@@ -85,6 +85,16 @@ TEST_F(HostsApiTest, OfSeveralHostsOneIsNamed) {
   EXPECT_EQ(Get("overview", {{"host", "one"}, {"host", "two"}}).status, 400) << "given twice";
 }
 
+TEST_F(HostsApiTest, WhatIsOfAllHostsTakesNoParameters) {
+  Add("one");
+  Add("two");
+  for (const char* endpoint : {"hosts", "overview"}) {
+    const server::HttpResponse refused = Get(endpoint, {{"silent", "1"}});
+    EXPECT_EQ(refused.status, 400) << endpoint;
+    EXPECT_THAT(*refused.body, HasSubstr("unknown parameter 'silent'"));
+  }
+}
+
 TEST_F(HostsApiTest, TheListHasALineForEachHost) {
   Add("one");
   Add("two");
