@@ -45,12 +45,12 @@ std::vector<SilentProcesses::Thread> SilentProcesses::NextOf(Turn& turn, int64_t
       if (each->second.is_halted == halted && now_ns - each->second.active_ns >= kSilentNs)
         chosen.push_back(each->first);
   };
-  const auto next = turn.threads.lower_bound(turn.next);
+  const auto next = turn.threads.upper_bound(turn.last);
   choose(turn.threads.begin(), turn.threads.end(), true);
   const size_t halted = chosen.size();
   choose(next, turn.threads.end(), false);
   choose(turn.threads.begin(), next, false);
-  if (chosen.size() > halted) turn.next = {.pid = chosen.back().pid, .tid = chosen.back().tid + 1};
+  if (chosen.size() > halted) turn.last = chosen.back();
   return chosen;
 }
 

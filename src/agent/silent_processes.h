@@ -44,7 +44,7 @@ class SilentProcesses {
   using Threads = std::map<Thread, State>;
   struct Turn {
     Threads threads;
-    Thread next;  // to read first, of those that weren't halted
+    Thread last;  // read last, of those that weren't halted: the next turn begins behind it
   };
 
   static std::vector<Thread> NextOf(Turn& turn, int64_t now_ns);
