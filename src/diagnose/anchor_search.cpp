@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <unordered_map>
 #include <utility>
 
@@ -15,20 +14,22 @@ namespace {
 
 bool IsGpuWork(Work::Kind kind) { return kind == Work::Kind::kKernel || kind == Work::Kind::kCopy; }
 
-double MeanOf(std::span<const double> values) {
-  return std::reduce(values.begin(), values.end()) / static_cast<double>(values.size());
-}
-
-double VariationOf(std::span<const double> values) {
-  double sum = 0;
-  double squares = 0;
-  for (const double value : values) {
-    sum += value;
-    squares += value * value;
+// Of values that are added one by one.
+class Moments {
+ public:
+  void Add(double value) {
+    ++count_;
+    sum_ += value;
+    squares_ += value * value;
   }
-  const double mean = sum / static_cast<double>(values.size());
-  return std::sqrt(std::max(0.0, squares / static_cast<double>(values.size()) - mean * mean)) / mean;
-}
+  double mean() const { return sum_ / count_; }
+  double variation() const { return std::sqrt(std::max(0.0, squares_ / count_ - mean() * mean())) / mean(); }
+
+ private:
+  double count_ = 0;
+  double sum_ = 0;
+  double squares_ = 0;
+};
 
 double ShareAlike(const std::vector<double>& values) {
   const double median = MedianOf(values);
@@ -61,14 +62,18 @@ struct AnchorSearch::Occurrences {
   int64_t length_ns = 0;
 };
 
-// The amount of work between consecutive occurrences: standard deviation over mean, the share of intervals
-// close to the median, and the mean; and the time between them.
-struct AnchorSearch::Regularity {
+// The number of intervals between consecutive occurrences, and their mean length.
+struct AnchorSearch::Frequency {
   size_t intervals = 0;
+  double mean_ns = 0;  // 0: not known
+};
+
+// The amount of work in these intervals: standard deviation over mean, the share of intervals close to the
+// median (of ranges and syncs), and the mean; and their median length (of kernels and copies).
+struct AnchorSearch::Regularity : Frequency {
   double variation = 0;
   double alike = 0;
   double mean_work = 0;
-  double mean_ns = 0;
   double median_ns = 0;
 };
 
@@ -103,8 +108,10 @@ std::optional<Anchor> AnchorSearch::Find(History state) const {
   for (const auto& [token, occurrences] : by_token) {
     const bool named = tokens_[token].is_step_name;
     has_rare_step_name |= named && std::ssize(occurrences.at) < kStepTable.anchor.min_named;
-    if (MeanNs(occurrences) < kStepTable.anchor.min_loop_ns) continue;
-    const Candidate candidate{token, occurrences.at.size(), occurrences.length_ns, Measure(occurrences)};
+    const Frequency frequency = FrequencyOf(occurrences);
+    if (frequency.mean_ns < kStepTable.anchor.min_loop_ns) continue;
+    const Candidate candidate{token, occurrences.at.size(), occurrences.length_ns,
+                              Measure(occurrences, frequency, tokens_[token].kind)};
     const Regularity& regularity = candidate.regularity;
     if (regularity.mean_ns >= kStepTable.anchor.min_step_ns)
       candidates.push_back(candidate);
@@ -152,33 +159,41 @@ bool AnchorSearch::BreaksAt(size_t piece, size_t& next) const {
   return true;
 }
 
-// The mean time between two occurrences; 0 if it isn't known.
-double AnchorSearch::MeanNs(const Occurrences& occurrences) const {
-  int64_t intervals = 0, total_ns = 0;
+AnchorSearch::Frequency AnchorSearch::FrequencyOf(const Occurrences& occurrences) const {
+  size_t intervals = 0;
+  int64_t total_ns = 0;
   ForEachInterval(occurrences, [&](uint32_t from, uint32_t to) {
     ++intervals;
     total_ns += history_[to].time_ns - history_[from].time_ns;
   });
-  return intervals == 0 ? 0 : static_cast<double>(total_ns) / static_cast<double>(intervals);
+  if (intervals == 0) return {};
+  return {.intervals = intervals, .mean_ns = static_cast<double>(total_ns) / static_cast<double>(intervals)};
 }
 
-AnchorSearch::Regularity AnchorSearch::Measure(const Occurrences& occurrences) const {
-  std::vector<double> work, times_ns;
-  work.reserve(occurrences.at.size());
-  times_ns.reserve(occurrences.at.size());
+// Takes memory for as little as possible: histories are long, and the pages of a large block are new each
+// time.
+AnchorSearch::Regularity AnchorSearch::Measure(const Occurrences& occurrences, const Frequency& frequency,
+                                               Work::Kind kind) const {
+  const bool is_gpu_work = IsGpuWork(kind);
+  std::vector<double> values;  // times of GPU work, amounts of work between others
+  values.reserve(frequency.intervals);
+  Moments all, second_half;
   ForEachInterval(occurrences, [&](uint32_t from, uint32_t to) {
-    work.push_back(static_cast<double>(to - from));
-    times_ns.push_back(static_cast<double>(history_[to].time_ns - history_[from].time_ns));
+    const auto work = static_cast<double>(to - from);
+    all.Add(work);
+    if (values.size() >= frequency.intervals / 2) second_half.Add(work);
+    values.push_back(is_gpu_work ? static_cast<double>(history_[to].time_ns - history_[from].time_ns) : work);
   });
-  Regularity measured{.intervals = work.size(),
-                      .variation = VariationOf(work),
-                      .mean_work = MeanOf(work),
-                      .mean_ns = MeanOf(times_ns),
-                      .median_ns = MedianOf(std::move(times_ns))};
+  Regularity measured{frequency};
+  measured.variation = all.variation();
+  measured.mean_work = all.mean();
   // Ignore the first half if it is less regular: the program may have been warming up.
-  if (work.size() / 2 >= kStepTable.anchor.min_steps)
-    measured.variation = std::min(measured.variation, VariationOf(std::span(work).subspan(work.size() / 2)));
-  measured.alike = ShareAlike(work);
+  if (frequency.intervals / 2 >= kStepTable.anchor.min_steps)
+    measured.variation = std::min(measured.variation, second_half.variation());
+  if (is_gpu_work)
+    measured.median_ns = MedianOf(std::move(values));
+  else
+    measured.alike = ShareAlike(values);
   return measured;
 }
 

@@ -74,6 +74,7 @@ class AnchorSearch {
 
  private:
   struct Occurrences;
+  struct Frequency;
   struct Regularity;
   struct Idle;
   struct Intervals;
@@ -82,8 +83,8 @@ class AnchorSearch {
   template <class Visit>
   void ForEachInterval(const Occurrences& occurrences, Visit visit) const;
   bool BreaksAt(size_t piece, size_t& next) const;
-  double MeanNs(const Occurrences& occurrences) const;
-  Regularity Measure(const Occurrences& occurrences) const;
+  Frequency FrequencyOf(const Occurrences& occurrences) const;
+  Regularity Measure(const Occurrences& occurrences, const Frequency& frequency, Work::Kind kind) const;
   const Candidate* BestNamedStep(const std::vector<Candidate>& candidates) const;
   const Candidate* BestAnchor(const std::vector<Candidate>& candidates, double min_kernel_step_ns) const;
   bool MarksByWork(const Candidate& candidate) const;
