@@ -157,11 +157,6 @@ Status RunUp(const UpOptions& options, const std::optional<server::ListenAddress
   PrintTo(stdout, "sampling this machine at {:g} Hz into {}\nthe UI is at {} (press Ctrl-C to stop)\n",
           options.live.frequency_hz, options.state,
           PlaceOf(server->Url(), listen.value_or(server::ListenAddress())));
-  if (library.has_value())
-    PrintTo(stdout,
-            "CUDA programs are profiled that start with\n"
-            "  CUDA_INJECTION64_PATH={0} NVTX_INJECTION64_PATH={0}\n",
-            *library);
   FlushOutput();
   std::unique_ptr<server::MetricsServer> metrics;
   if (options.metrics.has_value()) {
@@ -170,6 +165,12 @@ Status RunUp(const UpOptions& options, const std::optional<server::ListenAddress
     PrintTo(stdout, "metrics for Prometheus are at {}\n", PlaceOf(metrics->Url(), *options.metrics));
     FlushOutput();
   }
+  if (library.has_value())
+    PrintTo(stdout,
+            "CUDA programs are profiled that start with\n"
+            "  CUDA_INJECTION64_PATH={0} NVTX_INJECTION64_PATH={0}\n",
+            *library);
+  FlushOutput();
   if (!options.no_open) OpenInBrowser(server->Url());
 
   ASSIGN_OR_RETURN(const auto metrics_push, PushMetrics(options.live.otlp, totals));
