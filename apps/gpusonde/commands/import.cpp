@@ -27,9 +27,9 @@ namespace {
 
 constexpr const char* kImportFooter = R"(
 Traces are Nsight Systems SQLite exports, nvprof databases, PyTorch profiler (Kineto) JSON and Nsight Compute CSV,
-the latter two also compressed with gzip or zstd. Several traces, such as those of a job's ranks, become processes of one recording.
-docs/import.md describes the conversion. `view`, `query`, `diagnose`, `export`, `usage` and `mcp` read traces
-directly too, but only `query` those of Nsight Compute, whose metrics have no times.
+the latter two also compressed with gzip or zstd. Several traces, such as those of a job's ranks, become processes
+of one recording. docs/import.md describes the conversion. `view`, `query`, `diagnose`, `export`, `usage` and `mcp`
+read traces directly too, but only `query` those of Nsight Compute, whose metrics have no times.
 
   gpusonde import trace.json.gz -o run.sonde
   gpusonde import rank*.json.gz -o job.sonde; gpusonde view job.sonde)";

@@ -438,12 +438,14 @@ void EventParser::State::AddCall(const Event& event, int64_t start_ns, int64_t e
 }
 
 void EventParser::State::AddAllocation(const Event& event) {
+  constexpr int64_t kNoMagnitude = std::numeric_limits<int64_t>::min();
   const std::optional<int64_t> time_ns = ParseMicroseconds(event.start);
   if (!time_ns.has_value()) return sink.Drop(Dropped::kBadTime, 1);
   if (!CheckTimes(*time_ns, *time_ns, sink)) return;
   const std::optional<int64_t> bytes = ParseWhole(event.allocated_bytes);
   const std::optional<int64_t> device = ParseWhole(event.device_id);
-  if (!bytes.has_value() || device.value_or(-1) < 0 || *device > std::numeric_limits<int32_t>::max())
+  if (bytes.value_or(kNoMagnitude) == kNoMagnitude || device.value_or(-1) < 0 ||
+      *device > std::numeric_limits<int32_t>::max())
     return sink.Drop(Dropped::kWrongType, 1);
   batch.allocations.push_back({.time_ns = *time_ns,
                                .process = PidOf(ParseWhole(event.pid).value_or(0)),
