@@ -163,7 +163,6 @@ Status RunUp(const UpOptions& options, const std::optional<server::ListenAddress
     ASSIGN_OR_RETURN(metrics,
                      server::MetricsServer::Start(totals, {.listen = *options.metrics, .guard = guard}));
     PrintTo(stdout, "metrics for Prometheus are at {}\n", PlaceOf(metrics->Url(), *options.metrics));
-    FlushOutput();
   }
   if (library.has_value())
     PrintTo(stdout,
