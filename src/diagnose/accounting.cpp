@@ -19,6 +19,9 @@ constexpr size_t kMaxRecent = 400;  // steps
 constexpr int64_t kSumNs = 100 * kNanosPerMilli;
 constexpr int64_t kSumsKeptNs = 2 * kDetector.calm.ns;
 
+// Signals come in buckets of this length.
+constexpr int64_t kBucketNs = 10 * kNanosPerMilli;
+
 constexpr std::array kGpuWork = {&GpuWork::kernels, &GpuWork::copies, &GpuWork::syncs};
 
 // Joins the ranges of `added` to disjoint ones, sorted by time. Work comes nearly in the order of time, so
@@ -73,13 +76,16 @@ void Accounting::JoinAdded() {
   for (const auto of : kGpuWork) Join(std::exchange(added_.*of, {}), gpu_.*of);
 }
 
-// The work that runs in the range. Of a busy program some seconds are kept, tens of thousands of kernels.
+// The work that runs in the range, and the waits in the buckets that overlap it. Of a busy program some
+// seconds are kept, tens of thousands of kernels.
 GpuWork Accounting::GpuWorkIn(const TimeRange& range) const {
   GpuWork within;
   for (const auto of : kGpuWork) {
     const std::vector<TimeRange>& all = gpu_.*of;
-    const auto first = std::ranges::upper_bound(all, range.from_ns, {}, &TimeRange::to_ns);
-    const auto last = std::ranges::lower_bound(first, all.end(), range.to_ns, {}, &TimeRange::from_ns);
+    const int64_t around_ns = of == &GpuWork::syncs ? kBucketNs : 0;
+    const auto first = std::ranges::upper_bound(all, range.from_ns - around_ns, {}, &TimeRange::to_ns);
+    const auto last =
+        std::ranges::lower_bound(first, all.end(), range.to_ns + around_ns, {}, &TimeRange::from_ns);
     (within.*of).assign(first, last);
   }
   return within;
@@ -315,7 +321,7 @@ void Accounting::Clear() {
 }
 
 void Accounting::ForgetGpuWorkBefore(int64_t time_ns) {
-  if (incomplete_ > 0) time_ns = std::min(time_ns, recent_[recent_.size() - incomplete_].from_ns);
+  if (incomplete_ > 0) time_ns = std::min(time_ns, recent_[recent_.size() - incomplete_].from_ns - kBucketNs);
   JoinAdded();
   for (const auto of : kGpuWork)
     (gpu_.*of).erase((gpu_.*of).begin(), std::ranges::upper_bound(gpu_.*of, time_ns, {}, &TimeRange::to_ns));

@@ -509,7 +509,7 @@ TEST_F(CausesTest, MuchMoreCpuTimeIsMoreWorkOfTheProgram) {
   EXPECT_EQ(report.incident.cause, "more_cpu_work") << FormatText(diagnosis);
   EXPECT_GT(report.incident.confidence, 0.9);
   EXPECT_THAT(report.incident.sentence,
-              HasSubstr("39 ms of CPU time per step (9.5 ms before), 4.2× as much"));
+              HasSubstr("40 ms of CPU time per step (9.9 ms before), 4.0× as much"));
 }
 
 // Contention for caches alone makes a loader run 10 % longer.

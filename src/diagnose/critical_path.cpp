@@ -15,10 +15,27 @@
 namespace gpusonde::diagnose {
 namespace {
 
+double LengthOf(const TimeRange& range) { return static_cast<double>(range.to_ns - range.from_ns); }
+
 double LengthOf(std::span<const TimeRange> disjoint) {
   double sum = 0;
-  for (const TimeRange& range : disjoint) sum += static_cast<double>(range.to_ns - range.from_ns);
+  for (const TimeRange& range : disjoint) sum += LengthOf(range);
   return sum;
+}
+
+// The states that a wait for the GPU may be, the likeliest first.
+constexpr std::array kStatesOfGpuWait = {ThreadState::kSleeping, ThreadState::kWaiting,
+                                         ThreadState::kNetwork,  ThreadState::kRunning,
+                                         ThreadState::kBlocked,  ThreadState::kBlockedIo};
+
+// How much of a thread's time in each state is a wait for the GPU of this length.
+ThreadParts CoveredBy(double wait_ns, const ThreadParts& parts) {
+  ThreadParts covered;
+  for (const ThreadState state : kStatesOfGpuWait) {
+    covered[state] = std::min(wait_ns, parts[state]);
+    wait_ns -= covered[state];
+  }
+  return covered;
 }
 
 // A wait for the GPU in one bucket, by what the GPU did.
@@ -35,18 +52,17 @@ class Accountant {
       : program_(program),
         host_(host),
         step_(step),
-        syncs_(UnionOf(gpu.syncs, step)),
+        syncs_(UnionOf(gpu.syncs)),
         kernels_(UnionOf(gpu.kernels, step)),
         copies_(UnionOf(gpu.copies, step)) {}
 
   PathAccount Run() {
     int64_t covered_until_ns = step_.from_ns;
     host_.ForEachBucket(program_.process, program_.launch_thread, step_,
-                        [&](const ThreadTime& time, const TimeRange& bucket) {
-                          if (bucket.from_ns > covered_until_ns)
-                            AddUncovered({covered_until_ns, bucket.from_ns});
-                          AddBucket(time, bucket);
-                          covered_until_ns = std::max(covered_until_ns, bucket.to_ns);
+                        [&](const ThreadTime& whole, const TimeRange& bucket, const TimeRange& part) {
+                          if (part.from_ns > covered_until_ns) AddUncovered({covered_until_ns, part.from_ns});
+                          AddBucket(TimeIn(part, whole, bucket), part);
+                          covered_until_ns = std::max(covered_until_ns, part.to_ns);
                         });
     if (covered_until_ns < step_.to_ns) AddUncovered({covered_until_ns, step_.to_ns});
     MoveThrottled(SumOf(model::Metric::kCgroupThrottled), account_.states, account_.behind);
@@ -118,8 +134,37 @@ class Accountant {
     account_.states[State::kUnexplained] += static_cast<double>(range.to_ns - range.from_ns) - wait.total();
   }
 
+  // How much of an interval the thread may have waited for the GPU: while it had a CPU or wanted none.
+  static double OpenIn(const ThreadParts& parts, const TimeRange& range) {
+    return std::max(
+        0.0, LengthOf(range) - parts[kInterrupted] - parts[kRunQueue] - parts[kReclaim] - parts[kStopped]);
+  }
+
+  // The thread's time in a part of a bucket: its share of what the waits for the GPU cover, whose times are
+  // known, and its share of the rest. By the part's length alone, a step that begins at the end of such a
+  // wait would begin asleep.
+  ThreadTime TimeIn(const TimeRange& part, const ThreadTime& whole, const TimeRange& bucket) const {
+    const double wait = LengthOf(UnionOf(syncs_, bucket));
+    const ThreadParts parts = SplitTime(whole);
+    const double covered_ns = std::min(wait, OpenIn(parts, bucket));
+    const double rest_ns = LengthOf(bucket) - covered_ns;
+    ThreadTime time;
+    if (covered_ns <= 0 || rest_ns <= 0) {
+      time.Add(whole, LengthOf(part) / LengthOf(bucket));
+      return time;
+    }
+    const double wait_share = LengthOf(UnionOf(syncs_, part)) / wait;
+    const double rest_share = (LengthOf(part) - wait_share * covered_ns) / rest_ns;
+    const ThreadParts covered = CoveredBy(covered_ns, parts);
+    TimeBy<ThreadState, kThreadStates> factors;
+    factors.ns.fill(rest_share);
+    for (const ThreadState state : kStatesOfGpuWait)
+      if (covered[state] > 0) factors[state] += (wait_share - rest_share) * covered[state] / whole[state];
+    time.Add(whole, factors);
+    return time;
+  }
+
   void AddBucket(const ThreadTime& time, const TimeRange& range) {
-    const auto length = static_cast<double>(range.to_ns - range.from_ns);
     const ThreadParts parts = SplitTime(time);
     Account& states = account_.states;
     // Interrupts, reclaim, stops and the run queue delay the path whatever else happens.
@@ -127,35 +172,31 @@ class Accountant {
     states[State::kReclaim] += parts[kReclaim];
     AddRunQueue(time, 1);
     AddStopped(program_.process, time, 1);
-    // A wait for the GPU sleeps or spins. It counts where the thread had a CPU or wanted none.
-    double open =
-        std::max(0.0, length - parts[kInterrupted] - parts[kRunQueue] - parts[kReclaim] - parts[kStopped]);
+    // A wait for the GPU sleeps or spins.
+    double open = OpenIn(parts, range);
     const GpuWait wait = WaitIn(range);
     const double gpu = std::min(wait.total(), open);
     if (wait.total() > 0) AddWaitForGpu(wait, gpu / wait.total(), range);
     open -= gpu;
-    // What the wait for the GPU doesn't cover goes to the thread's states. The wait covers those states first
-    // that are most likely the wait itself.
-    double left_of_gpu = gpu;
-    const auto assign = [&](double ns) {
-      const double covered = std::min(left_of_gpu, ns);
-      left_of_gpu -= covered;
-      const double taken = std::min(ns - covered, open);
+    // What the wait for the GPU doesn't cover goes to the thread's states.
+    const ThreadParts covered = CoveredBy(gpu, parts);
+    const auto assign = [&](ThreadState state) {
+      const double taken = std::min(parts[state] - covered[state], open);
       open -= taken;
       return taken;
     };
-    double sleeping = assign(parts[kSleeping]);
+    double sleeping = assign(kSleeping);
     if (sleeping > 0) {  // while the GPU works: it polls
       const GpuWait busy = WorkBeside(wait, range);
       const double polling = std::min(sleeping, busy.total());
       if (polling > 0) AddGpu(busy, polling / busy.total());
       sleeping -= polling;
     }
-    const double waiting = assign(parts[kWaiting]);
-    const double network = assign(parts[kNetwork]);
-    const double running = assign(parts[kRunning]);
-    const double blocked = assign(parts[kBlocked]);
-    const double blocked_io = assign(parts[kBlockedIo]);
+    const double waiting = assign(kWaiting);
+    const double network = assign(kNetwork);
+    const double running = assign(kRunning);
+    const double blocked = assign(kBlocked);
+    const double blocked_io = assign(kBlockedIo);
     states[State::kSleeping] += sleeping;
     account_.idle[State::kSleeping] += sleeping;
     account_.launch_thread_asleep += sleeping;

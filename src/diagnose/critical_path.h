@@ -13,7 +13,8 @@
 
 namespace gpusonde::diagnose {
 
-// The GPU work of a program, and its waits for it; each sorted by start. Ranges may overlap.
+// The GPU work of a program in a step, and its waits for it, also those just before and after; each sorted by
+// start. Ranges may overlap.
 struct GpuWork {
   std::vector<TimeRange> kernels;
   std::vector<TimeRange> copies;

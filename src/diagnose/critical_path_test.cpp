@@ -50,6 +50,39 @@ struct CriticalPathTest : testing::Test {
   HostTimeline host;
 };
 
+// The step before ends with a wait for the GPU in the middle of a bucket.
+TEST_F(CriticalPathTest, AStepHasNoPartOfAWaitForTheGpuThatEndedAtItsStart) {
+  AddRanks(1);
+  AddSignal(0, "thread.sleeping", 6 * kMs);
+  AddSignal(0, "thread.running", 2 * kMs);
+  AddSignal(0, "thread.run_queue", 2 * kMs);
+  const int64_t border = kBegin + 6 * kNanosPerMilli;
+  const GpuWork gpu{.kernels = {{kBegin, border}}, .copies = {}, .syncs = {{kBegin, border}}};
+  const PathAccount before = AccountFor(program, host, gpu, {kBegin, border});
+  EXPECT_NEAR(before.states[State::kGpuRun], 6 * kMs, 1);
+  EXPECT_NEAR(before.states.total(), 6 * kMs, 1);
+  const PathAccount after = AccountFor(program, host, gpu, {border, kBegin + kBucket});
+  EXPECT_NEAR(after.states[State::kCpu], 2 * kMs, 1);
+  EXPECT_NEAR(after.states[State::kRunQueue], 2 * kMs, 1);
+  EXPECT_NEAR(after.states.total(), 4 * kMs, 1);
+}
+
+// A program that polls runs while it waits.
+TEST_F(CriticalPathTest, AWaitForTheGpuInPartOfABucketCoversOnlyItsShareOfEachState) {
+  AddRanks(1);
+  AddSignal(0, "thread.sleeping", 2 * kMs);
+  AddSignal(0, "thread.running", 8 * kMs);
+  const int64_t middle = kBegin + kBucket / 2;
+  const TimeRange wait{kBegin + 2 * kNanosPerMilli, kBegin + 8 * kNanosPerMilli};
+  const GpuWork gpu{.kernels = {wait}, .copies = {}, .syncs = {wait}};
+  for (const TimeRange& half : {TimeRange{kBegin, middle}, {middle, kBegin + kBucket}}) {
+    const PathAccount account = AccountFor(program, host, gpu, half);
+    EXPECT_NEAR(account.states[State::kGpuRun], 3 * kMs, 1);
+    EXPECT_NEAR(account.states[State::kCpu], 2 * kMs, 1);
+    EXPECT_NEAR(account.states.total(), 5 * kMs, 1);
+  }
+}
+
 TEST_F(CriticalPathTest, TimeBelongsToTheLastRankOfAChain) {
   AddRanks(3);
   const Id128 stranger{8, 8};

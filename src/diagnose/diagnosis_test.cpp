@@ -340,7 +340,7 @@ TEST_F(DiagnosisTest, AWaitForAProcessOutsideIsNoCauseButNamesIt) {
   ASSERT_EQ(reports.size(), 1u);
   EXPECT_EQ(reports[0].incident.cause, kAbstain);
   EXPECT_THAT(reports[0].incident.sentence,
-              HasSubstr("Waiting for stress (process 99) in /batch.slice took 99 % of the 30 ms that each "
+              HasSubstr("Waiting for stress (process 99) in /batch.slice took 100 % of the 30 ms that each "
                         "step lost; no known "
                         "cause explains that. Look at what that process does (gpusonde record --pid 99)"));
 }

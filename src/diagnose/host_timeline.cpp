@@ -84,8 +84,10 @@ const HostTimeline::Buckets* HostTimeline::BucketsOf(const Id128& process, int32
 
 ThreadTime HostTimeline::Of(const Id128& process, int32_t tid, const TimeRange& range) const {
   ThreadTime sum;
-  ForEachShare(process, tid, range,
-               [&](const ThreadTime& whole, double share, const TimeRange&) { sum.Add(whole, share); });
+  ForEachBucket(process, tid, range,
+                [&](const ThreadTime& whole, const TimeRange& bucket, const TimeRange& part) {
+                  sum.Add(whole, Overlap(bucket.from_ns, bucket.to_ns - bucket.from_ns, part));
+                });
   return sum;
 }
 

@@ -27,7 +27,8 @@ class HostTimeline {
   // Returns the time by state of a thread in the range. Buckets that overlap in part count proportionally.
   ThreadTime Of(const Id128& process, int32_t tid, const TimeRange& range) const;
 
-  // Calls visit(time by state, time range) for each bucket of a thread, clipped to the range.
+  // Calls visit(time by state of a whole bucket, time range of the bucket, its part in the range) for each
+  // bucket of a thread that overlaps the range.
   template <class Visit>
   void ForEachBucket(const Id128& process, int32_t tid, const TimeRange& range, Visit visit) const;
 
@@ -111,10 +112,6 @@ class HostTimeline {
   };
 
   const Buckets* BucketsOf(const Id128& process, int32_t tid) const;  // null: none are kept
-  // Calls visit(time by state of a whole bucket, the share of it in the range, time range of that share) for
-  // each bucket of a thread.
-  template <class Visit>
-  void ForEachShare(const Id128& process, int32_t tid, const TimeRange& range, Visit visit) const;
   static void AddToThread(Buckets& buckets, const model::Signal& signal, ThreadState state, int64_t start_ns,
                           double value);
 
@@ -125,29 +122,17 @@ class HostTimeline {
 };
 
 template <class Visit>
-void HostTimeline::ForEachShare(const Id128& process, int32_t tid, const TimeRange& range,
-                                Visit visit) const {
+void HostTimeline::ForEachBucket(const Id128& process, int32_t tid, const TimeRange& range,
+                                 Visit visit) const {
   const Buckets* buckets = BucketsOf(process, tid);
   if (buckets == nullptr) return;
   auto at = buckets->upper_bound(range.from_ns);
   if (at != buckets->begin()) --at;
   for (; at != buckets->end() && at->first < range.to_ns; ++at) {
-    const int64_t begin_ns = std::max(at->first, range.from_ns);
-    const int64_t end_ns = std::min(at->first + at->second.length_ns, range.to_ns);
-    if (end_ns <= begin_ns) continue;
-    const double share = static_cast<double>(end_ns - begin_ns) / static_cast<double>(at->second.length_ns);
-    visit(at->second.time, share, TimeRange{begin_ns, end_ns});
+    const TimeRange bucket{at->first, at->first + at->second.length_ns};
+    const TimeRange part{std::max(bucket.from_ns, range.from_ns), std::min(bucket.to_ns, range.to_ns)};
+    if (part.from_ns < part.to_ns) visit(at->second.time, bucket, part);
   }
-}
-
-template <class Visit>
-void HostTimeline::ForEachBucket(const Id128& process, int32_t tid, const TimeRange& range,
-                                 Visit visit) const {
-  ForEachShare(process, tid, range, [&](const ThreadTime& whole, double share, const TimeRange& clipped) {
-    ThreadTime part;
-    part.Add(whole, share);
-    visit(part, clipped);
-  });
 }
 
 template <class Visit>

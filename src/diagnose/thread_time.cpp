@@ -57,4 +57,9 @@ void ThreadTime::Add(const ThreadTime& other, double factor) {
   for (const auto& [key, ns] : other.by_other_) by_other_[key] += factor * ns;
 }
 
+void ThreadTime::Add(const ThreadTime& other, const TimeBy<ThreadState, kThreadStates>& factors) {
+  for (size_t i = 0; i < kThreadStates; ++i) states_.ns[i] += factors.ns[i] * other.states_.ns[i];
+  for (const auto& [key, ns] : other.by_other_) by_other_[key] += factors[key.first] * ns;
+}
+
 }  // namespace gpusonde::diagnose

@@ -66,6 +66,8 @@ class ThreadTime {
   // Adds time; `other` is ignored for states without one.
   void Add(ThreadState state, double ns, const Id128& other = {});
   void Add(const ThreadTime& other, double factor);
+  // Adds each state's time with a factor of its own.
+  void Add(const ThreadTime& other, const TimeBy<ThreadState, kThreadStates>& factors);
 
  private:
   TimeBy<ThreadState, kThreadStates> states_;
