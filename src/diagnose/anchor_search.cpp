@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 
@@ -11,6 +12,9 @@
 
 namespace gpusonde::diagnose {
 namespace {
+
+// The name of copies to the GPU.
+constexpr std::string_view kInput = "htod";
 
 bool IsGpuWork(Work::Kind kind) { return kind == Work::Kind::kKernel || kind == Work::Kind::kCopy; }
 
@@ -41,9 +45,22 @@ double ShareAlike(const std::vector<double>& values) {
 
 // Share of the values that equal the one `distance` before.
 double ShareSame(std::span<const uint64_t> values, size_t distance) {
+  if (values.size() <= distance) return 0;
   size_t same = 0;
   for (size_t i = distance; i < values.size(); ++i) same += values[i] == values[i - distance] ? 1 : 0;
   return static_cast<double>(same) / static_cast<double>(values.size() - distance);
+}
+
+// Without the first half, which may be warm-up.
+std::span<const uint64_t> AfterWarmUp(std::span<const uint64_t> values) {
+  return values.subspan(values.size() / 2);
+}
+
+// Whether work occurs as often as there are rounds of work, give or take.
+bool AreAlike(size_t occurrences, size_t rounds) {
+  const auto expected = static_cast<double>(rounds);
+  return std::abs(static_cast<double>(occurrences) - expected) <=
+         std::max(1.0, kStepTable.anchor.rounds_alike * expected);
 }
 
 // The number of values after which they repeat; 1 if they don't, or if most are equal.
@@ -122,13 +139,14 @@ std::optional<Anchor> AnchorSearch::Find(History state) const {
   for (std::vector<Candidate>* all : {&candidates, &frequent})
     std::ranges::sort(*all, {}, [this](const Candidate& each) { return tokens_[each.token].name; });
   const Candidate* best = BestNamedStep(candidates);
-  const bool is_growing = state == History::kGrowing;
+  const bool is_growing = state == History::kYoung || state == History::kGrowing;
   if (best == nullptr && (!has_rare_step_name || state == History::kComplete)) {
     best = BestAnchor(candidates, kStepTable.anchor.min_kernel_step_ns);
     if (best == nullptr && !is_growing) best = BestAnchor(candidates, kStepTable.anchor.min_step_ns);
     if (best == nullptr || MarksByWork(*best))
       if (const Candidate* requests = EndOfRequests(candidates); requests != nullptr) best = requests;
-    if (best != nullptr) best = AnchorOfRounds(candidates, *best);
+    if (best != nullptr)
+      best = is_growing && IsTooEarly(candidates, *best, state) ? nullptr : WholeStep(candidates, *best);
     if (best == nullptr && !is_growing) best = BestAnchor(frequent, kStepTable.anchor.min_loop_ns);
   }
   if (best == nullptr) return std::nullopt;
@@ -250,23 +268,26 @@ bool AnchorSearch::MarksByWork(const Candidate& candidate) const {
   return IsGpuWork(tokens_[candidate.token].kind);
 }
 
-// The most frequent sync after which the GPU is idle, as it hardly is between two of them: a server waits for
-// its next request, however much work that is. Null if there is none.
+// The most frequent sync after which the GPU is idle: a server waits for its next request, however much work
+// that is. Null if there is none.
 const AnchorSearch::Candidate* AnchorSearch::EndOfRequests(const std::vector<Candidate>& candidates) const {
   const Candidate* best = nullptr;
-  for (const Candidate& candidate : candidates) {
-    if (tokens_[candidate.token].kind != Work::Kind::kSync ||
-        candidate.count < 2 * kStepTable.anchor.min_steps ||
-        candidate.regularity.mean_ns < kStepTable.anchor.min_step_ns || !RunsKernelsBetween(candidate.token))
-      continue;
-    const Idle idle = IdleAround(candidate.token);
-    if (idle.after_ns >= kStepTable.anchor.min_idle_after_requests * idle.total_ns &&
-        idle.total_ns >= kStepTable.anchor.min_idle * candidate.regularity.mean_ns *
-                             static_cast<double>(candidate.count) &&
-        (best == nullptr || candidate.count > best->count))
+  for (const Candidate& candidate : candidates)
+    if (tokens_[candidate.token].kind == Work::Kind::kSync &&
+        candidate.count >= 2 * kStepTable.anchor.min_steps &&
+        candidate.regularity.mean_ns >= kStepTable.anchor.min_step_ns &&
+        (best == nullptr || candidate.count > best->count) && IsFollowedByIdleGpu(candidate))
       best = &candidate;
-  }
   return best;
+}
+
+// Whether the GPU is idle after this sync, as it hardly is between two of them.
+bool AnchorSearch::IsFollowedByIdleGpu(const Candidate& sync) const {
+  if (!RunsKernelsBetween(sync.token)) return false;
+  const Idle idle = IdleAround(sync.token);
+  return idle.after_ns >= kStepTable.anchor.min_idle_after_requests * idle.total_ns &&
+         idle.total_ns >=
+             kStepTable.anchor.min_idle * sync.regularity.mean_ns * static_cast<double>(sync.count);
 }
 
 // The time without kernels and copies, and the part of it between an occurrence of `token` and the next work.
@@ -332,19 +353,61 @@ bool AnchorSearch::RunsKernelsBetween(uint32_t token) const {
          kStepTable.anchor.min_alike * static_cast<double>(occurrences);
 }
 
+// The sync between whose occurrences a kernel or copy recurs while input is copied to the GPU once, or a few
+// times, as in the forward pass of a model of equal layers, or after which the GPU is idle. Null if there is
+// none.
+const AnchorSearch::Candidate* AnchorSearch::SyncAroundLayers(const std::vector<Candidate>& candidates,
+                                                              const Candidate& layer) const {
+  if (!MarksByWork(layer)) return nullptr;
+  const auto input = std::ranges::find_if(candidates, [this](const Candidate& candidate) {
+    return tokens_[candidate.token].kind == Work::Kind::kCopy && tokens_[candidate.token].name == kInput;
+  });
+  const auto has_input = [&](const Candidate& sync) {
+    return input != candidates.end() && 2 * input->count <= layer.count && sync.count <= input->count + 1 &&
+           input->count <= kStepTable.anchor.max_times_rarer * sync.count;
+  };
+  const Candidate* found = nullptr;
+  for (const Candidate& sync : candidates)
+    if (tokens_[sync.token].kind == Work::Kind::kSync && 2 * sync.count <= layer.count &&
+        (found == nullptr || sync.count > found->count) && (has_input(sync) || IsFollowedByIdleGpu(sync)))
+      found = &sync;
+  return found;
+}
+
+// Whether this anchor occurs several times in what a longer history may show to be one step.
+bool AnchorSearch::IsTooEarly(const std::vector<Candidate>& candidates, const Candidate& best,
+                              History state) const {
+  if (state == History::kYoung && MarksByWork(best)) return true;
+  const Candidate* sync = SyncAroundLayers(candidates, best);
+  if (sync != nullptr && sync->regularity.intervals < kStepTable.anchor.min_steps) return true;
+  if (!breaks_.empty()) return false;  // no more rounds in a row than these may be observed
+  const Intervals intervals = IntervalsOf(best.token);
+  return intervals.hashes.size() <
+             2 * kStepTable.anchor.min_rounds * kStepTable.anchor.max_intervals_of_round &&
+         ShareSame(AfterWarmUp(intervals.hashes), 1) < kStepTable.anchor.min_same_in_rounds;
+}
+
+// What marks the whole step if the best anchor occurs several times in it; else the best anchor itself.
+const AnchorSearch::Candidate* AnchorSearch::WholeStep(const std::vector<Candidate>& candidates,
+                                                       const Candidate& best) const {
+  const Candidate* sync = SyncAroundLayers(candidates, best);
+  if (sync != nullptr && sync->regularity.intervals >= kStepTable.anchor.min_rounds &&
+      sync->regularity.variation <= kStepTable.anchor.max_variation)
+    return sync;
+  return AnchorOfRounds(candidates, best);
+}
+
 // If the intervals of the best anchor take turns, the candidate that occurs once in a round and takes most of
 // the time; else the best anchor itself.
 const AnchorSearch::Candidate* AnchorSearch::AnchorOfRounds(const std::vector<Candidate>& candidates,
                                                             const Candidate& best) const {
   const Intervals intervals = IntervalsOf(best.token);
-  // The first half may be warm-up.
-  const size_t period = PeriodOf(std::span(intervals.hashes).subspan(intervals.hashes.size() / 2));
+  const size_t period = PeriodOf(AfterWarmUp(intervals.hashes));
   if (period == 1) return &best;
-  const double rounds = static_cast<double>(intervals.ended) / static_cast<double>(period);
+  const size_t rounds = intervals.ended / period;
   const Candidate* of_rounds = &best;
   for (const Candidate& candidate : candidates)
-    if (std::abs(static_cast<double>(candidate.count) - rounds) <=
-            std::max(1.0, kStepTable.anchor.rounds_alike * rounds) &&
+    if (AreAlike(candidate.count, rounds) &&
         candidate.regularity.variation <= kStepTable.anchor.max_variation &&
         (of_rounds == &best || candidate.length_ns > of_rounds->length_ns))
       of_rounds = &candidate;

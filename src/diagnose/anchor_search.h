@@ -54,7 +54,8 @@ struct Anchor {
 // about the same, but work that occurs once per layer is irregular, because the last layer of a step is
 // followed by the rest of the step. Among the regular candidates the most frequent ones mark steps; the
 // others mark groups of several steps. If a few kinds of intervals take turns in a fixed order (three
-// micro-batches and an update, each with a sync), one round of them is a step. Syncs mark requests of varying
+// micro-batches and an update, each with a sync), one round of them is a step. Where equal layers are all
+// that is frequent, a step ends with the sync that follows each copy of input. Syncs mark requests of varying
 // size if the GPU is idle after them and hardly before. A loop that is too short for a step is followed in
 // groups of a fixed number of rounds. What lies between two occurrences is not compared if observation was
 // interrupted there.
@@ -66,6 +67,7 @@ class AnchorSearch {
       : history_(history), breaks_(breaks), tokens_(tokens) {}
 
   enum class History : uint8_t {
+    kYoung,  // the wait for the GPU that ends a step may not have occurred: no kernels or copies are accepted
     kGrowing,   // a better anchor may still appear
     kLong,      // no better anchor is to be expected, so frequent kernels are accepted as well
     kComplete,  // no work follows: the last chance to choose, also over a rare range that is named as a step
@@ -89,9 +91,13 @@ class AnchorSearch {
   const Candidate* BestAnchor(const std::vector<Candidate>& candidates, double min_kernel_step_ns) const;
   bool MarksByWork(const Candidate& candidate) const;
   const Candidate* EndOfRequests(const std::vector<Candidate>& candidates) const;
+  bool IsFollowedByIdleGpu(const Candidate& sync) const;
   Idle IdleAround(uint32_t token) const;
   Intervals IntervalsOf(uint32_t token) const;
   bool RunsKernelsBetween(uint32_t token) const;
+  const Candidate* SyncAroundLayers(const std::vector<Candidate>& candidates, const Candidate& layer) const;
+  bool IsTooEarly(const std::vector<Candidate>& candidates, const Candidate& best, History state) const;
+  const Candidate* WholeStep(const std::vector<Candidate>& candidates, const Candidate& best) const;
   const Candidate* AnchorOfRounds(const std::vector<Candidate>& candidates, const Candidate& best) const;
 
   std::span<const WorkPiece> history_;

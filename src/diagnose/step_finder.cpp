@@ -228,7 +228,10 @@ void StepFinder::Choose(bool at_end, std::vector<StepSpan>& steps) {
   const bool is_long = history_.size() > table.max_history / 2 || length_ns >= table.long_history_ns;
   if (at_end || !is_long || last_work_ns_ >= choose_after_ns_) {
     using History = AnchorSearch::History;
-    const History state = at_end ? History::kComplete : is_long ? History::kLong : History::kGrowing;
+    const History state = at_end                               ? History::kComplete
+                          : is_long                            ? History::kLong
+                          : length_ns < table.young_history_ns ? History::kYoung
+                                                               : History::kGrowing;
     if (const auto found = AnchorSearch(history_, breaks_, tokens_).Find(state); found.has_value())
       return Use(*found, steps);
     if (is_long) choose_after_ns_ = last_work_ns_ + table.long_pause_ns;

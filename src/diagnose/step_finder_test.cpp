@@ -127,7 +127,7 @@ TEST_F(StepFinderTest, ShapesThatNeverRecurMakeNoTypes) {
     Add(Kind::kCopy, "htod", kMs, 1000 + step);
     for (int i = 0; i < 19; ++i) Add(Kind::kKernel, "gemm");
     for (const StepSpan& found : finder.Advance(now_ns))
-      if (step > 150) types.insert(found.type);
+      if (step > 200) types.insert(found.type);
   }
   EXPECT_EQ(types.size(), 1u);
 }
@@ -297,6 +297,68 @@ TEST_F(StepFinderTest, MicroBatchesThatSynchronizeAreOneStep) {
   }
   EXPECT_EQ(finder.anchor(), "kernel update");
   EXPECT_NEAR(static_cast<double>(found), 200, 1);
+}
+
+// In the first seconds there are too few rounds to tell that they take turns.
+TEST_F(StepFinderTest, LongMicroBatchesAreOneStep) {
+  int64_t found = 0;
+  for (int step = 0; step < 34; ++step) {
+    for (int batch = 0; batch < 4; ++batch) {
+      Add(Kind::kCopy, "htod");
+      Add(Kind::kKernel, "embed");
+      for (int i = 0; i < 28; ++i) Add(Kind::kKernel, "gemm", 10 * kMs);
+    }
+    Add(Kind::kKernel, "update", 20 * kMs);
+    Add(Kind::kSync, "context");
+    found += std::ssize(finder.Advance(now_ns));
+  }
+  EXPECT_EQ(finder.anchor(), "sync context");
+  EXPECT_NEAR(static_cast<double>(found), 34, 1);
+}
+
+// Inference: no backward pass makes the layers irregular, and the first seconds have too few syncs.
+TEST_F(StepFinderTest, EqualLayersAreOneStepUntilTheSyncAfterTheirInput) {
+  int64_t found = 0;
+  for (int step = 0; step < 80; ++step) {
+    for (int input = 0; input < 2; ++input) Add(Kind::kCopy, "htod");
+    Add(Kind::kKernel, "embed");
+    for (int layer = 0; layer < 40; ++layer) {
+      Add(Kind::kKernel, "attention", 5 * kMs);
+      Add(Kind::kKernel, "mlp", 5 * kMs);
+    }
+    Add(Kind::kCopy, "dtoh");
+    Add(Kind::kSync, "stream");
+    found += std::ssize(finder.Advance(now_ns));
+  }
+  EXPECT_EQ(finder.anchor(), "sync stream");
+  EXPECT_NEAR(static_cast<double>(found), 80, 1);
+}
+
+// A loop over equal kernels, then work on the CPU.
+TEST_F(StepFinderTest, EqualKernelsAreOneStepUntilTheSyncThatTheGpuIsIdleAfter) {
+  int64_t found = 0;
+  for (int step = 0; step < 20; ++step) {
+    for (int i = 0; i < 40; ++i) Add(Kind::kKernel, "simulate", 9 * kMs);
+    Add(Kind::kSync, "context");
+    now_ns += 400 * kMs;
+    found += std::ssize(finder.Advance(now_ns));
+  }
+  EXPECT_EQ(finder.anchor(), "sync context");
+  EXPECT_NEAR(static_cast<double>(found), 20, 1);
+}
+
+// A loss that is read after every 20 steps.
+TEST_F(StepFinderTest, ASyncAfterManyCopiesOfInputIsNoStep) {
+  int64_t found = 0;
+  for (int step = 0; step < 400; ++step) {
+    Add(Kind::kCopy, "htod");
+    for (int i = 0; i < 9; ++i) Add(Kind::kKernel, "gemm", 3 * kMs);
+    Add(Kind::kKernel, "update");
+    if (step % 20 == 19) Add(Kind::kSync, "context");
+    found += std::ssize(finder.Advance(now_ns));
+  }
+  EXPECT_EQ(finder.anchor(), "kernel update");
+  EXPECT_NEAR(static_cast<double>(found), 400, 1);
 }
 
 TEST_F(StepFinderTest, SyncsAfterCopiesAloneEndNoStep) {

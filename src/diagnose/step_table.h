@@ -61,6 +61,10 @@ struct StepTable {
 
   struct {
     Tuned<int64_t> min_history_ns{kNanosPerSecond, "ns", "shorter ones show the start of a program"};
+    Tuned<int64_t> young_history_ns{
+        3 * kNanosPerSecond, "ns",
+        "steps of a second or two may not have ended yet; no slow-down is certain "
+        "before the detector has as much"};
     Tuned<int64_t> long_history_ns{10 * kNanosPerSecond, "ns", "a better anchor would have occurred"};
     Tuned<size_t> max_history{100'000, "pieces of work", "bounds memory"};
     Tuned<double> history_growth{1.25, "ratio", "the search is repeated when the history has grown so much"};
