@@ -34,9 +34,14 @@ struct IncidentTable {
     Tuned<double> left{0.1, "of the disturbance", "may be left: with more it isn't over"};
   } disturbed;
 
+  // What steps usually do.
+  struct {
+    Tuned<double> min_steps{8, "steps", "long ones: a recording may have no more"};
+  } usual;
+
   // What disturbs all steps.
   struct {
-    Tuned<double> min_steps{20, "steps", "fewer don't say what is usual"};
+    Tuned<double> min_steps{20, "steps", "fewer may be disturbed by chance"};
     Tuned<double> share{0.1, "of a step", "slow steps of that size would be reported"};
     Tuned<double> neighbour{10, "%", "of the GPU's time, used by one other program"};
     Tuned<double> straggler{0.25, "of a step",

@@ -176,10 +176,12 @@ UsualStep UsualStepOf(const SituationContext& context) {
     ++usual.steps;
     steps.push_back({clean.step.start_ns, clean.step.end_ns});
   });
-  if (static_cast<double>(usual.steps) < kIncidentTable.lasting.min_steps) return {};
-  const double per_step = 1 / static_cast<double>(usual.steps);
+  const auto count = static_cast<double>(usual.steps);
+  if (count < kIncidentTable.usual.min_steps) return {};
+  const double per_step = 1 / count;
   usual.states = sum.states;
   usual.states *= per_step;
+  if (count < kIncidentTable.lasting.min_steps) return usual;
   const TimeRange when{std::ranges::min(steps, {}, &TimeRange::from_ns).from_ns,
                        std::ranges::max(steps, {}, &TimeRange::to_ns).to_ns};
   AddHostDisturbances(sum, per_step, when, context, usual);

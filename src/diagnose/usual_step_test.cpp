@@ -16,7 +16,10 @@
 namespace gpusonde::diagnose {
 namespace {
 
+using testing::AllOf;
+using testing::Ge;
 using testing::HasSubstr;
+using testing::Lt;
 using testing::Not;
 
 struct UsualStepTest : testing::Test {
@@ -192,10 +195,18 @@ TEST_F(UsualStepTest, ATenthIsLittle) {
 }
 
 TEST_F(UsualStepTest, TooFewStepsSayNothing) {
-  world.Run({}, 15);
+  world.Run({}, 7);
   world.Finish();
   EXPECT_EQ(Usual().steps, 0);
   EXPECT_THAT(FormatText(diagnosis), Not(HasSubstr("usually")));
+}
+
+TEST_F(UsualStepTest, FewStepsAreSplitButAreNoLastingDisturbance) {
+  world.Run({.behind_stranger_ns = 15 * kMs}, 18);
+  world.Finish();
+  EXPECT_THAT(Usual().steps, AllOf(Ge(8), Lt(20)));
+  EXPECT_NEAR(Usual().states[State::kRunQueue], 15e6, 1e6);
+  EXPECT_TRUE(Usual().disturbances.empty());
 }
 
 TEST_F(UsualStepTest, IsStoredAsRows) {
