@@ -33,6 +33,8 @@ inline constexpr Table kSignals(
     Field("process", &Signal::process, "", "the process; null: the whole machine"),
     Field("tid", &Signal::tid, "", "the thread, for signals of a thread"),
     Field("other", &Signal::other, "", "the process that caused it or was waited for, if known"),
-    Field("values", &Signal::values, "", "a sum for each bucket, in the metric's unit"));
+    Field("values", &Signal::values, "",
+          "a sum for each bucket, in the metric's unit; a thread's time that is longer than a bucket began "
+          "before it"));
 
 }  // namespace gpusonde::model

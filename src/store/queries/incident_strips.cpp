@@ -10,6 +10,7 @@
 #include <map>
 #include <ranges>
 #include <set>
+#include <string_view>
 #include <tuple>
 #include <utility>
 
@@ -107,18 +108,32 @@ Status AddSteps(Store& store, const Id128& process, const Buckets& buckets,
   return {};
 }
 
+// Adds a value of a bucket to those of the strip. A thread's time that is longer than its bucket began before
+// it.
+void AddValue(double begin_ns, double bucket_ns, double value, bool is_of_thread, double length_ns,
+              Strip& sums) {
+  const auto add = [&](double at, double amount) {
+    if (at < 0 || at >= static_cast<double>(sums.values.size())) return;
+    std::optional<double>& sum = sums.values[static_cast<size_t>(at)];
+    sum = sum.value_or(0) + amount;
+  };
+  if (!is_of_thread || value <= bucket_ns) return add(std::floor(begin_ns / length_ns), value);
+  const double end_ns = begin_ns + bucket_ns;
+  const double from_ns = std::max(end_ns - value, 0.0);
+  for (double at = std::floor(from_ns / length_ns);
+       at * length_ns < end_ns && at < static_cast<double>(sums.values.size()); ++at)
+    add(at, std::min((at + 1) * length_ns, end_ns) - std::max(at * length_ns, from_ns));
+}
+
 // Adds a row of a signal to the sums of its buckets. Files may say anything about its times.
-void AddSignal(const Buckets& buckets, int64_t start_ns, int64_t bucket_ns, std::span<const int64_t> values,
-               Strip& sums) {
-  const double length_ns = buckets.length_ns();
-  for (size_t i = 0; i < values.size(); ++i) {
-    const double at_ns = static_cast<double>(start_ns - buckets.shown.from_ns) +
-                         static_cast<double>(i) * static_cast<double>(bucket_ns);
-    const double bucket = std::floor(at_ns / length_ns);
-    if (bucket < 0 || bucket >= static_cast<double>(sums.values.size())) continue;
-    std::optional<double>& sum = sums.values[static_cast<size_t>(bucket)];
-    sum = sum.value_or(0) + static_cast<double>(values[i]);
-  }
+void AddSignal(const Buckets& buckets, std::string_view metric, int64_t start_ns, int64_t bucket_ns,
+               std::span<const int64_t> values, Strip& sums) {
+  const bool is_of_thread = metric.starts_with("thread.");
+  const auto first_ns = static_cast<double>(start_ns - buckets.shown.from_ns);
+  const auto step_ns = static_cast<double>(bucket_ns);
+  for (size_t i = 0; i < values.size(); ++i)
+    AddValue(first_ns + static_cast<double>(i) * step_ns, step_ns, static_cast<double>(values[i]),
+             is_of_thread, buckets.length_ns(), sums);
 }
 
 // Sums values here: DuckDB takes three times as long to unnest them.
@@ -132,7 +147,7 @@ Status AddSignals(Store& store, const Id128& process, const Buckets& buckets,
   TRY(ForEachRow(store, sql, [&](const Rows& row) {
     auto sums = by_metric.find(row.Text(0));
     if (sums == by_metric.end()) sums = by_metric.emplace(row.Text(0), buckets.Empty()).first;
-    AddSignal(buckets, row.Int64(1), row.Int64(2), row.Int64List(3), sums->second);
+    AddSignal(buckets, sums->first, row.Int64(1), row.Int64(2), row.Int64List(3), sums->second);
   }));
   std::vector<Changed> changed;
   for (auto& [metric, strip] : by_metric) {

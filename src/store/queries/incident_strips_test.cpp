@@ -91,6 +91,23 @@ TEST_F(IncidentStrips, StepsComeFirstThenTheSignalsThatChangedMost) {
   EXPECT_THAT(strips[3].strip.values[4], Optional(testing::DoubleNear(0.3, 1e-9)));
 }
 
+TEST_F(IncidentStrips, AWaitThatIsLongerThanItsBucketBeganBeforeIt) {
+  Add(model::kSignals, {{.start_ns = 7 * kSecond,
+                         .bucket_ns = kSecond / 2,
+                         .metric = "thread.sleeping",
+                         .process = kSlow,
+                         .tid = 11,
+                         .values = {3 * kSecond}}});
+  const auto strips = Read();
+  ASSERT_EQ(strips.size(), 2);
+  const auto& sleeping = strips[1].strip.values;
+  EXPECT_EQ(sleeping[3], std::nullopt);
+  EXPECT_THAT(sleeping[4], Optional(0.5));
+  EXPECT_THAT(sleeping[5], Optional(1));
+  EXPECT_THAT(sleeping[6], Optional(1));
+  EXPECT_THAT(sleeping[7], Optional(0.5));
+}
+
 TEST_F(IncidentStrips, AreReadWithIncidentsOnlyIfBucketsAreAskedFor) {
   Add(model::kIncidents, {{.process = kSlow, .start_ns = 4 * kSecond, .end_ns = 6 * kSecond}});
   Add(model::kSteps, {{.process = kSlow, .start_ns = 4 * kSecond, .end_ns = 5 * kSecond}});

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/saturated.h"
 #include "base/time.h"
 #include "store/each_row.h"
 #include "store/sql/gpu_sql.h"
@@ -117,12 +118,17 @@ Status ReadSteps(Store& store, const model::Selection& selection, TrackBuilder& 
   });
 }
 
+// A wait is recorded when it ends, so rows after the range are read as well if they have one that may have
+// begun before.
 Status ReadStates(Store& store, const model::Selection& selection, TrackBuilder& builder) {
+  constexpr int64_t kMaxWaitNs = 60 * kNanosPerSecond;
+  const TimeRange& range = builder.grid().range;
   SqlPart sql{fmt::format("SELECT process, tid, metric, start_ns, bucket_ns, \"values\" FROM signals WHERE "
                           "process IS NOT NULL AND tid IS NOT NULL AND metric IN ('thread.{}')",
                           fmt::join(kThreadStates, "', 'thread.")),
               {}};
-  sql += AndOfSignals(builder.grid().range);
+  sql += AndOfSignals({range.from_ns, AddSaturated(range.to_ns, kMaxWaitNs)});
+  sql += {" AND (start_ns < ? OR list_max(\"values\") > bucket_ns)", {range.to_ns}};
   sql += AndOfThreads(selection);
   return ForEachRow(store, sql, [&](const Rows& row) {
     const std::string_view state = row.Text(2).substr(std::string_view("thread.").size());

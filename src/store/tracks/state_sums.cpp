@@ -11,8 +11,12 @@ namespace gpusonde::store {
 void StateSums::Add(const TimeRange& bucket, int32_t state, int64_t time_ns) {
   const auto& [range, resolution_ns] = grid_;
   const int64_t bucket_ns = bucket.to_ns - bucket.from_ns;
-  if (bucket_ns <= 0 || time_ns <= 0 || bucket.to_ns <= range.from_ns || bucket.from_ns >= range.to_ns)
+  if (bucket_ns <= 0 || time_ns <= 0 || bucket.to_ns <= range.from_ns) return;
+  if (time_ns > bucket_ns) {
+    AddInterval({bucket.to_ns - time_ns, bucket.to_ns}, bucket_ns, state);
     return;
+  }
+  if (bucket.from_ns >= range.to_ns) return;
   if (bucket_ns >= resolution_ns) {
     AddTo({bucket.from_ns, bucket_ns, state}, time_ns);
     return;
@@ -24,6 +28,21 @@ void StateSums::Add(const TimeRange& bucket, int32_t state, int64_t time_ns) {
                                            static_cast<double>(bucket_ns));
   AddTo({cell_ns, resolution_ns, state}, time_ns - beyond);
   if (beyond > 0) AddTo({cell_ns + resolution_ns, resolution_ns, state}, beyond);
+}
+
+// Adds a state that lasted from the first to the last moment of an interval, which ends with a bucket.
+void StateSums::AddInterval(const TimeRange& interval, int64_t bucket_ns, int32_t state) {
+  const auto& [range, resolution_ns] = grid_;
+  int64_t to_ns = interval.to_ns;
+  if (to_ns > range.to_ns) to_ns -= (to_ns - range.to_ns) / bucket_ns * bucket_ns;
+  const int64_t from_ns = std::max(interval.from_ns, range.from_ns);
+  while (to_ns > from_ns) {
+    // The last cell or bucket of what is left.
+    const int64_t length_ns = std::max(bucket_ns, resolution_ns);
+    const int64_t start_ns = bucket_ns >= resolution_ns ? to_ns - bucket_ns : grid_.CellOf(to_ns - 1);
+    AddTo({start_ns, length_ns, state}, to_ns - std::max(start_ns, interval.from_ns));
+    to_ns = start_ns;
+  }
 }
 
 std::optional<size_t> StateSums::PlaceOf(const Cell& cell) {

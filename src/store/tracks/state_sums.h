@@ -24,7 +24,8 @@ class StateSums {
 
   explicit StateSums(const Grid& grid) : grid_(grid) {}
 
-  // Ignores buckets that don't touch the range, and states beyond the first kMaxStates.
+  // Ignores time outside of the range, and states beyond the first kMaxStates. Time that is longer than its
+  // bucket began before it.
   void Add(const TimeRange& bucket, int32_t state, int64_t time_ns);
 
   // As those of SliceSums. Slices of one bucket or cell share a start and a length; their name is the state,
@@ -44,6 +45,7 @@ class StateSums {
     int32_t state = 0;
     auto operator<=>(const Cell&) const = default;
   };
+  void AddInterval(const TimeRange& interval, int64_t bucket_ns, int32_t state);
   void AddTo(const Cell& cell, int64_t time_ns);
   // The place of a cell in has_slice_; none for one of too many states.
   std::optional<size_t> PlaceOf(const Cell& cell);

@@ -34,6 +34,35 @@ TEST(StateSums, CountsWithoutTimesAsManySlices) {
   }
 }
 
+// As of a wait of 350 ns, in the first of the buckets that keep it.
+TEST(StateSums, TimeThatIsLongerThanItsBucketBeganBeforeIt) {
+  for (const int64_t resolution_ns : {64, 128}) {
+    StateSums sums(Grid{{1024, 2048}, resolution_ns});
+    sums.Add({1400, 1500}, 7, 350);
+    int64_t total_ns = 0;
+    for (const Slice& slice : sums.Take()) {
+      EXPECT_GE(slice.start_ns + slice.length_ns, 1150);
+      EXPECT_LT(slice.start_ns, 1500);
+      EXPECT_LE(slice.busy_ns, slice.length_ns);
+      total_ns += slice.busy_ns;
+    }
+    EXPECT_EQ(total_ns, 350);
+  }
+}
+
+TEST(StateSums, OfALongWaitOnlyTheRangeIsKept) {
+  for (const int64_t resolution_ns : {64, 128}) {
+    StateSums sums(Grid{{1024, 2048}, resolution_ns});
+    sums.Add({9000, 9100}, 7, 8'900);
+    sums.Add({9000, 9100}, 8, 2'000);  // began after the range
+    const std::vector<Slice> slices = sums.Take();
+    EXPECT_LE(slices.size(), 18U);
+    int64_t total_ns = 0;
+    for (const Slice& slice : slices) total_ns += slice.busy_ns;
+    EXPECT_NEAR(static_cast<double>(total_ns), 1024, 2 * 128);
+  }
+}
+
 TEST(StateSums, OverlappingBucketsOfADamagedFileAreBounded) {
   const Grid grid{{0, 1 << 10}, 1 << 8};
   StateSums sums(grid);

@@ -68,12 +68,12 @@ void TrackBuilder::Add(const TrackKey& key, const TimeRange& event, int32_t row,
 void TrackBuilder::AddState(const TrackKey& key, const TimeRange& bucket, int32_t name, int64_t time_ns) {
   const TimeRange& range = grid_.range;
   if (time_ns <= 0 || bucket.to_ns <= bucket.from_ns) return;
-  if (bucket.to_ns <= range.from_ns || bucket.from_ns >= range.to_ns) return;
+  if (bucket.to_ns <= range.from_ns || std::min(bucket.from_ns, bucket.to_ns - time_ns) >= range.to_ns)
+    return;
   Building* const building = Find(key);
   if (building == nullptr) return;
   if (names_[static_cast<size_t>(name)].text == kThreadStates[0])
-    building->running_ns =
-        AddSaturated(building->running_ns, std::min(time_ns, bucket.to_ns - bucket.from_ns));
+    building->running_ns = AddSaturated(building->running_ns, std::min(time_ns, range.to_ns - range.from_ns));
   AddTo(*building, [&] { building->states.Add(bucket, name, time_ns); });
 }
 

@@ -55,7 +55,8 @@ class TrackBuilder {
   // The index of a name, the same for each event that has it.
   int32_t NameOf(EventKind kind, std::string_view text);
   void Add(const TrackKey& key, const TimeRange& event, int32_t row, int32_t name);
-  // Time of a thread in a state within a bucket. Those of one bucket add up.
+  // Time of a thread in a state within a bucket, or until its end if that is longer. Those of one bucket add
+  // up.
   void AddState(const TrackKey& key, const TimeRange& bucket, int32_t name, int64_t time_ns);
 
   // The threads that have tracks, and their removal.
