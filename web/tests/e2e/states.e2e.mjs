@@ -366,6 +366,13 @@ export const tests = [
       const box = (selector) => page.raw.locator(selector).boundingBox();
       await page.ready();
       assert.equal(await widest(), 390);
+      await page.raw.setViewportSize({ width: 320, height: 800 });
+      await page.raw.getByRole("button", { name: "Waiting" }).click();
+      await page.settle();
+      assert.equal(await widest(), 320, "the kinds of waits and the links to the pages wrap");
+      await page.raw.getByRole("button", { name: "GPU time" }).click();
+      await page.raw.setViewportSize({ width: 390, height: 800 });
+      await page.settle();
       const [flame, table] = [await box(".flame canvas"), await box(".top")];
       assert.ok(flame.width === 390 && flame.height >= 300, JSON.stringify(flame));
       assert.ok(table.y >= flame.y + flame.height && table.width === 390 && table.height >= 160, JSON.stringify(table));
