@@ -16,7 +16,7 @@ import { PageBody } from "./views/page-body";
 import { PageNav, titleOf } from "./views/page-nav";
 import { SignedIn, SignIn } from "./views/sign-in";
 import { slowLines } from "./views/slow-steps";
-import { Failed, Loading, Notices, Problems } from "./views/states";
+import { Failed, Loading, Notices, Problems, UnknownHost } from "./views/states";
 import { StripsPanel } from "./views/strips-panel";
 import { UsagePage } from "./views/usage";
 
@@ -73,6 +73,7 @@ function HostPages({ host, onHost, theme, account }: HostPagesProps) {
   useEffect(() => {
     document.title = [title, name, "gpusonde"].filter(Boolean).join(" · ");
   }, [title, name]);
+  if (!seen && host !== null && overview.error?.status === 404) return <UnknownHost host={host} onAll={() => onHost(null)} />;
   if (!seen && overview.error) return <Failed error={overview.error} onRetry={retry} />;
   if (!seen) return <Loading what="the overview" />;
   const lost = overview.error !== null;

@@ -3,6 +3,7 @@ import type { ComponentChildren } from "preact";
 import type { ApiError } from "../api/client";
 import type { Overview } from "../api/types";
 import { formatCount, formatShare, formatValue, unbroken } from "../format";
+import { printable } from "../printable";
 import type { Problem } from "../state/use-host-data";
 import type { View } from "../state/view";
 
@@ -33,6 +34,20 @@ export function Failed({ error, onRetry }: { error: ApiError; onRetry: () => voi
           Try again
         </button>
         <code class="code">{error.code}</code>
+      </p>
+    </Message>
+  );
+}
+
+// As an old link leads to.
+export function UnknownHost({ host, onAll }: { host: string; onAll: () => void }) {
+  return (
+    <Message title="No such host" kind="failed">
+      <p>{printable(host)} has sent nothing to this server, or its data was older than what the server keeps.</p>
+      <p>
+        <button type="button" class="plain" onClick={onAll}>
+          All hosts
+        </button>
       </p>
     </Message>
   );

@@ -104,6 +104,25 @@ export const tests = [
     },
   },
   {
+    name: "an address with an unknown host leads to all hosts, and to the host once it sends",
+    scenario: "hosts",
+    query: "?host=train-99",
+    async run(page) {
+      let known = false;
+      const missing = { error: { code: "not_found", message: "no host 'train-99' has sent anything" } };
+      await page.raw.route("**/api/v1/overview?host=train-99", (route) => (known ? route.continue() : route.fulfill({ status: 404, json: missing })));
+      await page.raw.reload();
+      assert.match(await page.text(".message.failed"), /No such host[^]*train-99 has sent nothing to this server/);
+      await page.raw.getByRole("button", { name: "All hosts" }).click();
+      await page.raw.getByRole("link", { name: "train-07" }).first().waitFor();
+      assert.equal(page.param("host"), null);
+      await page.back();
+      known = true;
+      await page.ready();
+      assert.equal(page.param("host"), "train-99");
+    },
+  },
+  {
     name: "a choice on a host's page keeps the host",
     scenario: "hosts",
     query: "?host=train-07",
