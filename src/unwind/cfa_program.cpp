@@ -186,7 +186,8 @@ class Machine {
         Set(number, AtCfa(Factored(reader.ReadSleb())));
         return true;
       case kGnuNegativeOffsetExtended:
-        Set(number, AtCfa(Factored(-static_cast<int64_t>(reader.ReadUleb()))));
+        // Negated as unsigned: of 2^63 there is no signed opposite.
+        Set(number, AtCfa(Factored(static_cast<int64_t>(-reader.ReadUleb()))));
         return true;
       case kRestoreExtended:
         Restore(number);

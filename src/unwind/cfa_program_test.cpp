@@ -102,6 +102,14 @@ TEST_F(CfaProgram, MarksUnsupportedRules) {
   EXPECT_EQ(rows_.at(0).rule.cfa, GPUSONDE_CFA_UNSUPPORTED);
 }
 
+TEST_F(CfaProgram, ANegativeOffsetIsBeyondTheCfaAndTheLargestIsUnsupported) {
+  ASSERT_TRUE(Run({0x2f, 16, 2}));
+  EXPECT_EQ(rows_.at(0).rule.ra, GPUSONDE_SAVED_AT_CFA);
+  EXPECT_EQ(rows_.at(0).rule.ra_offset, 16);
+  ASSERT_TRUE(Run({0x2f, 16, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 1}));  // 2^63
+  EXPECT_EQ(rows_.at(0).rule.cfa, GPUSONDE_CFA_UNSUPPORTED);
+}
+
 TEST_F(CfaProgram, EndsWithNoRuleAtMalformedInstructions) {
   EXPECT_FALSE(Run({0x41, 0x0e, 16, 0x41, 0x3f}));
   ASSERT_EQ(rows_.size(), 3u);
