@@ -91,6 +91,7 @@ bool GoTable::ForEachDepth(const Function& function,
     if (!next(bytes) || bytes == 0) return false;
     depth += (change & 1) != 0 ? ~(change >> 1) : change >> 1;
     if (!row(address, static_cast<int32_t>(depth))) return false;
+    if (bytes >= function.end - address) return true;  // an address beyond 64 bits would begin anew at 0
     address += bytes;
   }
   return true;

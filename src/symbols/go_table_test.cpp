@@ -88,6 +88,20 @@ TEST(GoTable, WithNonsenseInItHasNoFunctionOrNoName) {
   EXPECT_EQ(table.NameOf(table.At(1)), "");
 }
 
+TEST(GoTable, DepthsEndWithTheFunctionAlsoAtTheEndOfTheAddressSpace) {
+  Section section;
+  section.Put(24, 0xFFFF'FFFF'FFFF'FF00, 8);
+  const uint8_t depths[] = {0, 2, 0x80, 0x80, 0x80, 0x80, 0x0F, 48, 4, 0};  // 0 for 0xF0000000 bytes, then 24
+  std::memcpy(&section.bytes[Section::kDepths], depths, sizeof depths);
+  const GoTable table = section.Parse().value();
+  Rows rows;
+  EXPECT_TRUE(table.ForEachDepth(table.At(0), [&rows](uint64_t address, int32_t depth) {
+    rows.emplace_back(address, depth);
+    return true;
+  }));
+  EXPECT_EQ(rows, (Rows{{0xFFFF'FFFF'FFFF'FF00, 0}}));
+}
+
 TEST(GoTable, CutAnywhereIsRefusedOrRead) {
   const Section whole;
   for (size_t size = 0; size < whole.bytes.size(); ++size) {
