@@ -108,7 +108,7 @@ CLI::Validator Number(std::string name, double min, double max, bool also_zero) 
             const std::optional<double> value = ParseFinite(input);
             if (value.has_value() && ((*value >= min && *value <= max) || (also_zero && *value == 0)))
               return std::string();
-            return fmt::format("'{}' is not a number from {:g} to {:g}{}", input, min, max,
+            return fmt::format("'{}' is not a number from {:.10g} to {:.10g}{}", input, min, max,
                                also_zero ? ", or 0" : "");
           },
           std::move(name)};
