@@ -14,8 +14,9 @@ using model::Metric;
 // The kernel spreads waits over a limited number of buckets; a longer value is spread here, over a minute at
 // most.
 constexpr int kMaxBuckets = 6000;
-// One row holds one polling round; rows with more values are malformed.
+// One row holds one polling round; rows with more values, or values of longer times, are malformed.
 constexpr size_t kMaxValues = 100'000;
+constexpr int64_t kMaxBucketNs = 60 * kNanosPerSecond;
 
 // A thread in these states is at work, or would be.
 constexpr std::array kActiveStates = {ThreadState::kRunning, ThreadState::kRunQueue, ThreadState::kBlockedIo,
@@ -39,7 +40,9 @@ void ForEachSum(const Series& series, const TimeRange& range, Visit visit) {
 
 void HostTimeline::Ingest(const model::Signal& signal) {
   const std::optional<Metric> metric = model::FindMetric(signal.metric);
-  if (!metric.has_value() || signal.bucket_ns <= 0 || signal.values.size() > kMaxValues) return;
+  if (!metric.has_value() || signal.bucket_ns <= 0 || signal.bucket_ns > kMaxBucketNs ||
+      signal.values.size() > kMaxValues)
+    return;
   const std::optional<ThreadState> state = ThreadStateOf(*metric);
   int64_t start_ns = signal.start_ns;
   for (const int64_t value : signal.values) {
