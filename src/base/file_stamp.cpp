@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/file_time.h"
 #include "base/time.h"
 
 namespace gpusonde {
@@ -21,11 +22,11 @@ FileStamp StampOf(const std::string& path) {
   return {.device = status.st_dev,
           .inode = status.st_ino,
           .size = status.st_size,
-          .changed_ns = status.st_ctim.tv_sec * kNanosPerSecond + status.st_ctim.tv_nsec};
+          .changed_ns = FileTimeNs(status.st_ctim)};
 }
 
 bool MayChangeUnseen(const FileStamp& stamp, int64_t epoch_now_ns) {
-  return epoch_now_ns - stamp.changed_ns < kSettledNs;
+  return stamp.changed_ns > epoch_now_ns - kSettledNs;
 }
 
 std::vector<FileStamp> WatchedFiles::Stamps() const {

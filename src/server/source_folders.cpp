@@ -16,7 +16,7 @@
 #include <system_error>
 #include <utility>
 
-#include "base/time.h"
+#include "base/file_time.h"
 #include "base/utf8.h"
 
 namespace gpusonde::server {
@@ -54,7 +54,7 @@ Result<SourceText> ReadOpened(const Fd& file, const std::string& path) {
   if (::fstat(file.get(), &status) != 0) return Fail(ErrnoError(errno, "read " + path));
   if (!S_ISREG(status.st_mode)) return Fail(ErrorCode::kUnsupported, path + " is not a regular file");
   SourceText source;
-  source.modified_ns = status.st_mtim.tv_sec * kNanosPerSecond + status.st_mtim.tv_nsec;
+  source.modified_ns = FileTimeNs(status.st_mtim);
   std::string bytes(static_cast<size_t>(SourceFolders::kMaxBytes) + 1, '\0');
   size_t length = 0;
   while (length < bytes.size()) {

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/source_folders.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
 #include <filesystem>
 #include <fstream>
+#include <utility>
 
 #include "base/testing/temp_folder.h"
 
@@ -41,6 +43,15 @@ TEST_F(SourceFoldersTest, ReadsFilesBeneathTheFolder) {
   fs::create_directory_symlink(At("code"), At("link"));
   EXPECT_EQ(SourceFolders::Open({At("link")})->Read(At("code/train.py"))->text, "import torch\n");
   EXPECT_EQ(SourceFolders::Open({At("link") + "/"})->Read(At("link/train.py"))->text, "import torch\n");
+}
+
+TEST_F(SourceFoldersTest, ATimeBeyond64BitsIsTheNearestWithin) {
+  for (const auto& [seconds, ns] :
+       {std::pair<time_t, int64_t>{10'413'792'000, INT64_MAX}, {5, 5'000'000'007}}) {
+    const timespec times[] = {{}, {.tv_sec = seconds, .tv_nsec = 7}};
+    ASSERT_EQ(::utimensat(AT_FDCWD, At("code/train.py").c_str(), times, 0), 0);
+    EXPECT_EQ(Read("train.py")->modified_ns, ns);
+  }
 }
 
 TEST_F(SourceFoldersTest, ReadsNothingOutsideTheFolder) {

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/file_time.h"
 #include "base/log.h"
 #include "base/time.h"
 #include "sources/cupti/decoder.h"
@@ -53,9 +54,7 @@ struct Considered {
   bool MayBeOurs(const struct stat& status) const {
     return !ours && (status.st_size != bytes || ChangedNs(status) != changed_ns);
   }
-  static int64_t ChangedNs(const struct stat& status) {
-    return status.st_ctim.tv_sec * kNanosPerSecond + status.st_ctim.tv_nsec;
-  }
+  static int64_t ChangedNs(const struct stat& status) { return FileTimeNs(status.st_ctim); }
 };
 
 // Whether the file is byte for byte our library.
