@@ -2,8 +2,13 @@
 import { useCallback, useEffect, useState } from "preact/hooks";
 import { parseView, type View } from "./view";
 
-type Page = View["page"];
-export type ChooseHost = (host: string | null, page?: Page) => void;
+// The page of a host, and the seconds that its strips cover, instead of the defaults.
+export interface Opening {
+  page: View["page"];
+  last: number;
+}
+
+export type ChooseHost = (host: string | null, opening?: Opening) => void;
 
 const current = () => parseView(location.search).host;
 
@@ -17,14 +22,14 @@ export function useHost(): [string | null, ChooseHost] {
     return () => removeEventListener("popstate", restore);
   }, []);
 
-  const choose = useCallback((next: string | null, page?: Page) => {
+  const choose = useCallback((next: string | null, opening?: Opening) => {
     if (next === current()) return;
-    history.pushState(null, "", next === null ? location.pathname : hostLink(next, page));
+    history.pushState(null, "", next === null ? location.pathname : hostLink(next, opening));
     setHost(next);
   }, []);
   return [host, choose];
 }
 
-export function hostLink(host: string, page?: Page): string {
-  return `?${new URLSearchParams({ host, ...(page && { page }) })}`;
+export function hostLink(host: string, opening?: Opening): string {
+  return `?${new URLSearchParams({ host, ...(opening && { page: opening.page, last: String(opening.last) }) })}`;
 }

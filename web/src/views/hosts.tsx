@@ -6,9 +6,8 @@ import { formatCount, formatDuration, formatRangeUtc, formatShare, formatTime, f
 import { narrowLongNames } from "../flamegraph/names";
 import { printable } from "../printable";
 import { hasProblem, orderHosts, type HostOrder } from "../state/host-order";
-import { hostLink, type ChooseHost } from "../state/use-host";
+import { hostLink, type ChooseHost, type Opening } from "../state/use-host";
 import type { Problem } from "../state/use-host-data";
-import type { View } from "../state/view";
 import type { ThemeChoice } from "../state/theme";
 import { ThemePicker } from "./header";
 import { Notices, Problems } from "./states";
@@ -16,6 +15,8 @@ import { Notices, Problems } from "./states";
 // So many lines are shown at first: who is on call looks at the worst, not at all.
 const MAX_HOSTS = 25;
 const MAX_INCIDENTS = 10;
+// The incidents of the same time as those of all hosts: an older one isn't in the window that pages open with.
+const INCIDENTS: Opening = { page: "incidents", last: 86_400 };
 // The characters of a host's name for which its column has room (styles/hosts.css).
 const FITS = 30;
 // From so many hosts on they can be filtered.
@@ -60,10 +61,10 @@ export function HostsPage({ hosts, incidents, incidents_omitted, notices, proble
   const [filter, setFilter] = useState("");
   const [order, setOrder] = useState<HostOrder>("problem");
   const [all, setAll] = useState(false);
-  const open = (event: MouseEvent, name: string, page?: View["page"]) => {
+  const open = (event: MouseEvent, name: string, opening?: Opening) => {
     if (event.ctrlKey || event.metaKey || event.shiftKey) return;
     event.preventDefault();
-    onHost(name, page);
+    onHost(name, opening);
   };
   const found = orderHosts(hosts, order, filter);
   const shown = all ? found : found.slice(0, MAX_HOSTS);
@@ -122,11 +123,12 @@ export function HostsPage({ hosts, incidents, incidents_omitted, notices, proble
 function State({ hosts }: { hosts: HostUse[] }) {
   const count = (is: (host: HostUse) => boolean) => hosts.filter(is).length;
   const sum = (of: (host: HostUse) => number | null) => hosts.reduce((total, host) => total + (of(host) ?? 0), 0);
+  const gpus = sum((host) => host.gpus);
   const [silent, slow] = [count((host) => host.silent), count((host) => (host.incidents ?? 0) > 0)];
   const [held, idle] = [sum((host) => host.held_ns), sum((host) => host.idle_ns)];
   return (
     <>
-      {formatCount(sum((host) => host.gpus))} GPUs
+      {formatCount(gpus)} {gpus === 1 ? "GPU" : "GPUs"}
       {silent > 0 && (
         <>
           , <span class="alarm">{formatCount(silent)} silent</span>
@@ -151,7 +153,7 @@ function HeadCell({ column: { order: of, title, hint, className }, order, onOrde
 }
 
 // `shown` is the host's name as the column has room for it.
-function HostRow({ host, shown, onOpen }: { host: HostUse; shown: string; onOpen: (event: MouseEvent, host: string, page?: View["page"]) => void }) {
+function HostRow({ host, shown, onOpen }: { host: HostUse; shown: string; onOpen: (event: MouseEvent, host: string) => void }) {
   return (
     <tr title={host.error || undefined}>
       <th scope="row">
@@ -183,7 +185,7 @@ function More({ shown, of, onAll }: { shown: number; of: number; onAll: () => vo
 }
 
 // The newest incidents of all hosts, each a link to those of its host.
-function IncidentsOfAll({ incidents, omitted, onOpen }: { incidents: HostIncident[]; omitted: number; onOpen: (event: MouseEvent, host: string, page: View["page"]) => void }) {
+function IncidentsOfAll({ incidents, omitted, onOpen }: { incidents: HostIncident[]; omitted: number; onOpen: (event: MouseEvent, host: string, opening: Opening) => void }) {
   const [all, setAll] = useState(false);
   const shown = all ? incidents : incidents.slice(0, MAX_INCIDENTS);
   return (
@@ -208,7 +210,7 @@ function IncidentsOfAll({ incidents, omitted, onOpen }: { incidents: HostInciden
             <tr key={`${incident.host} ${incident.id}`}>
               <td title={incident.to_us === null ? formatUtc(incident.from_us) : formatRangeUtc(incident.from_us, incident.to_us)}>{formatTime(incident.from_us)}</td>
               <th scope="row">
-                <a href={hostLink(incident.host, "incidents")} onClick={(event) => onOpen(event, incident.host, "incidents")}>
+                <a href={hostLink(incident.host, INCIDENTS)} onClick={(event) => onOpen(event, incident.host, INCIDENTS)}>
                   {printable(incident.host)}
                 </a>
               </th>

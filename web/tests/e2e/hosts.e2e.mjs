@@ -46,6 +46,19 @@ export const tests = [
       await page.raw.getByText("No steps in this selection").waitFor();
       assert.equal(page.param("host"), "train-08");
       assert.equal(page.param("page"), "incidents");
+      assert.equal(page.param("last"), "86400", "an incident of the last 24 hours is in the window");
+    },
+  },
+  {
+    name: "one GPU is no plural",
+    scenario: "hosts",
+    async run(page) {
+      await page.raw.route("**/api/v1/hosts", async (route) => {
+        const json = await (await route.fetch()).json();
+        await route.fulfill({ json: { ...json, hosts: json.hosts.map((host, i) => ({ ...host, gpus: i })) } });
+      });
+      await page.raw.reload();
+      assert.match(await page.text(".hosts-line p"), /^1 GPU, /);
     },
   },
   {
