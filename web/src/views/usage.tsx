@@ -77,7 +77,7 @@ export function UsagePage({ usage, csv, view, nav }: Props) {
       </header>
       {usage.coverage && <Covered coverage={usage.coverage} />}
       {usage.groups.length === 0 ? (
-        <Message title="No process held a GPU in this time" kind="empty">
+        <Message title={isPartial(usage) ? "No process held a GPU in what is summed up so far" : "No process held a GPU in this time"} kind="empty">
           <p>A process holds a GPU from its first work or memory on it until it ends, a pod while it has one allocated.</p>
         </Message>
       ) : (
@@ -154,10 +154,17 @@ function Covered({ coverage: { hosts, until_us, gaps, gaps_omitted } }: { covera
   );
 }
 
-function Headline({ usage: { gpus, simulated, total } }: { usage: Usage }) {
+// Some hosts are not summed up, as in the minutes after the server's start.
+function isPartial({ coverage }: Usage): boolean {
+  return coverage !== undefined && coverage.gaps.length > 0;
+}
+
+function Headline({ usage }: { usage: Usage }) {
+  const { gpus, simulated, total } = usage;
   const all = total.accountable_ns;
   const devices = `${formatCount(gpus)} ${simulated ? "simulated " : ""}${gpus === 1 ? "GPU" : "GPUs"}`;
-  if (all === 0) return gpus === 0 ? <>no GPU was seen</> : <>{devices}, held by nobody</>;
+  const soFar = isPartial(usage) && " so far";
+  if (all === 0) return gpus === 0 ? <>no GPU was seen{soFar}</> : <>{devices}, held by nobody{soFar}</>;
   return (
     <>
       {devices}, held for {formatDuration(all)} of GPU time: {formatShare(total.busy_ns, all)} busy, <b>{formatShare(total.idle_ns, all)} idle</b>

@@ -102,6 +102,19 @@ export const tests = [
     },
   },
   {
+    name: "before all hosts are summed up, nothing is said of those that are not",
+    scenario: "hosts",
+    async run(page) {
+      await page.raw.route("**/api/v1/usage?*", async (route) => {
+        const json = await (await route.fetch()).json();
+        await route.fulfill({ json: { ...json, gpus: 0, groups: [], total: { ...json.total, accountable_ns: 0 } } });
+      });
+      await page.raw.reload();
+      assert.match(await page.text(".usage .message"), /No process held a GPU in what is summed up so far/);
+      assert.match(await page.text(".usage .sentence"), /no GPU was seen so far$/);
+    },
+  },
+  {
     name: "the list of hosts has the usage of all of them",
     scenario: "hosts",
     async run(page, server) {
