@@ -16,7 +16,7 @@ std::vector<Id128> KeysOf(const model::Batch& batch, const model::TableInfo& tab
   for (const model::ColumnData& column : batch.columns) {
     if (column.name != table.columns[0].name || column.type != model::ColumnType::kId128) continue;
     std::vector<Id128> keys(column.values.size() / sizeof(Id128));
-    std::memcpy(keys.data(), column.values.data(), keys.size() * sizeof(Id128));
+    if (!keys.empty()) std::memcpy(keys.data(), column.values.data(), keys.size() * sizeof(Id128));
     return keys;
   }
   return {};

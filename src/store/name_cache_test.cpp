@@ -4,7 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <memory>
 #include <string>
+#include <vector>
+
+#include "model/tables/stacks.h"
 
 namespace gpusonde::store {
 namespace {
@@ -62,6 +66,23 @@ TEST(KeptRowsTest, NothingIsKeptOfWhatWasThereOrReadBeforeTheyWereCleared) {
   EXPECT_EQ(names.functions.bytes() + names.stacks.bytes(), 0u);
   names.functions.Keep(Named(20, 1, 100), names.functions.Find(ids, found));
   EXPECT_EQ(FoundOf(names.functions, 20, 1), 1u);
+}
+
+TEST(KeptRowsTest, BatchesForgetWhatTheyReplaceAndEmptyOnesNothing) {
+  NameCache names;
+  names.stacks.Keep({{Id128{4, 1}, std::make_shared<const std::vector<Id128>>(10)}}, 0);
+  const auto is_kept = [&names] {
+    std::vector<Id128> ids = {{4, 1}};
+    KeptRows<std::vector<Id128>>::Found found;
+    names.stacks.Find(ids, found);
+    return !found.empty();
+  };
+  model::BatchBuilder rows(model::kStacks);
+  names.Forget(std::array{rows.Take()});
+  EXPECT_TRUE(is_kept());
+  rows.Append({.stack = {4, 1}, .locations = {}});
+  names.Forget(std::array{rows.Take()});
+  EXPECT_FALSE(is_kept());
 }
 
 TEST(KeptRowsTest, TakeNoMoreThanTheirShareOfMemory) {

@@ -78,6 +78,7 @@ std::optional<std::vector<Id128>> DistinctIds(const model::TableInfo& table,
     if (column == batch.columns.end() || column->type != key.type || !column->valid.empty() ||
         column->values.size() != batch.rows * sizeof(Id128))
       return std::nullopt;
+    if (batch.rows == 0) continue;
     ids.resize(ids.size() + batch.rows);
     std::memcpy(ids.data() + ids.size() - batch.rows, column->values.data(), column->values.size());
   }

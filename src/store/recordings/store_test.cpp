@@ -139,6 +139,16 @@ TEST(Store, OfATableKeyedByAnIdToo) {
   EXPECT_EQ(TableOf(*store, "SELECT len(locations)::VARCHAR FROM stacks ORDER BY stack"), "1;1;2;0");
 }
 
+TEST(Store, ABatchWithoutRowsAddsNone) {
+  const auto store = MemoryStore();
+  for (const model::TableInfo& table : model::AllTables()) {
+    std::mt19937_64 random(1);
+    const Status appended = store->Append({{model::RandomBatch(table, 0, random)}});
+    EXPECT_TRUE(appended.has_value()) << table.name << ": " << appended.error().message;
+  }
+  EXPECT_EQ(TableOf(*store, "SELECT count(*) FROM stacks"), "0");
+}
+
 TEST(Store, AnAppendIsWholeOrNothing) {
   const auto store = MemoryStore();
   Batch broken = Threads({{{1, 1}, 7, "x"}});
