@@ -48,6 +48,7 @@ Status SendWithFds(int socket, std::string_view bytes, std::initializer_list<int
   while (::sendmsg(socket, &message, MSG_NOSIGNAL | (wait == Wait::kYes ? 0 : MSG_DONTWAIT)) < 0) {
     if (errno == EINTR) continue;
     if (errno == EAGAIN) return Fail(ErrorCode::kUnavailable, "the receiver is busy");
+    if (errno == EPIPE) return Fail(ErrorCode::kNotFound, "the receiver has gone");
     return Fail(ErrnoError(errno, "send a message"));
   }
   return {};

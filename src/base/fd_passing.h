@@ -26,7 +26,7 @@ struct FdMessage {
 };
 
 // Sends a message with duplicates of at most kMaxPassedFds descriptors. Errors: kUnavailable if the socket
-// has no room; kIo.
+// has no room; kNotFound if the other side has gone; kIo.
 Status SendWithFds(int socket, std::string_view bytes, std::initializer_list<int> fds, Wait wait);
 
 // Receives a message. Errors: kUnavailable if there is none; kCorrupt if it has more than `max_bytes` or

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -186,6 +187,22 @@ TEST_F(LineServerTest, MessagesArriveAsTheyWereSent) {
   EXPECT_EQ(back->frames, answer.frames);
   theirs_.Close();
   EXPECT_FALSE(ReceiveAnswer(ours_.get(), Wait::kYes).value().has_value());
+}
+
+TEST_F(LineServerTest, AClientThatEndsBeforeItsAnswersIsNoError) {
+  const LineRequest request{.file = 1,
+                            .pid = ::getpid(),
+                            .path = "/bin/sh",
+                            .offsets = {1},
+                            .fd = Open("/bin/sh", O_RDONLY).value()};
+  ASSERT_TRUE(SendRequest(ours_.get(), request, Wait::kYes).has_value());
+  ours_.Close();
+  const pid_t server = ::fork();  // it limits its own process
+  ASSERT_GE(server, 0);
+  if (server == 0) ::_exit(ServeLines(theirs_.get()).has_value() ? 0 : 1);
+  int status = -1;
+  ASSERT_EQ(::waitpid(server, &status, 0), server);
+  EXPECT_EQ(status, 0);
 }
 
 TEST_F(LineServerTest, WhatDoesNotParseIsRefused) {

@@ -89,7 +89,10 @@ Status ServeLines(int socket) {
   while (true) {
     ASSIGN_OR_RETURN(std::optional<LineRequest> request, ReceiveRequest(socket));
     if (!request.has_value()) return {};
-    TRY(server.Answer(std::move(*request)));
+    const Status answered = server.Answer(std::move(*request));
+    // The client may end without waiting for its answers.
+    if (!answered.has_value() && answered.error().code == ErrorCode::kNotFound) return {};
+    TRY(answered);
   }
 }
 
