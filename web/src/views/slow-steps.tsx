@@ -19,7 +19,9 @@ interface Props {
 // disturbs all steps of a program. Each line links to the incidents; null without any.
 export function slowLines({ found, seen, view, opensOn, nav }: Props) {
   const incidents = found.incidents.filter((incident) => isSelected(incident.process, view) && isThen(incident, view));
-  const incident = incidents.find((one) => stateOf(one, seen) === "Ongoing") ?? incidents[0];
+  // An open one whose steps are back to normal is about to end.
+  const slow = incidents.filter(({ slowdown }) => slowdown > 1);
+  const incident = slow.find((one) => stateOf(one, seen) === "Ongoing") ?? slow[0];
   const disturbed = mostDisturbed(found.programs.filter(({ process }) => isSelected(process, view)));
   if (!incident && !disturbed) return null;
   const page: Partial<View> = { page: "incidents", source: null };

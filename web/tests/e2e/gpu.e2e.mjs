@@ -69,12 +69,13 @@ export const tests = [
       await change("incidents", (found) => {
         const [ended] = found.incidents;
         const newer = { ...ended, id: "6".repeat(32), process: "6".repeat(32), name: "newer", from_us: ended.from_us + 60e6, to_us: ended.to_us + 60e6 };
-        return { ...found, programs: [], incidents: [newer, { ...ended, to_us: null }] };
+        const eased = { ...newer, id: "8".repeat(32), process: "8".repeat(32), to_us: null, slowdown: 0.9 };
+        return { ...found, programs: [], incidents: [eased, newer, { ...ended, to_us: null }] };
       });
       const line = page.raw.locator(".answer-line.slow");
       await page.raw.reload();
       await page.ready();
-      assert.match(await line.innerText(), /^Steps slow now\s+2\.9×\s+python3\.11 411\s+since \S.*01:11:40: CPU contention[^]*2 incidents/);
+      assert.match(await line.innerText(), /^Steps slow now\s+2\.9×\s+python3\.11 411\s+since \S.*01:11:40: CPU contention[^]*3 incidents/);
       await page.open(`?last=all&process=${"6".repeat(32)}`);
       await page.raw.locator(".answer-line").first().waitFor();
       assert.match(await line.innerText(), /^Steps were slow\s+2\.9×\s+newer 411/);
