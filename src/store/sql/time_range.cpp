@@ -207,8 +207,10 @@ Result<TimeRange> ReadTimeRange(Store& store, const model::Selection& selection)
 
 SqlPart AndOfSignals(const TimeRange& range) {
   constexpr int64_t kMaxRowNs = 60 * kNanosPerSecond;
-  return {" AND bucket_ns > 0 AND len(\"values\") <= ? // bucket_ns AND start_ns > ? AND start_ns < ?",
-          {kMaxRowNs, std::max(range.from_ns, kMaxRowNs) - kMaxRowNs, range.to_ns}};
+  return {
+      " AND bucket_ns BETWEEN 1 AND ? AND len(\"values\") <= ? // bucket_ns "
+      "AND start_ns > ? AND start_ns < ?",
+      {kMaxRowNs, kMaxRowNs, std::max(range.from_ns, kMaxRowNs) - kMaxRowNs, range.to_ns}};
 }
 
 Result<std::vector<TimeRange>> ReadUnion(Rows& rows) {

@@ -234,7 +234,11 @@ TEST_F(TracksTest, ImpossibleStatesDoNoHarm) {
   model::Signal none = running;
   none.tid = 44;
   none.bucket_ns = 0;
-  Add(model::kSignals, {running, longer, endless, none});
+  model::Signal empty = running;  // whose one bucket would end beyond 64 bits
+  empty.tid = 45;
+  empty.bucket_ns = std::numeric_limits<int64_t>::max();
+  empty.values = {};
+  Add(model::kSignals, {running, longer, endless, none, empty});
   EXPECT_THAT(Read(2 * kSecond, 2 * kSecond + 20'000'000),
               ElementsAre("states 42: running 2000+10=10", "states 41: running 2000+10=4"));
 }
