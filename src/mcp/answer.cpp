@@ -3,11 +3,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "base/json_depth.h"
 #include "base/printable.h"
+#include "base/saturated.h"
 
 namespace gpusonde::mcp {
 namespace {
@@ -34,7 +36,7 @@ using Missing = std::map<std::string, int64_t>;
 
 void CutTo(Json& array, size_t size, int64_t& missing) {
   if (array.size() <= size) return;
-  missing += static_cast<int64_t>(array.size() - size);
+  missing = AddSaturated(missing, static_cast<int64_t>(array.size() - size));
   array.erase(array.begin() + static_cast<Json::difference_type>(size), array.end());
 }
 
@@ -72,7 +74,7 @@ std::string FinishAnswer(std::string_view found_text, int64_t max_elements) {
   Missing missing;
   const Json omitted = found.value("omitted", Json());
   for (const auto& [name, count] : omitted.items())
-    if (count.is_number_integer()) missing[name] = count.get<int64_t>();
+    if (count.is_number_integer()) missing[name] = std::max<int64_t>(count.get<int64_t>(), 0);
   const Json uncounted_list = found.value("uncounted", Json());
   const std::string uncounted = uncounted_list.is_string() ? uncounted_list.get<std::string>() : "";
   found.erase("omitted");

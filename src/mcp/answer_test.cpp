@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mcp/answer.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <nlohmann/json.hpp>
 
 namespace gpusonde::mcp {
@@ -34,6 +36,11 @@ TEST(McpAnswer, ListsAreCutToTheLimitAndTheRestIsCounted) {
   EXPECT_THAT(answer["cut"], ElementsAre("rows: … 214 more"));
   EXPECT_FALSE(answer.contains("omitted"));
   EXPECT_TRUE(Finished({{"rows", json::array({1, 2})}}, 2)["cut"].empty());
+}
+
+TEST(McpAnswer, MoreThanCanBeCountedIsTheLargestCount) {
+  const json found = {{"rows", json::array({1, 2, 3})}, {"omitted", {{"rows", INT64_MAX - 1}}}};
+  EXPECT_THAT(Finished(found, 1)["cut"], ElementsAre(fmt::format("rows: … {} more", INT64_MAX)));
 }
 
 TEST(McpAnswer, WhatWasNotAllCountedSaysSo) {

@@ -63,8 +63,10 @@ Result<Range> ReadRange(Source& source, const Arguments& arguments) {
     return Fail(ErrorCode::kInvalidArgument, "give from_us or last_s, not both");
   if (live && !from_us.has_value() && !last_s.has_value()) last_s = kDefaultLiveSeconds;
   if (last_s.has_value() && !to_us.has_value()) to_us = time_of("to_us");
-  if (last_s.has_value() && to_us.has_value())
-    from_us = std::max<int64_t>(0, *to_us - *last_s * kMicrosPerSecond);
+  if (last_s.has_value() && to_us.has_value()) {
+    const int64_t last_us = *last_s * kMicrosPerSecond;
+    from_us = std::max(*to_us, last_us) - last_us;  // at least 0, whatever a server says
+  }
   if (from_us.has_value() && to_us.has_value() && *from_us >= *to_us)
     return Fail(ErrorCode::kInvalidArgument, "the time range is empty: it must begin before it ends");
   Range range;

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The tools, over canned responses of the API and over a store in memory.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -115,6 +118,37 @@ TEST(McpTools, OfARunningServerTheLastMinutesAreAskedFor) {
   EXPECT_EQ(call(R"({"from_us":7})"), "flamegraph?from_us=7&type=cpu");
   EXPECT_EQ(call(R"({"last_s":1,"type":"off_cpu","wait":"lock","filter":"a b&c=d"})"),
             "flamegraph?from_us=4999000000&to_us=5000000000&filter=a%20b%26c%3Dd&type=off_cpu&wait=lock");
+}
+
+TEST(McpTools, TheLastMinutesOfAServerOfAnyTimeBeginAtZeroAtTheEarliest) {
+  for (const int64_t to_us : {INT64_MIN, int64_t{-1}, int64_t{1}, INT64_MAX}) {
+    std::vector<std::string> asked;
+    const auto source = ServerSource([&](const std::string& target) -> Result<std::string> {
+      asked.push_back(target);
+      if (target == "overview") return json{{"live", true}, {"from_us", to_us}, {"to_us", to_us}}.dump();
+      return RecursiveGraph().dump();
+    });
+    Server server(*source);
+    const json call = json::parse(*server.Handle(
+        {.id = "1", .method = "tools/call", .params = R"({"name":"hottest_paths","arguments":{}})"}));
+    EXPECT_EQ(call["result"]["isError"], to_us < 0) << call.dump();
+    if (to_us < 0) continue;  // such a range is empty
+    EXPECT_EQ(asked.back(), fmt::format("flamegraph?from_us={}&to_us={}&type=cpu",
+                                        std::max<int64_t>(to_us - 900'000'000, 0), to_us));
+  }
+}
+
+TEST(McpTools, TimesThatCannotBeSubtractedAreAnError) {
+  const auto source = ServerSource([](const std::string& target) -> Result<std::string> {
+    if (target == "overview") return std::string("{}");
+    if (!target.starts_with("summary")) return RecursiveGraph().dump();
+    return json{{"gpu", {{"observed_ns", INT64_MIN}, {"busy_ns", 1}}}}.dump();
+  });
+  Server server(*source);
+  const json call = json::parse(*server.Handle(
+      {.id = "1", .method = "tools/call", .params = R"({"name":"while_gpu_idle","arguments":{}})"}));
+  EXPECT_EQ(call["result"]["isError"], true);
+  EXPECT_THAT(call.dump(), HasSubstr("can't be subtracted"));
 }
 
 TEST(McpTools, AnswersThatNestDeeperThanTheStackAllowsAreErrors) {

@@ -24,7 +24,11 @@ Result<std::string> RunWhileGpuIdle(Source& source, const Arguments& arguments) 
     if (gpu.is_null())
       return Fail(ErrorCode::kNotFound,
                   "no GPU did anything in this selection, so none was idle between work");
-    Json found = {{"idle_ns", gpu.at("observed_ns").get<int64_t>() - gpu.at("busy_ns").get<int64_t>()},
+    int64_t idle_ns = 0;
+    if (__builtin_sub_overflow(gpu.at("observed_ns").get<int64_t>(), gpu.at("busy_ns").get<int64_t>(),
+                               &idle_ns))
+      return Fail(ErrorCode::kInternal, "the summary has times that can't be subtracted");
+    Json found = {{"idle_ns", idle_ns},
                   {"observed_ns", gpu.at("observed_ns")},
                   {"idle_summary", gpu.at("idle")},
                   {"idle_cause", gpu.at("idle_cause")}};
