@@ -148,6 +148,8 @@ void AddQuery(CLI::App& app, int& exit_status) {
                 ->capture_default_str()
                 ->check(WholeNumber("S", 1, 60)));
   command->callback([options, &exit_status] {
+    if (options->files_and_sql.back().find_first_not_of(kSpaces) == std::string::npos)
+      throw CLI::ValidationError("the SQL is empty: is a variable unset?");
     if (!options->server.url.empty()) {
       if (options->files_and_sql.size() != 1)
         throw CLI::ValidationError(
