@@ -36,6 +36,8 @@ inline uint32_t Big32(const uint8_t* p) {
   return uint32_t{p[0]} << 24 | uint32_t{p[1]} << 16 | uint32_t{p[2]} << 8 | p[3];
 }
 
+inline constexpr std::ptrdiff_t kMaxVarint = 9;
+
 // Reads a varint (section 1.6) at p and moves p past it. Returns false if it doesn't end before `end`.
 inline bool ReadVarint(const uint8_t*& p, const uint8_t* end, uint64_t& value) {
   if (p < end && *p < 0x80) {

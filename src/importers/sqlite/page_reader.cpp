@@ -31,7 +31,15 @@ int64_t BigSigned(const uint8_t* p, int shift) {
   return static_cast<int64_t>(__builtin_bswap64(bytes)) >> shift;
 }
 
-// Headers of a table may differ in any byte, so all are hashed.
+// The begin of a varint's successor (section 1.6). 8 bytes are read, for which there is padding.
+inline const uint8_t* BehindVarint(const uint8_t* p) {
+  uint64_t bytes = 0;
+  std::memcpy(&bytes, p, sizeof bytes);
+  const uint64_t ends = ~bytes & 0x8080808080808080;
+  return p + (ends != 0 ? std::countr_zero(ends) / 8 + 1 : kMaxVarint);
+}
+
+// Headers of a table may differ in any byte, so all that are compared are hashed.
 inline size_t HashOf(const uint8_t* header, size_t size) {
   uint64_t hash = size;
   uint64_t word = 0;
@@ -66,12 +74,7 @@ inline bool IsSameHeader(const uint8_t* header, const uint8_t* known, size_t siz
 }  // namespace
 
 PageReader::PageReader(const Table& table, std::span<const size_t> columns)
-    : table_(table),
-      database_(*table.database_),
-      cells_(columns.size() + 1),
-      integers_(columns.size()),
-      plans_(kPlans),
-      last_plan_(plans_.data()) {
+    : table_(table), database_(*table.database_), cells_(columns.size() + 1), integers_(columns.size()) {
   for (size_t slot = 0; slot < columns.size(); ++slot) {
     const Column& column = table.columns_[columns[slot]];
     if (slots_.size() <= columns[slot]) slots_.resize(columns[slot] + 1);
@@ -181,13 +184,30 @@ Result<bool> PageReader::Find(int64_t rowid, Row& row) {
     cell_ = low + (high - low) / 2;
     Record record;
     TRY(FindRecord(record));
-    if (record.rowid == rowid) {
+    const int64_t here = RowidOf(record);
+    if (here == rowid) {
       Follow(record, row);
       return true;
     }
-    (record.rowid < rowid ? low : high) = record.rowid < rowid ? cell_ + 1 : cell_;
+    (here < rowid ? low : high) = here < rowid ? cell_ + 1 : cell_;
   }
   return false;
+}
+
+bool PageReader::IsShortHeader(size_t header_size, size_t size) {
+  return header_size > 0 && header_size <= Plan::kMaxHeader && header_size <= size;
+}
+
+// The types of wanted columns, and of those before, take a byte each, but for those of long texts.
+size_t PageReader::SlotOf(const uint8_t* header, size_t header_size) const {
+  return HashOf(header, std::min(header_size, 1 + slots_.size()));
+}
+
+int64_t PageReader::RowidOf(const Record& record) {
+  const uint8_t* p = record.rowid;
+  uint64_t rowid = 0;
+  ReadVarint(p, p + kMaxVarint, rowid);
+  return static_cast<int64_t>(rowid);
 }
 
 Status PageReader::FindRecord(Record& record) {
@@ -197,13 +217,13 @@ Status PageReader::FindRecord(Record& record) {
   const uint8_t* p = page_ + at;
   const uint8_t* const end = page_ + usable;
   uint64_t payload = 0;
-  uint64_t rowid = 0;
-  if (!ReadVarint(p, end, payload) || !ReadVarint(p, end, rowid))
-    return Fail(Corrupt("ends outside the page"));
-  record.rowid = static_cast<int64_t>(rowid);
+  if (!ReadVarint(p, end, payload)) return Fail(Corrupt("ends outside the page"));
+  record.rowid = p;
+  p = BehindVarint(p);
+  if (p > end) return Fail(Corrupt("ends outside the page"));
   if (payload <= usable - 35) {  // section 1.6: all of it is here
     if (payload > static_cast<uint64_t>(end - p)) return Fail(Corrupt("ends outside the page"));
-    return FindPlan(p, p + payload, record);
+    return FindPlan(p, payload, record) ? Status() : LearnPlan(p, p + payload, record);
   }
   if (payload > kMaxPayload)
     return Fail(Corrupt(fmt::format("has {} bytes; at most {} are supported", payload, kMaxPayload)));
@@ -214,7 +234,7 @@ Status PageReader::FindRecord(Record& record) {
   TRY(FollowOverflow(p, local, payload));
   const size_t size = overflow_.size();
   overflow_.resize(size + kPadding);
-  return FindPlan(overflow_.data(), overflow_.data() + size, record);
+  return LearnPlan(overflow_.data(), overflow_.data() + size, record);
 }
 
 Status PageReader::FollowOverflow(const uint8_t* local, size_t local_size, uint64_t payload_size) {
@@ -233,32 +253,39 @@ Status PageReader::FollowOverflow(const uint8_t* local, size_t local_size, uint6
   return {};
 }
 
-Status PageReader::FindPlan(const uint8_t* p, const uint8_t* end, Record& record) {
-  const auto size = static_cast<size_t>(end - p);
-  // A header of less than 128 bytes begins with its size in one byte.
+bool PageReader::FindPlan(const uint8_t* p, size_t size, Record& record) {
   const size_t header_size = size > 0 ? *p : 0;
-  Plan* plan = &long_plan_;
-  if (header_size <= Plan::kMaxHeader && header_size <= size && header_size > 0) {
-    const auto fits = [&](const Plan& known) {
-      return known.header_size == header_size && known.end <= size - header_size &&
-             IsSameHeader(p, known.header.data(), header_size);
-    };
-    record.plan = last_plan_;
-    record.values = p + header_size;
-    if (fits(*last_plan_)) return {};
-    plan = &plans_[HashOf(p, header_size)];
-    record.plan = last_plan_ = plan;
-    if (fits(*plan)) return {};
+  const auto fits = [&](const Plan& known) {
+    return known.header_size == header_size && known.end <= size - header_size &&
+           IsSameHeader(p, known.header.data(), known.compared);
+  };
+  if (!IsShortHeader(header_size, size)) return false;
+  if (!fits(*last_plan_)) {
+    const Plan* const plan = plans_[SlotOf(p, header_size)].get();
+    if (plan == nullptr || !fits(*plan)) return false;
+    last_plan_ = plan;
   }
-  *plan = {};
-  Status made = MakePlan(p, end, *plan);
-  if (!made.has_value()) {
-    *plan = {};
-    return made;
+  record.plan = last_plan_;
+  record.values = p + header_size;
+  return true;
+}
+
+Status PageReader::LearnPlan(const uint8_t* p, const uint8_t* end, Record& record) {
+  const auto size = static_cast<size_t>(end - p);
+  const size_t header_size = size > 0 ? *p : 0;
+  Plan plan;
+  TRY(MakePlan(p, end, plan));
+  record.values = p + plan.header_size;
+  if (!IsShortHeader(header_size, size)) {
+    long_plan_ = plan;
+    record.plan = &long_plan_;
+    return {};
   }
-  if (plan != &long_plan_) std::memcpy(plan->header.data(), p, plan->header_size);
-  record.plan = plan;
-  record.values = p + plan->header_size;
+  std::memcpy(plan.header.data(), p, plan.compared);
+  std::unique_ptr<Plan>& known = plans_[SlotOf(p, header_size)];
+  if (known == nullptr) known = std::make_unique<Plan>();
+  *known = plan;
+  record.plan = last_plan_ = known.get();
   return {};
 }
 
@@ -284,6 +311,7 @@ Status PageReader::MakePlan(const uint8_t* p, const uint8_t* end, Plan& plan) {
     }
     at += size;
   }
+  plan.compared = static_cast<uint32_t>(p - begin);
   plan.end = static_cast<uint32_t>(at);
   return {};
 }
@@ -335,13 +363,13 @@ void PageReader::FollowIntegers(const Record& record, size_t row) {
     const int64_t stored = BigSigned(record.values + integer.offset, integer.shift);
     values[integer.cell] = (stored & integer.keep) | integer.constant;
   }
-  if (plan.rowid_cell >= 0) values[plan.rowid_cell] = record.rowid;
+  if (plan.rowid_cell >= 0) values[plan.rowid_cell] = RowidOf(record);
   integers_.IntegersAt(row) = plan.is_integer;
 }
 
 void PageReader::Follow(const Record& record, Row& row) {
   const Plan& plan = *record.plan;
-  row.rowid = record.rowid;
+  row.rowid = RowidOf(record);
   row.cells = cells_;
   for (size_t i = 0; i < plan.count; ++i) {
     const Plan::Value& value = plan.values[i];
@@ -362,7 +390,7 @@ void PageReader::Follow(const Record& record, Row& row) {
         break;
       case Plan::Kind::kRowid:
         cell.type = CellType::kInteger;
-        cell.integer = record.rowid;
+        cell.integer = row.rowid;
         break;
       case Plan::Kind::kReal:
         cell.type = CellType::kReal;

@@ -52,7 +52,8 @@ class PageReader final : public TableReader {
   };
 
   // The places of wanted values in records with a given header. A header holds the types of all values, and
-  // nearly every row of a table has one of a few headers: so unwanted columns cost nothing.
+  // nearly every row of a table has one of a few headers, up to its last wanted column: so unwanted columns
+  // cost nothing.
   struct Plan {
     static constexpr size_t kMaxHeader = 96;
     enum class Kind : uint8_t { kNull, kInteger, kConstant, kRowid, kReal, kRealFromInteger, kText, kBlob };
@@ -74,16 +75,17 @@ class PageReader final : public TableReader {
     };
     static_assert(sizeof(Integer) == 8);  // so that the plans of a table stay in the first-level cache
     uint32_t header_size = 0;             // 0: none yet
+    uint32_t compared = 0;                // bytes of the header, up to the type of the last wanted column
     uint32_t end = 0;                     // of the last value, behind the header
     uint32_t count = 0;
-    std::array<uint8_t, kMaxHeader + 8> header{};  // and zeros behind it
+    std::array<uint8_t, kMaxHeader + 8> header{};  // what is compared, and zeros behind it
     std::array<Value, Table::kMaxColumns> values{};
     std::array<Integer, Table::kMaxColumns> integers{};  // as values
     uint64_t is_integer = 0;                             // by cell
     int16_t rowid_cell = -1;                             // which has the rowid, if any
   };
   struct Record {
-    int64_t rowid = 0;
+    const uint8_t* rowid = nullptr;  // a varint
     const Plan* plan = nullptr;
     const uint8_t* values = nullptr;
   };
@@ -96,7 +98,14 @@ class PageReader final : public TableReader {
   Result<bool> HasRow();
   // The row at `cell_` of the current page. Errors: kCorrupt.
   Status FindRecord(Record& record);
-  Status FindPlan(const uint8_t* p, const uint8_t* end, Record& record);
+  static int64_t RowidOf(const Record& record);
+  // Whether the size of a record's header is in its first byte, and plans of such headers are kept.
+  static bool IsShortHeader(size_t header_size, size_t size);
+  size_t SlotOf(const uint8_t* header, size_t header_size) const;
+  // Whether there is a plan for a record of `size` bytes at `p`.
+  bool FindPlan(const uint8_t* p, size_t size, Record& record);
+  // Makes a plan for the record.
+  Status LearnPlan(const uint8_t* p, const uint8_t* end, Record& record);
   // Reads a header into `plan`.
   Status MakePlan(const uint8_t* p, const uint8_t* end, Plan& plan);
   static Plan::Value PlanOf(const Slot& slot, uint64_t type, uint64_t offset, uint64_t size);
@@ -113,9 +122,9 @@ class PageReader final : public TableReader {
   std::vector<Slot> slots_;
   std::vector<Cell> cells_;  // of the columns asked for, and one that is always null
   IntegerBuffer integers_;
-  std::vector<Plan> plans_;        // by a hash of the header
-  Plan long_plan_;                 // of a header too long for plans_
-  const Plan* last_plan_;          // of plans_: that of the last row, or one of no row
+  std::array<std::unique_ptr<Plan>, kPlans> plans_;  // by a hash of the header
+  Plan long_plan_;                                   // of a header too long for plans_
+  const Plan* last_plan_ = &long_plan_;              // of plans_: that of the last row, once there was one
   std::vector<uint8_t> pages_;     // of the current part, those from read_begin_ to read_end_
   std::vector<uint8_t> overflow_;  // a payload that has overflow pages, put together
   std::vector<uint8_t> one_page_;
