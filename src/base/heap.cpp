@@ -14,6 +14,12 @@ void ReturnMemoryEarly() {
   ::mallopt(M_TRIM_THRESHOLD, kBytes);
 }
 
+void KeepMemory() {
+  constexpr int kLargestThreshold = 32 << 20;  // that mallopt accepts
+  ::mallopt(M_MMAP_THRESHOLD, kLargestThreshold);
+  ::mallopt(M_TRIM_THRESHOLD, 2 * kLargestThreshold);
+}
+
 int64_t ResidentBytes() {
   std::ifstream file("/proc/self/statm");
   int64_t all_pages = 0;

@@ -18,6 +18,7 @@
 #include "analyze/scale/crew.h"
 #include "analyze/scale/crew_job.h"
 #include "analyze/scale/part_file.h"
+#include "base/heap.h"
 #include "base/terminal.h"
 #include "base/text.h"
 #include "command.h"
@@ -133,6 +134,7 @@ Status Run(AnalyzeOptions& options, const std::string& output) {
 }
 
 int RunAnalyze(AnalyzeOptions& options) {
+  KeepMemory();
   const TraceWork work{.command = "analyze",
                        .traces = options.traces,
                        .output = options.output,
