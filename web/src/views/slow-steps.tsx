@@ -19,8 +19,8 @@ interface Props {
 // disturbs all steps of a program. Each line links to the incidents; null without any.
 export function slowLines({ found, seen, view, opensOn, nav }: Props) {
   const incidents = found.incidents.filter((incident) => isSelected(incident.process, view) && isThen(incident, view));
-  // An open one whose steps are back to normal is about to end.
-  const slow = incidents.filter(({ slowdown }) => slowdown > 1);
+  // Below 1, steps are back to normal, and an open one is about to end. A hung collective has no slowdown: 1.
+  const slow = incidents.filter(({ slowdown }) => slowdown >= 1);
   const incident = slow.find((one) => stateOf(one, seen) === "Ongoing") ?? slow[0];
   const disturbed = mostDisturbed(found.programs.filter(({ process }) => isSelected(process, view)));
   if (!incident && !disturbed) return null;
@@ -35,7 +35,7 @@ export function slowLines({ found, seen, view, opensOn, nav }: Props) {
   return (
     <>
       {incident && (
-        <AnswerLine {...link} kind={ongoing ? "slow ongoing" : "slow"} label={ongoing ? "Steps slow now" : "Steps were slow"} figure={`${incident.slowdown.toFixed(1)}×`} beside={<Whose of={incident} />}>
+        <AnswerLine {...link} kind={ongoing ? "slow ongoing" : "slow"} label={ongoing ? "Steps slow now" : "Steps were slow"} figure={incident.slowdown > 1 ? `${incident.slowdown.toFixed(1)}×` : ""} beside={<Whose of={incident} />}>
           {`${ongoing ? `since ${formatTime(incident.from_us)}` : timeOf(incident)}: ${unbroken(causeOf(incident))}`}
         </AnswerLine>
       )}
