@@ -144,6 +144,7 @@ class Accountant {
   // known, and its share of the rest. By the part's length alone, a step that begins at the end of such a
   // wait would begin asleep.
   ThreadTime TimeIn(const TimeRange& part, const ThreadTime& whole, const TimeRange& bucket) const {
+    if (part.from_ns == bucket.from_ns && part.to_ns == bucket.to_ns) return whole;
     const double wait = LengthOf(UnionOf(syncs_, bucket));
     const ThreadParts parts = SplitTime(whole);
     const double covered_ns = std::min(wait, OpenIn(parts, bucket));
