@@ -55,10 +55,10 @@ struct Anchor {
 // followed by the rest of the step. Among the regular candidates the most frequent ones mark steps; the
 // others mark groups of several steps. If a few kinds of intervals take turns in a fixed order (three
 // micro-batches and an update, each with a sync), one round of them is a step. Where equal layers are all
-// that is frequent, a step ends with the sync that follows each copy of input. Syncs mark requests of varying
-// size if the GPU is idle after them and hardly before. A loop that is too short for a step is followed in
-// groups of a fixed number of rounds. What lies between two occurrences is not compared if observation was
-// interrupted there.
+// that is frequent, a step ends with the sync after its copy of input, or after which the GPU is idle. Syncs
+// mark requests of varying size if the GPU is idle after them and hardly before. A loop that is too short for
+// a step is followed in groups of a fixed number of rounds. What lies between two occurrences is not compared
+// if observation was interrupted there.
 class AnchorSearch {
  public:
   // All must outlive it. Pieces refer to tokens by index; breaks are in their order.
