@@ -145,8 +145,10 @@ std::optional<Anchor> AnchorSearch::Find(History state) const {
     if (best == nullptr && !is_growing) best = BestAnchor(candidates, kStepTable.anchor.min_step_ns);
     if (best == nullptr || MarksByWork(*best))
       if (const Candidate* requests = EndOfRequests(candidates); requests != nullptr) best = requests;
-    if (best != nullptr)
-      best = is_growing && IsTooEarly(candidates, *best, state) ? nullptr : WholeStep(candidates, *best);
+    if (best != nullptr) {
+      const Candidate* sync = SyncAroundLayers(candidates, *best);
+      best = is_growing && IsTooEarly(*best, sync, state) ? nullptr : WholeStep(candidates, *best, sync);
+    }
     if (best == nullptr && !is_growing) best = BestAnchor(frequent, kStepTable.anchor.min_loop_ns);
   }
   if (best == nullptr) return std::nullopt;
@@ -374,11 +376,10 @@ const AnchorSearch::Candidate* AnchorSearch::SyncAroundLayers(const std::vector<
   return found;
 }
 
-// Whether this anchor occurs several times in what a longer history may show to be one step.
-bool AnchorSearch::IsTooEarly(const std::vector<Candidate>& candidates, const Candidate& best,
-                              History state) const {
+// Whether this anchor occurs several times in what a longer history may show to be one step. `sync`: around
+// its layers, if any.
+bool AnchorSearch::IsTooEarly(const Candidate& best, const Candidate* sync, History state) const {
   if (state == History::kYoung && MarksByWork(best)) return true;
-  const Candidate* sync = SyncAroundLayers(candidates, best);
   if (sync != nullptr && sync->regularity.intervals < kStepTable.anchor.min_steps) return true;
   if (!breaks_.empty()) return false;  // no more rounds in a row than these may be observed
   const Intervals intervals = IntervalsOf(best.token);
@@ -388,9 +389,9 @@ bool AnchorSearch::IsTooEarly(const std::vector<Candidate>& candidates, const Ca
 }
 
 // What marks the whole step if the best anchor occurs several times in it; else the best anchor itself.
+// `sync`: around its layers, if any.
 const AnchorSearch::Candidate* AnchorSearch::WholeStep(const std::vector<Candidate>& candidates,
-                                                       const Candidate& best) const {
-  const Candidate* sync = SyncAroundLayers(candidates, best);
+                                                       const Candidate& best, const Candidate* sync) const {
   if (sync != nullptr && sync->regularity.intervals >= kStepTable.anchor.min_rounds &&
       sync->regularity.variation <= kStepTable.anchor.max_variation)
     return sync;

@@ -96,8 +96,9 @@ class AnchorSearch {
   Intervals IntervalsOf(uint32_t token) const;
   bool RunsKernelsBetween(uint32_t token) const;
   const Candidate* SyncAroundLayers(const std::vector<Candidate>& candidates, const Candidate& layer) const;
-  bool IsTooEarly(const std::vector<Candidate>& candidates, const Candidate& best, History state) const;
-  const Candidate* WholeStep(const std::vector<Candidate>& candidates, const Candidate& best) const;
+  bool IsTooEarly(const Candidate& best, const Candidate* sync, History state) const;
+  const Candidate* WholeStep(const std::vector<Candidate>& candidates, const Candidate& best,
+                             const Candidate* sync) const;
   const Candidate* AnchorOfRounds(const std::vector<Candidate>& candidates, const Candidate& best) const;
 
   std::span<const WorkPiece> history_;

@@ -131,7 +131,7 @@ class Accountant {
   void AddUncovered(const TimeRange& range) {
     const GpuWait wait = WaitIn(range);
     AddGpu(wait, 1);
-    account_.states[State::kUnexplained] += static_cast<double>(range.to_ns - range.from_ns) - wait.total();
+    account_.states[State::kUnexplained] += LengthOf(range) - wait.total();
   }
 
   // How much of an interval the thread may have waited for the GPU: while it had a CPU or wanted none.

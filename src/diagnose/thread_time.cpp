@@ -53,8 +53,9 @@ void ThreadTime::Add(ThreadState state, double ns, const Id128& other) {
 }
 
 void ThreadTime::Add(const ThreadTime& other, double factor) {
-  states_.Add(other.states_, factor);
-  for (const auto& [key, ns] : other.by_other_) by_other_[key] += factor * ns;
+  TimeBy<ThreadState, kThreadStates> factors;
+  factors.ns.fill(factor);
+  Add(other, factors);
 }
 
 void ThreadTime::Add(const ThreadTime& other, const TimeBy<ThreadState, kThreadStates>& factors) {

@@ -36,9 +36,9 @@ void StateSums::AddInterval(const TimeRange& interval, int64_t bucket_ns, int32_
   int64_t to_ns = interval.to_ns;
   if (to_ns > range.to_ns) to_ns -= (to_ns - range.to_ns) / bucket_ns * bucket_ns;
   const int64_t from_ns = std::max(interval.from_ns, range.from_ns);
+  const int64_t length_ns = std::max(bucket_ns, resolution_ns);
   while (to_ns > from_ns) {
     // The last cell or bucket of what is left.
-    const int64_t length_ns = std::max(bucket_ns, resolution_ns);
     const int64_t start_ns = bucket_ns >= resolution_ns ? to_ns - bucket_ns : grid_.CellOf(to_ns - 1);
     AddTo({start_ns, length_ns, state}, to_ns - std::max(start_ns, interval.from_ns));
     to_ns = start_ns;
