@@ -41,6 +41,10 @@ Detector::Verdict Detector::IngestUnknown(const TimedStep& step) {
 
 Detector::Verdict Detector::JudgeIncident() {
   open_->Add(recent_.newest());
+  if (const RecentSteps::Range large = open_->FindLarge(recent_); AreSlow(large)) {
+    open_->worse_since_ns = large.front().start_ns;
+    return Verdict::kLarge;
+  }
   const std::optional<int64_t> worse_since_ns = open_->WorseSince(recent_);
   if (!worse_since_ns.has_value() || !open_->worse_since_ns.has_value())
     open_->worse_since_ns = worse_since_ns;

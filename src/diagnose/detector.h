@@ -40,6 +40,7 @@ class Detector {
     kSlow,     // within an incident
     kClosed,   // this step ends the incident: steps have recovered, or steps of its kind no longer come
     kWorse,    // within an incident, and steps are much slower than in it before: perhaps another one
+    kLarge,    // the same, of an incident that was small, and no longer is: another one
   };
 
   Verdict Ingest(const TimedStep& step);
@@ -65,7 +66,7 @@ class Detector {
   double slowdown() const { return open() ? open_->time.slowdown() : closed_.slowdown; }
   // The end of the last incident.
   int64_t recovered_ns() const { return closed_.recovered_ns; }
-  // After kWorse: start of the first much slower step.
+  // After kWorse and kLarge: start of the first much slower step.
   int64_t worse_since_ns() const { return open() ? open_->worse_since_ns.value_or(0) : 0; }
   // Of the open incident: the end of its last slow step so far; later steps may belong to the recovery.
   // INT64_MAX if no slow step is retained.

@@ -111,6 +111,15 @@ struct DetectorTable {
     Tuned<double> max_share{0.5, "of the time before", "the incident before must be known well enough"};
   } worse;
 
+  // A small slow-down that is followed by a large one: two incidents, whatever their causes.
+  struct {
+    Tuned<double> ratio{1.5, "ratio", "from here on a slow-down is large, as for reports"};
+    Tuned<double> factor{5, "times the excess",
+                         "of the small one, and above that ratio of any run of its steps: what builds up "
+                         "grows by less, and pulses are alike"};
+    Tuned<int64_t> after_ns{2 * kNanosPerSecond, "ns", "after the onset: a disturbance may build up"};
+  } large;
+
   // A pause within an incident: if another cause follows it, that is another incident.
   struct {
     Tuned<int64_t> ns{kNanosPerSecond / 2, "ns", "of steps none of which is slow; less is chance"};

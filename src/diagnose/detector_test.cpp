@@ -11,6 +11,7 @@
 
 #include "base/testing/units.h"
 #include "base/time.h"
+#include "diagnose/detector_table.h"
 
 namespace gpusonde::diagnose {
 namespace {
@@ -29,10 +30,10 @@ class DetectorTest : public testing::Test {
   // Returns how many of the steps were within an incident.
   int Slow(int steps, double mean_ms, double spread = 0.05) {
     int slow = 0;
-    for (int i = 0; i < steps; ++i)
-      if (const auto verdict = Step(mean_ms, spread);
-          verdict == Detector::Verdict::kSlow || verdict == Detector::Verdict::kWorse)
-        ++slow;
+    for (int i = 0; i < steps; ++i) {
+      Step(mean_ms, spread);
+      if (detector_.open()) ++slow;
+    }
     return slow;
   }
 
@@ -280,13 +281,36 @@ TEST_F(DetectorTest, AStepThatOverranEndsTheIncidentEvenIfItIsOfATypeOfItsOwn) {
   EXPECT_NEAR(detector_.slowdown(), 12 / 2.9, 0.2) << "9 s for 8 ms, then three seconds of calm";
 }
 
-TEST_F(DetectorTest, AMuchLargerSlowdownWithinAnIncidentIsAnotherIncident) {
+TEST_F(DetectorTest, ALargeSlowdownAfterASmallOneIsAnotherIncident) {
   Slow(200, 20);
-  Slow(300, 24);
+  Slow(120, 24);
+  ASSERT_TRUE(detector_.open());
+  const int64_t large_ns = now_ns_;
+  bool is_large = false;
+  while (!is_large && now_ns_ < large_ns + kNanosPerSecond)
+    is_large = Step(60, 0.05) == Detector::Verdict::kLarge;
+  EXPECT_TRUE(is_large);
+  EXPECT_LE(now_ns_, large_ns + 300 * kMs) << "as soon as any";
+  EXPECT_EQ(detector_.worse_since_ns(), large_ns);
+}
+
+TEST_F(DetectorTest, PulsesOfOneSizeAreOneIncident) {
+  Slow(200, 20);
+  for (int i = 0; i < 6; ++i) {
+    for (int j = 0; j < 17 - i; ++j) EXPECT_NE(Step(60, 0.05), Detector::Verdict::kLarge) << i;
+    Slow(100 + i, 20);
+  }
+  EXPECT_TRUE(detector_.open());
+  EXPECT_LT(detector_.slowdown(), kDetector.large.ratio) << "small in the mean";
+}
+
+TEST_F(DetectorTest, AMuchLargerSlowdownWithinALargeOneMayBeAnotherIncident) {
+  Slow(200, 20);
+  Slow(300, 32);
   ASSERT_TRUE(detector_.open());
   const int64_t second_ns = now_ns_;
   bool worse = false;
-  for (int i = 0; i < 60 && !worse; ++i) worse = Step(60, 0.05) == Detector::Verdict::kWorse;
+  for (int i = 0; i < 60 && !worse; ++i) worse = Step(80, 0.05) == Detector::Verdict::kWorse;
   EXPECT_TRUE(worse);
   EXPECT_LT(detector_.onset_ns(), second_ns - kNanosPerSecond)
       << "it is the first incident's until it is split";

@@ -2,6 +2,7 @@
 #include "diagnose/open_incident.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <ranges>
 
@@ -51,6 +52,26 @@ std::optional<TimeRange> OpenIncident::LastPause(const RecentSteps& recent) cons
     steps = 0;
   }
   return is_long() ? std::optional<TimeRange>({from_ns, to_ns}) : std::nullopt;
+}
+
+RecentSteps::Range OpenIncident::FindLarge(const RecentSteps& recent) const {
+  const auto& table = kDetector.large;
+  const RecentSteps::Range none{recent.all().end(), recent.all().end()};
+  if (recent.newest().ratio < table.ratio) return none;
+  const RecentSteps::Range steps = recent.SinceLargestExcess(table.ratio, HUGE_VAL);
+  if (steps.empty() || steps.front().start_ns - onset_ns < table.after_ns) return none;
+  // Later, what was before is no longer among the newest steps.
+  if (steps.size() > kDetector.min.steps_of_mean &&
+      recent.newest().end_ns - steps.front().start_ns > kDetector.mean.window_ns)
+    return none;
+  const ComparedTime now = SumOf(steps);
+  ComparedTime before = time;
+  before -= now;
+  if (before.slowdown() >= table.ratio ||
+      now.slowdown() < 1 + table.factor * (std::max(before.slowdown(), kDetector.min.slowdown.value) - 1))
+    return none;
+  const double earlier_ns = LargestExcessNs({recent.Since(onset_ns).begin(), steps.begin()}, table.ratio);
+  return now.ns - table.ratio * now.usual_ns >= table.factor * earlier_ns ? steps : none;
 }
 
 std::optional<int64_t> OpenIncident::WorseSince(const RecentSteps& recent) const {

@@ -88,6 +88,37 @@ TEST_F(OpenIncidentTest, ThatIsYoungIsNotWorse) {
   EXPECT_EQ(incident_.WorseSince(recent_), std::nullopt);
 }
 
+TEST_F(OpenIncidentTest, ThatIsSmallIsFollowedByALargeOne) {
+  Add(120, 24);
+  EXPECT_TRUE(incident_.FindLarge(recent_).empty());
+  const int64_t large_ns = now_ns_;
+  Add(2, 60);
+  const RecentSteps::Range large = incident_.FindLarge(recent_);
+  ASSERT_EQ(large.size(), 2);
+  EXPECT_EQ(large.front().start_ns, large_ns);
+}
+
+TEST_F(OpenIncidentTest, ThatHadAPartAsSlowGoesOn) {
+  Add(60, 24);
+  Add(9, 60);
+  Add(60, 24);
+  Add(9, 60);
+  EXPECT_LT(incident_.time.slowdown(), 1.5);
+  EXPECT_TRUE(incident_.FindLarge(recent_).empty());
+}
+
+TEST_F(OpenIncidentTest, ThatBuildsUpGoesOn) {
+  Add(40, 24);
+  Add(10, 60);
+  EXPECT_TRUE(incident_.FindLarge(recent_).empty()) << "within two seconds";
+}
+
+TEST_F(OpenIncidentTest, ThatIsLargeGoesOn) {
+  Add(100, 32);
+  Add(10, 200);
+  EXPECT_TRUE(incident_.FindLarge(recent_).empty());
+}
+
 TEST_F(OpenIncidentTest, OnlyUnknownStepsForTenSecondsEndIt) {
   const auto unknown = [&](int steps, int64_t length_ms) {
     bool ends = false;

@@ -34,12 +34,15 @@ RecentSteps::Range RecentSteps::Within(int64_t window_ns) const {
 RecentSteps::Range RecentSteps::SinceLikeliestOnset(int64_t window_ns, double max_ratio) const {
   ComparedTime sum;
   for (const RecentStep& step : Within(window_ns) | std::views::reverse) sum += step.Capped(max_ratio);
-  const double reference = (1 + std::max(sum.slowdown(), kDetector.min.slowdown.value)) / 2;
+  return SinceLargestExcess((1 + std::max(sum.slowdown(), kDetector.min.slowdown.value)) / 2, max_ratio);
+}
+
+RecentSteps::Range RecentSteps::SinceLargestExcess(double above, double max_ratio) const {
   auto onset = steps_.end();
   double excess_ns = 0, most_ns = 0;
   for (auto step = steps_.end(); step != steps_.begin();) {
     --step;
-    excess_ns += (std::min(step->ratio, max_ratio) - reference) * step->time.usual_ns;
+    excess_ns += (std::min(step->ratio, max_ratio) - above) * step->time.usual_ns;
     if (excess_ns <= most_ns) continue;
     most_ns = excess_ns;
     onset = step;
@@ -51,6 +54,15 @@ ComparedTime SumOf(const RecentSteps::Range& steps) {
   ComparedTime sum;
   for (const RecentStep& step : steps) sum += step.time;
   return sum;
+}
+
+double LargestExcessNs(const RecentSteps::Range& steps, double above) {
+  double largest_ns = 0, sum_ns = 0;
+  for (const RecentStep& step : steps) {
+    sum_ns = std::max(sum_ns + step.time.ns - above * step.time.usual_ns, 0.0);
+    largest_ns = std::max(largest_ns, sum_ns);
+  }
+  return largest_ns;
 }
 
 ComparedTime SumWithoutLongest(const RecentSteps::Range& steps) {

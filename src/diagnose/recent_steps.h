@@ -56,6 +56,9 @@ class RecentSteps {
   Range Since(int64_t time_ns) const;
   Range Within(int64_t window_ns) const;
 
+  // The steps since the time that maximises the sum of excess times above a ratio since then; empty if there
+  // is none. Each step's ratio is capped at `max_ratio`.
+  Range SinceLargestExcess(double above, double max_ratio) const;
   // The steps since the onset that maximises the sum of excess times since then; empty if there is none. A
   // step's excess is what it takes above the midpoint between the usual time and the window's mean, so that
   // slightly slow steps before the onset don't count. Each step's ratio is capped at `max_ratio`.
@@ -66,6 +69,8 @@ class RecentSteps {
 };
 
 ComparedTime SumOf(const RecentSteps::Range& steps);
+// The largest sum of excess times above a ratio that consecutive steps have.
+double LargestExcessNs(const RecentSteps::Range& steps, double above);
 // Requires a step.
 ComparedTime SumWithoutLongest(const RecentSteps::Range& steps);
 // The same as SumOf, from the first and the last step alone, which rounds more. Requires a step.

@@ -179,6 +179,10 @@ void Diagnosis::Workload::AddStep(const StepSpan& span) {
       EndIncident(detector_.onset_ns(), detector_.recovered_ns());
       accounting_.Clear();
       break;
+    case Detector::Verdict::kLarge:
+      Split(detector_.worse_since_ns(), detector_.worse_since_ns());
+      UpdateIncident(step.end_ns);
+      break;
     case Detector::Verdict::kWorse:
       if (!incidents_.IsUpdateDue(step.end_ns)) break;
       if (HasAnotherCause(detector_.worse_since_ns(), step.end_ns))
