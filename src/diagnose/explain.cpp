@@ -187,8 +187,9 @@ std::string NextStep(const Situation& situation) {
     case State::kLoader:
       return " The flame graph of its CPU time, compared with a time before, shows what has grown.";
     case State::kNetwork:
-      return " Another machine was slow to answer, or the way there: the flame graph of its waits in this "
-             "time shows the code that waits, and `ss -tip` its connections.";
+      return " The other end of a connection, here or on another machine, was slow to answer or to read, or "
+             "the way there: the flame graph of its waits in this time shows the code that waits, and "
+             "`ss -tip` its connections.";
     case State::kGpuQueue:
       return " The GPU did not run what was queued: look for other programs on it (gpusonde top), and for "
              "errors of its driver (dmesg).";

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sources/ebpf/host_signals.h"
 
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
 #include <sched.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -30,63 +27,15 @@
 #include <utility>
 #include <vector>
 
-#include "base/testing/refused.h"
 #include "base/time.h"
+#include "sources/ebpf/testing/host_signals_fixture.h"
 
 namespace gpusonde::ebpf {
 namespace {
 
 constexpr int64_t kPatienceNs = 60 * kNanosPerSecond;
 
-// Follows this process; skipped where BPF isn't permitted.
-class HostSignalsTest : public testing::Test {
- protected:
-  void SetUp() override {
-    Result<HostSignals> signals = HostSignals::Create();
-    SKIP_WHERE_REFUSED(signals);
-    signals_ = std::move(*signals);
-    ASSERT_TRUE(signals_->Follow(::getpid()).has_value());
-  }
-
-  // Children that exist already are not followed then.
-  void StartAgain() {
-    signals_ = *HostSignals::Create();
-    ASSERT_TRUE(signals_->Follow(::getpid()).has_value());
-  }
-
-  // Adds this thread's sums since the last call.
-  void Drain() {
-    ASSERT_TRUE(signals_
-                    ->Drain(sources::VisitOnly([&](const SignalSum& sum) {
-                      if (sum.tid == ::gettid()) by_signal_[sum.signal] += sum.amount;
-                      if (sum.signal <= GPUSONDE_SIGNAL_NETWORK) sums_[sum.tid] += sum.amount;
-                      if (sum.tid == ::gettid() && sum.signal == GPUSONDE_SIGNAL_RUN_QUEUE)
-                        behind_[sum.other] += sum.amount;
-                    }))
-                    .has_value());
-  }
-
-  // For how long this thread has waited for the process since the last drain, ns.
-  int64_t DrainWaitsFor(int32_t other, gpusonde_signal signal = GPUSONDE_SIGNAL_WAITING) {
-    int64_t waited_ns = 0;
-    const auto add = [&](const SignalSum& sum) {
-      if (sum.tid == ::gettid() && sum.signal == signal && sum.other == other) waited_ns += sum.amount;
-    };
-    EXPECT_TRUE(signals_->Drain(sources::VisitOnly(add)).has_value());
-    return waited_ns;
-  }
-
-  std::optional<HostSignals> signals_;
-  std::map<gpusonde_signal, int64_t> by_signal_;
-  std::map<int32_t, int64_t> behind_;
-  std::map<int32_t, int64_t> sums_;  // of a thread's time
-};
-
-void Burn(int64_t duration_ns) {
-  const int64_t until_ns = MonotonicNow() + duration_ns;
-  while (MonotonicNow() < until_ns) {
-  }
-}
+using HostSignalsTest = HostSignalsFixture;
 
 void PinToCpu(int cpu) {
   cpu_set_t set;
@@ -491,97 +440,6 @@ TEST_F(HostSignalsTest, AWaitForALockThatATimerEndsIsForThisProcess) {
   ASSERT_EQ(::sched_setaffinity(0, sizeof all, &all), 0);
   EXPECT_GE(waited_ns, 90 * kNanosPerMilli);
 }
-
-// A connection over loopback: {one end, the other}.
-std::pair<int, int> Connect(int family = AF_INET) {
-  const int listener = ::socket(family, SOCK_STREAM, 0);
-  sockaddr_in6 address{};
-  address.sin6_family = AF_INET6;
-  address.sin6_addr = IN6ADDR_LOOPBACK_INIT;
-  auto* generic = reinterpret_cast<sockaddr*>(&address);
-  if (family == AF_INET) {
-    auto* ipv4 = reinterpret_cast<sockaddr_in*>(&address);
-    *ipv4 = {};
-    ipv4->sin_family = AF_INET;
-    ipv4->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  }
-  socklen_t length = family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
-  EXPECT_EQ(::bind(listener, generic, length), 0);
-  EXPECT_EQ(::listen(listener, 1), 0);
-  EXPECT_EQ(::getsockname(listener, generic, &length), 0);
-  const int client = ::socket(family, SOCK_STREAM, 0);
-  EXPECT_EQ(::connect(client, generic, length), 0);
-  const int server = ::accept(listener, nullptr, nullptr);
-  ::close(listener);
-  return {client, server};
-}
-
-TEST_F(HostSignalsTest, AWaitEndedByAPacketIsANetworkWaitAndNamesTheSender) {
-  // The network programs can be attached and detached.
-  ASSERT_TRUE(signals_->WatchNetwork(true).has_value());
-  const auto [client, server] = Connect();
-  const pid_t child = ::fork();
-  if (child == 0) {
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    Burn(200 * kNanosPerMilli);
-    (void)!::write(server, "1", 1);
-    ::_exit(0);
-  }
-  int64_t network_ns = 0, for_child_ns = 0;
-  char byte = 0;
-  ASSERT_EQ(::read(client, &byte, 1), 1);
-  ASSERT_TRUE(signals_
-                  ->Drain(sources::VisitOnly([&](const SignalSum& sum) {
-                    if (sum.tid != ::gettid() || sum.signal != GPUSONDE_SIGNAL_NETWORK) return;
-                    network_ns += sum.amount;
-                    if (sum.other == child) for_child_ns += sum.amount;
-                  }))
-                  .has_value());
-  ::waitpid(child, nullptr, 0);
-  ::close(client);
-  ::close(server);
-  EXPECT_GE(network_ns, 150 * kNanosPerMilli);
-  // Another CPU may have received the packet: then no process is named, and never a wrong one.
-  EXPECT_TRUE(for_child_ns == network_ns || for_child_ns == 0) << for_child_ns;
-  ASSERT_TRUE(signals_->WatchNetwork(false).has_value());
-}
-
-class LocalServerTest : public HostSignalsTest, public ::testing::WithParamInterface<int> {
- protected:
-  // For how long this thread waited for a process that answers after 200 ms and isn't a target.
-  int64_t WaitForAnswer() {
-    const auto [client, server] = Connect(GetParam());
-    const pid_t child = ::fork();
-    if (child == 0) {
-      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-      char byte = 0;
-      (void)!::read(server, &byte, 1);
-      Burn(200 * kNanosPerMilli);
-      (void)!::write(server, "1", 1);
-      ::_exit(0);
-    }
-    StartAgain();
-    EXPECT_EQ(::write(client, "1", 1), 1);
-    char byte = 0;
-    EXPECT_EQ(::read(client, &byte, 1), 1);
-    const int64_t waited_ns = DrainWaitsFor(child, GPUSONDE_SIGNAL_NETWORK);
-    ::waitpid(child, nullptr, 0);
-    ::close(client);
-    ::close(server);
-    return waited_ns;
-  }
-};
-
-// The kernel's own thread receives the packet on a busy machine: then nobody is named.
-TEST_P(LocalServerTest, AWaitForItsAnswerNamesIt) {
-  constexpr int kAttempts = 5;
-  int64_t waited_ns = 0;
-  for (int i = 0; i < kAttempts && waited_ns == 0; ++i) waited_ns = WaitForAnswer();
-  EXPECT_GE(waited_ns, 150 * kNanosPerMilli);
-}
-
-INSTANTIATE_TEST_SUITE_P(By, LocalServerTest, ::testing::Values(AF_INET, AF_INET6),
-                         [](const auto& family) { return family.param == AF_INET ? "IPv4" : "IPv6"; });
 
 TEST_F(HostSignalsTest, ReportsNothingAfterStop) {
   signals_->Stop();

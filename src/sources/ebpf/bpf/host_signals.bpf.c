@@ -396,7 +396,8 @@ int BPF_PROG(signal_waking, struct task_struct *task) {
   if (thread->signal != GPUSONDE_SIGNAL_WAITING) return 0;
   if (in_network()) {
     thread->signal = GPUSONDE_SIGNAL_NETWORK;
-    if (!sends(bpf_get_current_task_btf())) return 0;
+    struct task_struct *current = bpf_get_current_task_btf();
+    if (!sends(current) && !(receives(current) && is_local(current))) return 0;
   } else if (in_interrupt()) {
     return 0;
   }
@@ -405,7 +406,7 @@ int BPF_PROG(signal_waking, struct task_struct *task) {
   if (waker)
     thread->waker = waker->pid;
   else if (thread->woken_ns - thread->since_ns >= SHORTEST_NAMED_WAIT_NS &&
-           (thread->signal == GPUSONDE_SIGNAL_WAITING || sends_to_itself(bpf_get_current_task_btf())))
+           (thread->signal == GPUSONDE_SIGNAL_WAITING || is_local(bpf_get_current_task_btf())))
     thread->waker = name_other_waker();
   return 0;
 }

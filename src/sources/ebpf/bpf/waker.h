@@ -23,13 +23,28 @@ static __always_inline bool sends(struct task_struct *task) {
   }
 }
 
+/* Whether the task is in a system call that makes room in a socket's buffer: it sends a packet which says so,
+ * and ends the wait of who could not send. */
+static __always_inline bool receives(struct task_struct *task) {
+  switch (system_call_of(task)) {
+    case 0:   /* read */
+    case 19:  /* readv */
+    case 45:  /* recvfrom */
+    case 47:  /* recvmsg */
+    case 299: /* recvmmsg */
+      return true;
+    default:
+      return false;
+  }
+}
+
 #define MODE_TYPE 0170000 /* include/uapi/linux/stat.h: S_IFMT */
 #define MODE_SOCKET 0140000
 #define FAMILY_IPV4 2
 #define FAMILY_IPV6 10
 
-/* The socket that the task's system call, one of `sends`, sends on; NULL if that is no socket. */
-static __always_inline const struct sock *sending_socket(struct task_struct *task) {
+/* The socket that the task's system call, one of the above, is for; NULL if that is no socket. */
+static __always_inline const struct sock *socket_of(struct task_struct *task) {
   const struct pt_regs___kernel *registers = (void *)bpf_task_pt_regs(task);
   const __u64 number = registers->di;
   const struct fdtable *table = BPF_CORE_READ(task, files, fdt);
@@ -41,10 +56,10 @@ static __always_inline const struct sock *sending_socket(struct task_struct *tas
   return BPF_CORE_READ(socket, sk);
 }
 
-/* Whether the task sends on a connection of the machine with itself. An interrupt may deliver other packets
- * on a thread that sends to another machine. */
-static __always_inline bool sends_to_itself(struct task_struct *task) {
-  const struct sock *socket = sending_socket(task);
+/* Whether that socket is a connection of the machine with itself. An interrupt may deliver other packets on a
+ * thread that sends to another machine, and any on one that receives from there. */
+static __always_inline bool is_local(struct task_struct *task) {
+  const struct sock *socket = socket_of(task);
   if (!socket) return false;
   const unsigned short family = BPF_CORE_READ(socket, __sk_common.skc_family);
   if (family == FAMILY_IPV4) {
