@@ -17,6 +17,8 @@
 #include "base/time.h"
 #include "model/metric_catalogue.h"
 #include "store/queries/metric_query.h"
+#include "store/queries/own_processes.h"
+#include "store/sql/process_sql.h"
 #include "store/sql/sql_part.h"
 
 namespace gpusonde::store {
@@ -24,11 +26,13 @@ namespace {
 
 using model::Metric;
 
-constexpr std::array kSignals = {
-    Metric::kThreadRunning,    Metric::kThreadRunQueue,  Metric::kThreadDisplaced, Metric::kThreadInterrupted,
-    Metric::kThreadBlocked,    Metric::kThreadBlockedIo, Metric::kThreadReclaim,   Metric::kThreadNetwork,
-    Metric::kThreadWaiting,    Metric::kThreadSleeping,  Metric::kThreadStopped,   Metric::kCgroupThrottled,
-    Metric::kCgroupIoThrottled};
+constexpr std::array kOwnSignals = {Metric::kThreadRunning,   Metric::kThreadBlocked,
+                                    Metric::kThreadWaiting,   Metric::kThreadSleeping,
+                                    Metric::kCgroupThrottled, Metric::kCgroupIoThrottled};
+// What delays a thread, also one of a process that the program started: its loaders read what it waits for.
+constexpr std::array kDelays = {
+    Metric::kThreadRunQueue, Metric::kThreadDisplaced, Metric::kThreadInterrupted, Metric::kThreadBlockedIo,
+    Metric::kThreadReclaim,  Metric::kThreadNetwork,   Metric::kThreadStopped};
 constexpr size_t kMaxSignals = 4;
 constexpr double kMinSignalChange = 0.01;  // of a core
 
@@ -139,10 +143,15 @@ void AddSignal(const Buckets& buckets, std::string_view metric, int64_t start_ns
 // Sums values here: DuckDB takes three times as long to unnest them.
 Status AddSignals(Store& store, const Id128& process, const Buckets& buckets,
                   std::vector<IncidentStrip>& strips) {
-  const SqlPart sql{fmt::format("SELECT metric, start_ns, bucket_ns, \"values\" FROM signals WHERE "
-                                "process = ? AND start_ns >= ? AND start_ns < ? AND metric IN ({})",
-                                ListNames(kSignals)),
-                    {process, buckets.shown.from_ns - kNanosPerSecond, buckets.shown.to_ns}};
+  ASSIGN_OR_RETURN(std::vector<Id128> own, ReadOwnProcesses(store, process, buckets.shown));
+  SqlPart sql{
+      "SELECT metric, start_ns, bucket_ns, \"values\" FROM signals WHERE start_ns >= ? AND start_ns < ? AND ",
+      {buckets.shown.from_ns - kNanosPerSecond, buckets.shown.to_ns}};
+  sql += SqlPart{fmt::format("(process = ? AND metric IN ({}) OR metric IN ({}) AND ", ListNames(kOwnSignals),
+                             ListNames(kDelays)),
+                 {process}};
+  sql += IsOfProcesses({.processes = std::move(own)});
+  sql.text += ")";
   std::map<std::string, Strip, std::less<>> by_metric;
   TRY(ForEachRow(store, sql, [&](const Rows& row) {
     auto sums = by_metric.find(row.Text(0));

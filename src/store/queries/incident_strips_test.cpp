@@ -8,8 +8,10 @@
 #include "base/time.h"
 #include "model/metric_catalogue.h"
 #include "model/tables/devices.h"
+#include "model/tables/gpu_sessions.h"
 #include "model/tables/incidents.h"
 #include "model/tables/metrics.h"
+#include "model/tables/processes.h"
 #include "model/tables/signals.h"
 #include "model/tables/steps.h"
 #include "store/queries/incident_query.h"
@@ -89,6 +91,28 @@ TEST_F(IncidentStrips, StepsComeFirstThenTheSignalsThatChangedMost) {
   EXPECT_THAT(strips[0].strip.values[4], Optional(200));
   EXPECT_THAT(ReadNames(), ElementsAre("step", "thread.sleeping", "cgroup.throttled", "thread.run_queue"));
   EXPECT_THAT(strips[3].strip.values[4], Optional(testing::DoubleNear(0.3, 1e-9)));
+}
+
+// A loader reads what the program waits for; a rank of its job has strips of its own.
+TEST_F(IncidentStrips, DelaysOfProcessesThatItStartedAreAmongThem) {
+  constexpr Id128 kLoader{7, 3}, kRank{7, 4}, kEarlier{7, 5};
+  Add(model::kProcesses, {{.process = kSlow, .pid = 70, .started_ns = kSecond},
+                          {.process = kLoader, .pid = 73, .parent_pid = 70, .started_ns = 2 * kSecond},
+                          {.process = kRank, .pid = 74, .parent_pid = 70, .started_ns = 2 * kSecond},
+                          {.process = kEarlier, .pid = 75, .parent_pid = 70, .started_ns = 1}});
+  Add(model::kGpuSessions, {{.process = kRank, .session = 1, .start_ns = 2 * kSecond}});
+  for (int64_t second = 0; second < 10; ++second) {
+    const bool slow = second == 4 || second == 5;
+    AddSignal(Metric::kThreadWaiting, second, slow ? 0.7 : 0.1);
+    AddSignal(Metric::kThreadWaiting, second, slow ? 0.1 : 0.9, kLoader);  // for orders: no delay
+    AddSignal(Metric::kThreadBlockedIo, second, slow ? 0.6 : 0.1, kLoader);
+    for (const Id128& other : {kRank, kEarlier, kBystander})
+      AddSignal(Metric::kThreadBlockedIo, second, slow ? 0 : 5, other);
+  }
+  const auto strips = Read();
+  ASSERT_THAT(ReadNames(), ElementsAre("step", "thread.waiting", "thread.blocked_io"));
+  EXPECT_THAT(strips[1].strip.values[4], Optional(testing::DoubleNear(0.7, 1e-9)));
+  EXPECT_THAT(strips[2].strip.values[4], Optional(testing::DoubleNear(0.6, 1e-9)));
 }
 
 TEST_F(IncidentStrips, AWaitThatIsLongerThanItsBucketBeganBeforeIt) {
