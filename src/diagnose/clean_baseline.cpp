@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <functional>
 #include <ranges>
 #include <utility>
 #include <vector>
@@ -112,11 +113,19 @@ StepSum CleanBaseline::SumBefore(int64_t time_ns) const {
   return sum;
 }
 
-int64_t CleanBaseline::oldest_ns() const {
-  int64_t oldest_ns = INT64_MAX;
-  for (const auto& [type, accounts] : accounts_)
-    oldest_ns = std::min(oldest_ns, accounts.front().step.start_ns);
-  return oldest_ns;
+int64_t CleanBaseline::RecentSince() const {
+  std::vector<int64_t> starts;
+  int64_t newest_ns = 0;
+  ForEach([&](const AccountedStep& clean) {
+    starts.push_back(clean.step.start_ns);
+    newest_ns = std::max(newest_ns, clean.step.end_ns);
+  });
+  if (starts.empty()) return INT64_MAX;
+  std::ranges::sort(starts, std::greater());
+  const auto recent = std::ranges::partition_point(
+      starts, [&](int64_t start_ns) { return start_ns >= newest_ns - kIncidentTable.clean.kept_ns; });
+  const size_t kept = std::min<size_t>(kIncidentTable.clean.min_of_type, starts.size());
+  return starts[std::max(static_cast<size_t>(recent - starts.begin()), kept) - 1];
 }
 
 void CleanBaseline::ForgetBefore(int64_t time_ns) {

@@ -41,8 +41,9 @@ class CleanBaseline {
   void Clear();
 
   bool empty() const { return accounts_.empty(); }
-  // The start of the oldest step; INT64_MAX without steps.
-  int64_t oldest_ns() const;
+  // The start of the newest ten seconds of steps, or of 32 if these are fewer; INT64_MAX without steps. Steps
+  // of a type that no longer occurs may be older.
+  int64_t RecentSince() const;
 
   // Adds to `sum` what `count` steps of this type normally do; of another type if this one is unknown.
   void AddUsual(const Id128& type, int64_t count, PathAccount& sum) const;

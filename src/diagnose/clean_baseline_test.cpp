@@ -50,6 +50,23 @@ struct CleanBaselineTest : testing::Test {
   const Id128 one{1, 1}, other{1, 2};
 };
 
+TEST_F(CleanBaselineTest, RecentAreTenSecondsOfStepsOrThirtyTwo) {
+  EXPECT_EQ(baseline.RecentSince(), INT64_MAX);
+  Add(one, 20, 4e6);
+  EXPECT_EQ(baseline.RecentSince(), kBegin) << "as many as there are";
+  const int64_t other_ns = now_ns;
+  Add(other, 50, 4e6);
+  EXPECT_EQ(baseline.RecentSince(), kBegin);
+  Add(other, 50, 4e6);
+  EXPECT_EQ(baseline.RecentSince(), other_ns);
+  now_ns += 20 * kNanosPerSecond;
+  const int64_t late_ns = now_ns;
+  Add(one, 20, 4e6);
+  EXPECT_EQ(baseline.RecentSince(), other_ns + 88 * 100 * kMs) << "twelve of the others";
+  Add(one, 12, 4e6);
+  EXPECT_EQ(baseline.RecentSince(), late_ns);
+}
+
 TEST_F(CleanBaselineTest, WhatStepsUsuallyDoIsTheMeanOfTheirType) {
   Add(one, 10, 4e6);
   Add(one, 10, 6e6);

@@ -171,7 +171,9 @@ UsualStep UsualStepOf(const SituationContext& context) {
   UsualStep usual;
   PathAccount sum;
   std::vector<TimeRange> steps;
+  const int64_t since_ns = context.baseline.RecentSince();
   context.baseline.ForEach([&](const AccountedStep& clean) {
+    if (clean.step.start_ns < since_ns) return;
     sum.Add(clean.path, 1);
     ++usual.steps;
     steps.push_back({clean.step.start_ns, clean.step.end_ns});

@@ -45,6 +45,14 @@ TEST_F(UsualStepTest, IsTheMeanOfStepsOutsideOfIncidents) {
   EXPECT_THAT(FormatJson(diagnosis), HasSubstr(R"("disturbances":[])"));
 }
 
+// A longer kind of steps has taken the place of another one.
+TEST_F(UsualStepTest, IsOfTheNewestTenSecondsWhateverTheirType) {
+  world.Run({}, 350);
+  world.Run({.gpu_ns = 60 * kMs, .copy_ns = 10 * kMs}, 150);
+  EXPECT_TRUE(world.Finish().empty());
+  EXPECT_NEAR(Usual().states.total(), 80e6, 1e6);
+}
+
 TEST_F(UsualStepTest, NamesWhatDisturbsItAllTheTime) {
   world.Run({.behind_stranger_ns = 15 * kMs, .stopped_ns = 6 * kMs}, 150);
   EXPECT_TRUE(world.Finish().empty()) << "no steps are slower than others";

@@ -227,7 +227,7 @@ void Diagnosis::Workload::EndLastingDisturbance() {
   if (!shortened.has_value()) return;
   const int64_t end_ns = shortened->since_ns;
   const int64_t onset_ns =
-      std::max(disturbed_since_ns_.value_or(baseline_.oldest_ns()), incidents_.last_end_ns());
+      std::max(disturbed_since_ns_.value_or(baseline_.RecentSince()), incidents_.last_end_ns());
   CleanBaseline later = baseline_;
   later.ForgetBefore(end_ns);
   later.SetCalm({end_ns, now_ns_});
@@ -261,7 +261,7 @@ void Diagnosis::Workload::JudgeUsual() {
   if (usual.disturbances.empty())
     disturbed_since_ns_.reset();
   else if (!disturbed_since_ns_.has_value())
-    disturbed_since_ns_ = baseline_.oldest_ns();
+    disturbed_since_ns_ = baseline_.RecentSince();
   if (now_ns_ - usual_ns_ >= kIncidentTable.report.usual_ns) Emit(usual);
 }
 
