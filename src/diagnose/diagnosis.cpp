@@ -193,7 +193,8 @@ Diagnosis::Found Diagnosis::FoundOf(const Id128& process, const Workload& worklo
           .late = workload.late(),
           .signals_known = workload.signals_known(),
           .waits_by_habit = workload.waits_by_habit(),
-          .usual = workload.Usual()};
+          .usual = workload.Usual(),
+          .kinds = workload.kinds().Common()};
 }
 
 std::map<Id128, Diagnosis::Found> Diagnosis::FoundSteps() const {

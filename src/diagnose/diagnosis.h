@@ -16,6 +16,7 @@
 #include "base/time.h"
 #include "diagnose/report.h"
 #include "diagnose/situation.h"
+#include "diagnose/step_kinds.h"
 #include "diagnose/usual_step.h"
 #include "model/batch.h"
 #include "model/tables/api_calls.h"
@@ -116,6 +117,7 @@ class Diagnosis {
     // Whether it waits for requests between steps; these waits are not part of its steps.
     bool waits_by_habit = false;
     UsualStep usual;
+    std::vector<StepKind> kinds;  // the common ones (step_kinds.h)
   };
   std::map<Id128, Found> FoundSteps() const;
 

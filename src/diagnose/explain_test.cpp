@@ -83,7 +83,8 @@ TEST(Explain, AWaitForAPacketOfAnUnknownSenderSaysWhereToLook) {
   Situation situation{.onset_ns = kBegin, .slowdown = 3, .signals_known = true};
   situation.before[State::kCpu] = situation.during[State::kCpu] = 10e6;
   situation.during[State::kNetwork] = 20e6;
-  EXPECT_THAT(Explain(situation, {}, kBegin).sentence, HasSubstr("in \"Network\". The other end of a connection"));
+  EXPECT_THAT(Explain(situation, {}, kBegin).sentence,
+              HasSubstr("in \"Network\". The other end of a connection"));
 }
 
 TEST(Explain, ASleepThatTheProgramAskedForIsSaidToBeOne) {

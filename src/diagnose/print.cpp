@@ -56,6 +56,34 @@ std::string TextOf(const UsualStep& usual) {
   return text;
 }
 
+// What kinds of steps there are, in the order of their first ones; and since when, if one follows the other.
+std::string TextOf(const std::vector<StepKind>& kinds) {
+  if (kinds.empty()) return "";
+  std::vector<std::string> parts;
+  int64_t last_ns = 0;
+  for (const StepKind& kind : kinds) {
+    const bool follows = !parts.empty() && kind.first_ns >= last_ns;
+    parts.push_back(fmt::format(
+        "{}{} of {} ({}{:.0f})", follows ? fmt::format("from {} on ", FormatUtcClock(kind.first_ns)) : "",
+        kind.steps, Time(kind.mean_ns()), parts.empty() ? "kernels and copies: " : "", kind.mean_work()));
+    last_ns = std::max(last_ns, kind.last_ns);
+  }
+  return fmt::format("  its steps are of {} kinds: {}\n", kinds.size(), fmt::join(parts, ", "));
+}
+
+void WriteKinds(JsonWriter& json, const std::vector<StepKind>& kinds) {
+  json.BeginArray();
+  for (const StepKind& kind : kinds)
+    json.BeginObject()
+        .Field("steps", kind.steps)
+        .Field("mean_ns", kind.mean_ns())
+        .Field("mean_work", kind.mean_work())
+        .Field("first_ns", kind.first_ns)
+        .Field("last_ns", kind.last_ns)
+        .EndObject();
+  json.EndArray();
+}
+
 void WriteUsual(JsonWriter& json, const UsualStep& usual) {
   json.BeginObject().Field("steps", usual.steps).Key("ns").BeginObject();
   for (size_t i = 0; i < kStates; ++i)
@@ -131,7 +159,7 @@ std::string FormatText(const Diagnosis& diagnosis) {
     if (found.waits_by_habit) text += "  its waits for requests between steps are not part of them\n";
     if (!found.signals_known)
       text += "  no host signals of it were received: causes on the host are unknown\n";
-    text += TextOf(found.usual);
+    text += TextOf(found.usual) + TextOf(found.kinds);
   }
   std::vector<Report> reports = diagnosis.Reports();
   const auto withdrawn = static_cast<int64_t>(std::erase_if(reports, IsWithdrawn));
@@ -161,6 +189,8 @@ std::string FormatJson(const Diagnosis& diagnosis) {
         .Field("waits_by_habit", found.waits_by_habit)
         .Key("usual");
     WriteUsual(json, found.usual);
+    json.Key("kinds");
+    WriteKinds(json, found.kinds);
     json.EndObject();
   }
   json.EndArray().Key("incidents").BeginArray();

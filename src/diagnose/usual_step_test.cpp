@@ -17,6 +17,7 @@ namespace gpusonde::diagnose {
 namespace {
 
 using testing::AllOf;
+using testing::ContainsRegex;
 using testing::Ge;
 using testing::HasSubstr;
 using testing::Lt;
@@ -51,6 +52,11 @@ TEST_F(UsualStepTest, IsOfTheNewestTenSecondsWhateverTheirType) {
   world.Run({.gpu_ns = 60 * kMs, .copy_ns = 10 * kMs}, 150);
   EXPECT_TRUE(world.Finish().empty());
   EXPECT_NEAR(Usual().states.total(), 80e6, 1e6);
+  EXPECT_THAT(FormatText(diagnosis),
+              ContainsRegex("\n  its steps are of 2 kinds: 350 of 30 ms \\(kernels and copies: 1\\), from "
+                            "08:00:1[01] on 149 of 80 ms \\(2\\)\n"));
+  EXPECT_THAT(FormatJson(diagnosis),
+              ContainsRegex(R"("kinds":\[\{"steps":350,"mean_ns":29.*"mean_work":1,.*"steps":149)"));
 }
 
 TEST_F(UsualStepTest, NamesWhatDisturbsItAllTheTime) {

@@ -190,6 +190,7 @@ void Diagnosis::Workload::AddStep(const StepSpan& span) {
       UpdateIncident(step.end_ns);
       break;
   }
+  if (!detector_.open()) kinds_.Add(step);
 }
 
 // Host signals are loaded when a program first uses a GPU. What slows a step before that isn't observed, and

@@ -24,6 +24,7 @@
 #include "diagnose/incident_tracker.h"
 #include "diagnose/situation_builder.h"
 #include "diagnose/step_finder.h"
+#include "diagnose/step_kinds.h"
 #include "diagnose/usual_step.h"
 #include "diagnose/watermark.h"
 #include "model/tables/evidence.h"
@@ -77,6 +78,7 @@ class Diagnosis::Workload {
   const std::vector<Report>& reports() const { return incidents_.reports(); }
   int64_t steps() const { return steps_; }
   UsualStep Usual() const;
+  const StepKinds& kinds() const { return kinds_; }
   std::string anchor() const { return finder_.anchor().value_or(""); }
   // Whether an incident is open and the process still runs.
   bool is_slow() const;
@@ -149,6 +151,7 @@ class Diagnosis::Workload {
   int64_t session_end_ns_ = INT64_MAX;  // while it is not known
   bool signals_known_ = false;
   int64_t steps_ = 0;
+  StepKinds kinds_;            // outside of incidents
   int64_t first_step_ns_ = 0;  // 0: there was none
   int64_t now_ns_ = 0;
   int64_t compared_ns_ = 0;                    // when clean steps were last compared with earlier ones
