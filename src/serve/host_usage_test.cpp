@@ -17,6 +17,7 @@
 #include "model/tables/gpu_sessions.h"
 #include "model/tables/kernels.h"
 #include "model/tables/processes.h"
+#include "model/tables/samples.h"
 #include "model/tables/sources.h"
 
 namespace gpusonde::serve {
@@ -62,6 +63,7 @@ class HostUsageTest : public testing::Test {
                                           .cgroup = "/slurm/job_7",
                                           .started_ns = begin_ns_}}),
                 Rows(model::kGpuSessions, {{.process = {5, number}, .session = 1, .start_ns = begin_ns_}}),
+                Rows(model::kSamples, {{.time_ns = EpochNow(), .process = {5, number}, .tid = 1}}),
                 Rows(model::kKernels, kernels)});
   }
   static model::Kernel Kernel(uint64_t number, int64_t start_ns, int64_t duration_ns) {

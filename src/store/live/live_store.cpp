@@ -17,6 +17,10 @@
 #include "base/log.h"
 #include "base/time.h"
 #include "model/tables/batches.h"
+#include "model/tables/metrics.h"
+#include "model/tables/samples.h"
+#include "model/tables/signals.h"
+#include "model/tables/sources.h"
 #include "spool/upload.h"
 #include "store/duckdb/appender.h"
 #include "store/duckdb/connection.h"
@@ -28,6 +32,7 @@
 #include "store/rollups/gpu_windows.h"
 #include "store/rollups/rollup.h"
 #include "store/rollups/sample_windows.h"
+#include "store/rollups/windows.h"
 
 namespace gpusonde::store {
 namespace {
@@ -59,14 +64,28 @@ std::vector<std::string> Catalogs(std::span<const Day> days) {
   return catalogs;
 }
 
+// When the machine that recorded the rows was last seen, by its own clock, which may differ from this one's;
+// rows may also have waited in its spool. A run without an end ends there. Now, if no row has such a time.
+int64_t LastSign(std::span<const model::Batch> frames) {
+  constexpr std::pair<std::string_view, std::string_view> kSigns[] = {{model::kSamples.name(), "time_ns"},
+                                                                      {model::kMetrics.name(), "time_ns"},
+                                                                      {model::kSignals.name(), "start_ns"},
+                                                                      {model::kSources.name(), "started_ns"}};
+  std::optional<TimeRange> times;
+  for (const model::Batch& frame : frames)
+    for (const auto& [table, column] : kSigns)
+      if (frame.table == table) Widen(frame, column, times);
+  return times.has_value() ? times->to_ns : EpochNow();
+}
+
 model::Batch CommitRows(Id128 spool, int64_t first_sequence, std::span<const model::Batch> frames) {
   model::BatchBuilder builder(model::kBatches);
-  const int64_t now_ns = EpochNow();
+  const int64_t sign_ns = LastSign(frames);
   for (const model::Batch& frame : frames)
     builder.Append({.spool = spool,
                     .sequence = first_sequence++,
                     .rows = static_cast<int64_t>(frame.rows),
-                    .committed_ns = now_ns});
+                    .committed_ns = sign_ns});
   return builder.Take();
 }
 
