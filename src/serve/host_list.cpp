@@ -6,6 +6,7 @@
 #include <limits>
 #include <utility>
 
+#include "base/saturated.h"
 #include "base/time.h"
 #include "store/queries/gpu_query.h"
 #include "store/queries/newest_incidents.h"
@@ -52,9 +53,11 @@ Result<HostSummary> Summarise(store::Store& store, int64_t now_ns, std::optional
 
 Result<HostSummary> SummariseHost(Host& host) {
   ASSIGN_OR_RETURN(store::LiveStore* const store, host.Store());
-  const int64_t now_ns = EpochNow();
+  // By the host's clock, where that is ahead: its last minutes are in the future of this one.
+  const int64_t ahead_ns = std::max<int64_t>(-host.spool_age_ns().value_or(0), 0);
+  const int64_t now_ns = AddSaturated(EpochNow(), ahead_ns);
   std::optional<int64_t> gone_ns;
-  if (host.IsSilent(MonotonicNow())) gone_ns = std::min(host.last_seen_ns(), now_ns);
+  if (host.IsSilent(MonotonicNow())) gone_ns = std::min(AddSaturated(host.last_seen_ns(), ahead_ns), now_ns);
   return Summarise(*store, now_ns, gone_ns);
 }
 

@@ -46,7 +46,7 @@ constexpr int64_t kMaxAgeNs = 600 * kNanosPerSecond, kMaxAheadNs = 60 * kNanosPe
 std::string NoticeOfClocks(const Host& host) {
   const int64_t age_ns = host.spool_age_ns().value_or(0);
   const auto minutes = [](int64_t ns) { return Counted(ns / (60 * kNanosPerSecond), "minute"); };
-  constexpr std::string_view kByServer = "The list of hosts and the usage of all go by this server's clock.";
+  constexpr std::string_view kByServer = "Usage of all hosts goes by this server's clock.";
   if (age_ns < -kMaxAheadNs)
     return fmt::format("The clock of {} is {} ahead of this server's: correct the wrong one. {}", host.name(),
                        minutes(-age_ns), kByServer);
@@ -56,6 +56,24 @@ std::string NoticeOfClocks(const Host& host) {
         "spool, or its clock is behind this server's. {}",
         host.name(), minutes(age_ns), kByServer);
   return {};
+}
+
+// Of all hosts that send: the first of them, and how many more there are.
+std::vector<std::string> NoticesOfClocks(std::span<const HostList::Line> lines) {
+  constexpr int64_t kMaxClocks = 3;
+  std::vector<std::string> notices;
+  int64_t more = 0;
+  for (const HostList::Line& line : lines) {
+    if (line.host->IsSilent(MonotonicNow())) continue;
+    std::string notice = NoticeOfClocks(*line.host);
+    if (notice.empty()) continue;
+    if (std::ssize(notices) < kMaxClocks)
+      notices.push_back(std::move(notice));
+    else
+      ++more;
+  }
+  if (more > 0) notices.push_back(fmt::format("Times of {} differ as well.", Counted(more, "more host")));
+  return notices;
 }
 
 std::vector<std::string> NoticesOf(Host& host, const Hosts& hosts, const Refusals& refusals) {
@@ -226,6 +244,7 @@ class AllPages {
     WriteIncidents(json, lines);
     json.Key("notices").BeginArray();
     for (const std::string& sentence : counts_.refusals.Sentences(MonotonicNow())) json.Value(sentence);
+    for (const std::string& sentence : NoticesOfClocks(lines)) json.Value(sentence);
     json.EndArray();
     json.Key("received").BeginObject();
     json.Field("requests", counts_.requests.load()).Field("frames", counts_.frames.load());

@@ -258,6 +258,20 @@ TEST_F(HostsApiTest, AHostWhoseClockDiffersHasANotice) {
   EXPECT_THAT(Ok("overview")["notices"][0].get<std::string>(), HasSubstr("one were 60 minutes old"));
 }
 
+TEST_F(HostsApiTest, TheListNamesHostsWhoseClocksDifferAndHasTheirIncidents) {
+  for (const char* const name : {"a", "b", "c", "d", "e"}) Add(name);
+  for (const char* const name : {"a", "c", "d", "e"})
+    hosts_->Find(name).value()->SetSpoolAge(-1200 * kNanosPerSecond);
+  model::BatchBuilder incidents(model::kIncidents);
+  incidents.Append({.incident = {7, 1}, .process = {5, 1}, .start_ns = EpochNow() + 1190 * kNanosPerSecond});
+  ASSERT_TRUE(hosts_->Find("a").value()->Store().value()->Append({{incidents.Take()}}).has_value());
+  const json list = Ok("hosts"), &notices = list["notices"];
+  EXPECT_EQ(list["hosts"][0]["incidents"], 1);
+  ASSERT_EQ(notices.size(), 4u);
+  EXPECT_THAT(notices[0].get<std::string>(), HasSubstr("The clock of a is 20 minutes ahead"));
+  EXPECT_EQ(notices[3], "Times of 1 more host differ as well.");
+}
+
 TEST_F(HostsApiTest, TheListSaysWhichHostsAreMissingAndWhy) {
   Add("one");
   EXPECT_TRUE(Ok("hosts")["notices"].empty());
