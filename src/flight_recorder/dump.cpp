@@ -4,14 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <filesystem>
-#include <fstream>
 #include <string_view>
 #include <utility>
 
 #include "base/fd.h"
+#include "base/regular_file.h"
 #include "base/text.h"
 #include "flight_recorder/value.h"
 
@@ -24,10 +23,8 @@ constexpr size_t kHead = 4096;    // bytes by which a file is recognised
 constexpr size_t kMaxFrames = 256;
 
 std::string HeadOf(const std::string& path) {
-  std::array<char, kHead> head{};
-  std::ifstream file(path, std::ios::binary);
-  file.read(head.data(), head.size());
-  return {head.data(), static_cast<size_t>(file.gcount())};
+  const Result<Fd> file = OpenRegular(path);
+  return file.has_value() ? ReadRegular(*file, kHead).value_or("") : "";
 }
 
 // The digits at the end of the file's name, before a suffix: nccl_trace_rank_12, rank3.json.
