@@ -76,6 +76,7 @@ int Main(int argc, char** argv) {
   }
   const bool has_separator = std::ranges::find(words, "--") != words.end();
   AddCommands(app, words.empty() ? "" : words.front(), exit_status);
+  RefuseOptionsAsValues(app);
   try {
     std::ranges::reverse(words);  // as CLI11 takes them
     app.parse(std::move(words));

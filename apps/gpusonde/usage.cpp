@@ -202,17 +202,20 @@ const CLI::App& ChosenCommand(const CLI::App& app) {
   return *chosen;
 }
 
-// The Levenshtein distance.
+// The Levenshtein distance, but two neighbours that are swapped ("veiw") are one mistake.
 size_t Distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t{0});
+  std::vector<std::vector<size_t>> rows(a.size() + 1, std::vector<size_t>(b.size() + 1));
+  std::iota(rows[0].begin(), rows[0].end(), size_t{0});
   for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = std::exchange(row[0], i);
-    for (size_t j = 1; j <= b.size(); ++j)
-      diagonal = std::exchange(
-          row[j], std::min({row[j] + 1, row[j - 1] + 1, diagonal + (a[i - 1] == b[j - 1] ? 0u : 1u)}));
+    rows[i][0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t replaced = rows[i - 1][j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
+      rows[i][j] = std::min({rows[i - 1][j] + 1, rows[i][j - 1] + 1, replaced});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        rows[i][j] = std::min(rows[i][j], rows[i - 2][j - 2] + 1);
+    }
   }
-  return row.back();
+  return rows.back().back();
 }
 
 // The known word closest to `word`, if it is close enough to be a typo.
@@ -279,6 +282,7 @@ std::string Explain(const CLI::App& app, const CLI::App& command, const CLI::Par
     const std::string name = text.substr(0, text.find(':'));
     const CLI::Option* const without_value = command.get_option_no_throw(name);
     if (without_value == nullptr || without_value->get_type_size() == 0) return text;
+    if (without_value->count() > 1) return name + " is given more than once";
     return fmt::format("{} needs a value: {}", name,
                        CLI::detail::find_and_replace(ValueName(*without_value), "|", ", "));
   }
@@ -289,6 +293,18 @@ std::string Explain(const CLI::App& app, const CLI::App& command, const CLI::Par
 }
 
 }  // namespace
+
+void RefuseOptionsAsValues(CLI::App& app) {
+  for (CLI::Option* option : app.get_options()) {
+    if (option->get_positional() || option->get_type_size() == 0) continue;
+    option->check([&app, option](const std::string& value) {
+      const bool is_option = value.starts_with('-') && app.get_option_no_throw(value) != nullptr;
+      if (value != "--" && !is_option) return std::string();
+      return fmt::format("a value is missing before {}: {}", value, ValueName(*option));
+    });
+  }
+  for (CLI::App* command : app.get_subcommands({})) RefuseOptionsAsValues(*command);
+}
 
 std::shared_ptr<CLI::FormatterBase> HelpFormatter() { return std::make_shared<Formatter>(); }
 
