@@ -106,15 +106,17 @@ void Diagnostician::Recall(const std::function<Status(diagnose::Diagnosis&)>& ea
   state_->recalling = false;
 }
 
-std::vector<model::Batch> Diagnostician::SetSource(const Id128& source, int64_t epoch_offset_ns) {
+std::vector<model::Batch> Diagnostician::EndSource() {
   state_->diagnosis.Abandon(MonotonicNow() + state_->options.epoch_offset_ns);
-  std::vector<model::Batch> last = state_->diagnosis.DrainRows();
+  return state_->diagnosis.DrainRows();
+}
+
+void Diagnostician::SetSource(const Id128& source, int64_t epoch_offset_ns) {
   state_->options.source = source;
   state_->options.epoch_offset_ns = epoch_offset_ns;
   state_->processes.SetSource(source, epoch_offset_ns);
   state_->diagnosis = state_->NewDiagnosis();
   Rewrite();
-  return last;
 }
 
 void Diagnostician::Rewrite() { state_->processes.Rewrite(); }

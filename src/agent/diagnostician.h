@@ -46,9 +46,13 @@ class Diagnostician {
   // Like Round, for the last round.
   std::vector<model::Batch> Finish(std::span<const model::Batch> gathered);
 
-  // Sets the source of rows from now on. Times before and after a step of the wall clock can't be compared:
-  // returns rows that close open incidents, and starts the warm-up again.
-  std::vector<model::Batch> SetSource(const Id128& source, int64_t epoch_offset_ns);
+  // Times before and after a step of the wall clock can't be compared: returns rows that close open
+  // incidents. Call before whatever keeps the next round waiting: that programs are not observed meanwhile
+  // would look like a hang.
+  std::vector<model::Batch> EndSource();
+
+  // Sets the source of rows from now on, after EndSource, and starts the warm-up again.
+  void SetSource(const Id128& source, int64_t epoch_offset_ns);
 
   // Makes the next batches repeat every process that they refer to, as a new store needs them.
   void Rewrite();

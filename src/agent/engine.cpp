@@ -176,6 +176,7 @@ int64_t Engine::MeasureClockStep() const {
 
 Status Engine::BeginSource(const std::function<bool()>& may_wait,
                            const std::function<void(std::vector<model::Batch>)>& write) {
+  if (state_->diagnostician.has_value()) write(state_->diagnostician->EndSource());
   const int64_t epoch_offset_ns = state_->options.measure_epoch_offset();
   if (state_->gpus.has_value()) write(state_->gpus->Poll());
   ASSIGN_OR_RETURN(std::vector<model::Batch> last, state_->collector.Finish(may_wait));
@@ -185,7 +186,7 @@ Status Engine::BeginSource(const std::function<bool()>& may_wait,
   const Id128 source = state_->collector.source();
   if (state_->gpus.has_value()) state_->gpus->SetSource(source, epoch_offset_ns);
   state_->pod_devices.SetSource(source, epoch_offset_ns);
-  if (state_->diagnostician.has_value()) write(state_->diagnostician->SetSource(source, epoch_offset_ns));
+  if (state_->diagnostician.has_value()) state_->diagnostician->SetSource(source, epoch_offset_ns);
   state_->epoch_offset_ns = epoch_offset_ns;
   return {};
 }

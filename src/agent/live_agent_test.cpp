@@ -5,11 +5,13 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <set>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -393,6 +395,31 @@ TEST_F(LiveAgentTest, AnIncidentThatWasRecalledEndsWhenTheClockSteps) {
   EXPECT_GT(incident.end_ns, incident.start_ns);
   EXPECT_LT(incident.end_ns, diagnose::kBegin + 600 * kNanosPerSecond) << "on its own clock";
   EXPECT_EQ(reports, 1) << "reports the end";
+  ASSERT_TRUE(agent.Finish().has_value());
+}
+
+// On a loaded machine it takes seconds to load the kernel's programs again.
+TEST_F(LiveAgentTest, TheTimeThatANewSourceTakesToBeginIsNoHang) {
+  using diagnose::World;
+  LiveAgent::Options options = Options();
+  const int64_t offset_ns = diagnose::kBegin + 6 * kNanosPerSecond - MonotonicNow();
+  int64_t step_ns = 0;
+  int asked = 0;
+  options.measure_epoch_offset = [&] {
+    // To find the step; then to begin the source.
+    if (step_ns != 0 && ++asked == 2) std::this_thread::sleep_for(std::chrono::seconds(8));
+    return offset_ns + step_ns;
+  };
+  options.recall = [](diagnose::Diagnosis& diagnosis) -> Status {
+    World world(diagnosis);
+    world.Run({}, 200);
+    return {};
+  };
+  LiveAgent agent = LiveAgent::Create(options, sink_).value();
+  step_ns = 3'600 * kNanosPerSecond;
+  ASSERT_TRUE(agent.Round().has_value());
+  EXPECT_EQ(asked, 2);
+  for (const model::Incident& incident : sink_.incidents) EXPECT_NE(incident.cause, "hang");
   ASSERT_TRUE(agent.Finish().has_value());
 }
 
