@@ -22,6 +22,9 @@ struct Free {
 // The eBPF programs find the fields of the running kernel's structs through its BTF.
 Finding ProbeBtf(const Settings&) {
   const std::unique_ptr<btf, Free> types(::btf__load_vmlinux_btf());
+  if (types == nullptr && errno == ESRCH)  // as libbpf says it
+    return Fails("the kernel's types (/sys/kernel/btf/vmlinux) are missing, or the file is empty",
+                 std::string(kNeedsKernel));
   if (types == nullptr)
     return Fails(ErrnoError(errno, "read the kernel's types (/sys/kernel/btf/vmlinux)").message,
                  std::string(kNeedsKernel));

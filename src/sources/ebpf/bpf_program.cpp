@@ -3,7 +3,9 @@
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <linux/btf.h>
 #include <poll.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -28,6 +30,13 @@ int Print(libbpf_print_level level, const char* format, va_list arguments) {
   return 0;
 }
 
+// Whether the kernel's types can be read. Instead of the file a container may have an empty one.
+bool HasBtf() {
+  const Fd file(::open("/sys/kernel/btf/vmlinux", O_RDONLY | O_CLOEXEC));
+  uint16_t magic = 0;
+  return file.valid() && ::read(file.get(), &magic, sizeof magic) == sizeof magic && magic == BTF_MAGIC;
+}
+
 // Whether all threads of the process have ended, reaped or not.
 bool HasEnded(int32_t pid) {
   const Fd process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
@@ -40,12 +49,12 @@ bool HasEnded(int32_t pid) {
 
 Error Explain(int error_number, std::string_view what) {
   Error error = sources::KernelError(error_number, what);
-  if (error.code != ErrorCode::kPermissionDenied && ::access("/sys/kernel/btf/vmlinux", R_OK) != 0)
+  if (error.code != ErrorCode::kPermissionDenied && !HasBtf())
     return {ErrorCode::kUnsupported,
-            fmt::format(
-                "{}: this kernel has no BTF (/sys/kernel/btf/vmlinux); gpusonde needs Linux 5.15 or newer "
-                "built with CONFIG_DEBUG_INFO_BTF",
-                what)};
+            fmt::format("{}: there is no BTF of this kernel (/sys/kernel/btf/vmlinux); gpusonde needs Linux "
+                        "5.15 or newer "
+                        "built with CONFIG_DEBUG_INFO_BTF",
+                        what)};
   return error;
 }
 
