@@ -161,7 +161,7 @@ Status LiveAgent::Finish() {
 // accept keep their day.
 Status LiveAgent::State::FollowClock() {
   if (const int64_t step_ns = engine.MeasureClockStep(); step_ns != 0) {
-    LogWarn("the wall clock stepped by {} ms; starting a new source", step_ns / kNanosPerMilli);
+    LogWarn("the wall clock stepped by {:+.1f} s; starting a new source", static_cast<double>(step_ns) / 1e9);
     TRY(engine.BeginSource(NoLongerThan(kFinishNs),
                            [this](std::vector<model::Batch> batches) { Spool(std::move(batches)); }));
   }
