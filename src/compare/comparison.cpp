@@ -350,10 +350,13 @@ Comparison Compare(std::vector<Run> runs_a, std::vector<Run> runs_b, const Optio
   Side a(std::move(runs_a)), b(std::move(runs_b));
   Comparison comparison;
   const double count_a = ToDouble(a.together.runs), count_b = ToDouble(b.together.runs);
-  std::optional<double> together = MeasureWork(a, b, WorkOf);
+  std::array<WorkMeasure, 2> measures = {WorkOf, WorkBySteps};
+  if (StepsAreBetter(a.together, b.together)) std::ranges::reverse(measures);
+  std::optional<double> together = MeasureWork(a, b, measures[0]);
+  comparison.work_by_steps = together.has_value() && measures[0] == WorkBySteps;
   if (!together.has_value()) {
-    together = MeasureWork(a, b, WorkBySteps);
-    comparison.work_by_steps = together.has_value();
+    together = MeasureWork(a, b, measures[1]);
+    comparison.work_by_steps = together.has_value() && measures[1] == WorkBySteps;
   }
   if (together.has_value()) comparison.work = *together * count_a / count_b;  // of a run
   const double work = comparison.work.value_or(1);

@@ -485,6 +485,27 @@ TEST(Compare, StepsTellTheAmountOfWorkWhereKernelsDiffer) {
   EXPECT_FALSE(CompareTwo(std::move(a), std::move(b), {}).work.has_value());
 }
 
+TEST(Compare, AKernelWithMostOfTheTimeDoesNotOutvoteStepsAndAllOtherKernels) {
+  // A step of B launches the last kernel three times where one of A does twice, and B has 1.5 times as many
+  // steps.
+  const MadeRun made{.kernels = 5, .slower = 10};
+  MadeRun more = made;
+  more.launches = made.launches * 3 / 2;
+  more.more_launches = 1.5;
+  compare::Run a = Make(made, 1), b = Make(more, 2);
+  EXPECT_NEAR(*CompareTwo(a, b, {}).work, 2.25, 0.01) << "without steps, what takes the time decides";
+  a.step_label = b.step_label = "step";
+  a.steps = 100;
+  b.steps = 150;
+  const Comparison comparison = CompareTwo(a, b, {});
+  EXPECT_TRUE(comparison.work_by_steps);
+  EXPECT_DOUBLE_EQ(*comparison.work, 1.5);
+  EXPECT_EQ(ChangesOf(comparison), 1);
+  EXPECT_EQ(Find(comparison, "kernel4").change, Change::kMoreLaunches);
+  b.steps = 100;  // of more work each
+  EXPECT_FALSE(CompareTwo(std::move(a), std::move(b), {}).work_by_steps) << "no kernel agrees with the steps";
+}
+
 TEST(Compare, PhasesAreJudgedLikeKernels) {
   compare::Run a = Make({}, 1), b = Make({.slower = 1.5}, 2);
   for (compare::Run* const run : {&a, &b}) {

@@ -292,8 +292,8 @@ class TextWriter {
     }
     if (comparison_.work_by_steps)
       Print(
-          "Too few kernels are in both runs to tell the amount of work by them; it is that of the steps "
-          "named {}.",
+          "The amount of work is that of the steps named {}: too few kernels are in both runs, or those that "
+          "are don't agree about it.",
           Printable(comparison_.a.step_label));
     if (comparison_.work.has_value() && std::abs(*comparison_.work - 1) > 0.005)
       Print("B did {:.3g} times A's work, by {}; figures of B are divided by that.", *comparison_.work,

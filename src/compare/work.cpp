@@ -16,6 +16,15 @@ constexpr double kMaxCountVariation = 0.2;
 // share of those agree about it.
 constexpr double kMinCommon = 0.2, kMinAgreement = 0.5;
 
+double CountRatio(const Kernel& a, const Kernel& b) {
+  return static_cast<double>(b.amount.count) / static_cast<double>(a.amount.count);
+}
+
+// By how much a kernel's ratio of launches may differ from the amount of work that it agrees with.
+double Tolerance(const Kernel& a, const Kernel& b) {
+  return std::clamp(VariationOf(a.launches, b.launches), kMinCountChange, kMaxCountVariation);
+}
+
 }  // namespace
 
 double VariationOf(const analyze::MeanError& a, const analyze::MeanError& b) {
@@ -35,10 +44,7 @@ std::optional<double> WorkOf(const Run& a, const Run& b) {
     all += weight;
     const auto other = b.kernels.find(name);
     if (other == b.kernels.end()) continue;
-    votes.push_back(
-        {static_cast<double>(other->second.amount.count) / static_cast<double>(kernel.amount.count), weight,
-         std::clamp(VariationOf(kernel.launches, other->second.launches), kMinCountChange,
-                    kMaxCountVariation)});
+    votes.push_back({CountRatio(kernel, other->second), weight, Tolerance(kernel, other->second)});
     common += weight;
   }
   if (common <= kMinCommon * all) return std::nullopt;
@@ -62,6 +68,20 @@ std::optional<double> WorkBySteps(const Run& a, const Run& b) {
   if (a.step_label.empty() || a.step_label != b.step_label || a.steps == 0 || b.steps == 0)
     return std::nullopt;
   return b.steps / a.steps;
+}
+
+bool StepsAreBetter(const Run& a, const Run& b) {
+  const std::optional<double> kernels = WorkOf(a, b), steps = WorkBySteps(a, b);
+  if (!kernels.has_value() || !steps.has_value()) return steps.has_value();
+  int64_t with_kernels = 0, with_steps = 0;
+  for (const auto& [name, kernel] : a.kernels) {
+    const auto other = b.kernels.find(name);
+    if (other == b.kernels.end()) continue;
+    const double ratio = CountRatio(kernel, other->second), tolerance = Tolerance(kernel, other->second);
+    with_kernels += std::abs(ratio / *kernels - 1) <= tolerance ? 1 : 0;
+    with_steps += std::abs(ratio / *steps - 1) <= tolerance ? 1 : 0;
+  }
+  return with_steps > with_kernels;
 }
 
 }  // namespace gpusonde::compare
