@@ -120,7 +120,7 @@ std::vector<std::string> GpuTable(const std::vector<Gpu>& gpus, size_t width) {
     label.cells.push_back((gpu.ordinal < 0 ? "?" : fmt::format("{}", gpu.ordinal)) +
                           (instance.empty() ? "" : " MIG " + Printable(instance)) +
                           (gpu.simulated ? " simulated" : ""));
-    busy.cells.push_back(Percent(gpu.busy_now));
+    busy.cells.push_back((gpu.busy_at_least && gpu.busy_now.has_value() ? "≥" : "") + Percent(gpu.busy_now));
     activity.cells.push_back(Percent(gpu.sm_active));
     tensor.cells.push_back(Percent(gpu.tensor));
     history.cells.emplace_back();

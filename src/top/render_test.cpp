@@ -64,6 +64,13 @@ View Width(size_t width) { return {.terminal = {.width = width}, .problem = ""};
 
 std::string Text(const std::vector<std::string>& lines) { return fmt::format("{}", fmt::join(lines, "\n")); }
 
+TEST(Render, ALowerBoundOfBusyTimeIsMarked) {
+  Snapshot snapshot = Some();
+  for (Gpu& gpu : snapshot.gpus) gpu.busy_at_least = true;
+  EXPECT_THAT(Text(Render(snapshot, Width(80))),
+              testing::AllOf(HasSubstr("0 simulated ≥ 54 %"), HasSubstr("1                - ")));
+}
+
 TEST(Render, In80ColumnsNothingIsMissing) {
   EXPECT_THAT(Render(Some(), Width(80)),
               ElementsAre("gpusonde top · this machine · 01:18:20 UTC · 1.3 of 2 CPUs busy",

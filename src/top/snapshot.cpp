@@ -20,6 +20,8 @@ using nlohmann::json;
 // A program that is profiled once a minute, or less often, has steps in this time.
 constexpr int64_t kStepsUs = 150'000'000;
 
+constexpr double kNowNs = 1e3 * static_cast<double>(kNowUs);
+
 // A server that has been replaced by something else may send anything: whatever is absent or of another type
 // reads as nothing.
 const json& Member(const json& object, const char* key) {
@@ -107,6 +109,8 @@ void AddStrip(const json& strip, GpusById& gpus, Snapshot& snapshot) {
   if (metric.empty()) {
     gpu.busy = std::move(values);
     gpu.busy_now = now;
+    const json& observed = List(strip, "observed");
+    if (!observed.empty()) gpu.observed_ns = AsNumber(observed.back()).value_or(0) * kNowNs;
   } else if (metric == "gpu.memory.used") {
     gpu.memory_gib = now;
     gpu.memory_max_gib = Number(strip, "max");
@@ -139,7 +143,13 @@ void AddGpus(const json& strips, int64_t now_us, GpusById& gpus, Snapshot& snaps
   for (const json& mark : List(strips, "marks")) AddMark(mark, now_us, gpus);
 }
 
-void AddProcess(const json& process, double seconds, const GpusById& gpus, Snapshot& snapshot) {
+// How long a process has run of the time now.
+double LivedNs(const json& process, int64_t now_us) {
+  const int64_t started_us = Whole(process, "started_us").value_or(0);
+  return 1e3 * static_cast<double>(std::clamp<int64_t>(now_us - started_us, 0, kNowUs));
+}
+
+void AddProcess(const json& process, int64_t now_us, GpusById& gpus, Snapshot& snapshot) {
   const json& uses = List(process, "gpus");
   if (uses.empty() || !Member(process, "exited_us").is_null()) return;
   Process added{.pid = Whole(process, "pid").value_or(0),
@@ -154,17 +164,25 @@ void AddProcess(const json& process, double seconds, const GpusById& gpus, Snaps
                 .cost_low = {},
                 .cost_high = {}};
   if (added.command.empty()) added.command = Text(process, "name");
-  added.cpu = Number(process, "cpu_ns").value_or(0) / seconds / 1e7;
+  added.cpu = Number(process, "cpu_ns").value_or(0) / kNowNs * 100;
+  const double observed_ns = Number(process, "gpu_observed_ns").value_or(0);
+  // Processes are profiled at different times. Sessions begin and end a little beside the edges of the time.
+  constexpr double kTolerance = 0.05;
+  const double missing_ns = LivedNs(process, now_us) - observed_ns;
   double busy_ns = 0, kernels = 0;
   for (const json& use : uses) {
     const auto gpu = std::ranges::find(gpus, Text(use, "device"), &std::pair<std::string, Gpu>::first);
     added.gpus.push_back(gpu == gpus.end() ? -1 : gpu->second.ordinal);
+    if (gpu != gpus.end()) {
+      const double alone_ns = kNowNs - gpu->second.observed_ns;
+      gpu->second.busy_at_least |= missing_ns > alone_ns + kTolerance * kNowNs;
+    }
     busy_ns += Number(use, "busy_ns").value_or(0);
     kernels += Number(use, "kernels").value_or(0);
     if (const auto bytes = Number(use, "memory_bytes"); bytes.has_value())
       added.memory_bytes = added.memory_bytes.value_or(0) + *bytes;
   }
-  if (const double observed_ns = Number(process, "gpu_observed_ns").value_or(0); observed_ns > 0) {
+  if (observed_ns > 0) {
     added.busy = 100 * busy_ns / observed_ns;
     added.kernels_per_second = kernels / (observed_ns / 1e9);
   }
@@ -232,8 +250,7 @@ Result<Snapshot> ReadSnapshot(const Ask& ask) {
       Get(ask, fmt::format("strips?buckets={}&metrics=1&{}", kHistory, range(kHistory * kNowUs)), "strips"));
   AddGpus(strips, now_us, gpus, snapshot);
   ASSIGN_OR_RETURN(const json processes, Get(ask, "processes?gpus=1&" + range(kNowUs), "processes"));
-  for (const json& process : List(processes, "processes"))
-    AddProcess(process, static_cast<double>(kNowUs) / 1e6, gpus, snapshot);
+  for (const json& process : List(processes, "processes")) AddProcess(process, now_us, gpus, snapshot);
   std::ranges::stable_sort(snapshot.processes, {}, &Process::pid);
   ASSIGN_OR_RETURN(const json incidents, Get(ask, "incidents?buckets=0&" + range(kStepsUs), "incidents"));
   AddIncidents(incidents, snapshot);

@@ -23,7 +23,10 @@ struct Gpu {
   bool simulated = false;
   std::vector<std::optional<double>> busy;  // %, in equal parts of the history, the oldest first
   // Now; null if it is not measured.
-  std::optional<double> busy_now;   // %
+  std::optional<double> busy_now;  // %
+  // Of how much of the time now that is, and whether work of a process that wasn't profiled then is missing.
+  double observed_ns = 0;
+  bool busy_at_least = false;
   std::optional<double> sm_active;  // %, by GPM
   std::optional<double> tensor;     // %, likewise
   std::optional<double> memory_gib, memory_max_gib;

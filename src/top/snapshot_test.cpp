@@ -113,6 +113,27 @@ TEST_F(SnapshotTest, ProcessesAreThoseThatUseGpusAndRun) {
   EXPECT_THAT(busy.cost_high, Optional(DoubleEq(6)));
 }
 
+TEST_F(SnapshotTest, BusyTimeIsALowerBoundWhileWorkOfAProcessIsMissing) {
+  EXPECT_FALSE(Read()->gpus[0].busy_at_least) << "nothing says how much was observed";
+  const auto busy_at_least = [&](const std::string& observed, const std::string& processes) {
+    std::string& strips = answers_["strips"];
+    strips = R"({"strips":[{"id":"gpu-a","device":"a","ordinal":0,"values":[1,40.0],"observed":[1,)" +
+             observed + "]}]}";
+    answers_["processes"] = R"({"processes":[)" + processes + "]}";
+    return Read()->gpus.at(0).busy_at_least;
+  };
+  const auto process = [](const std::string& started_us, const std::string& observed_ns) {
+    return R"({"pid":9,"exited_us":null,"started_us":)" + started_us + R"(,"gpu_observed_ns":)" +
+           observed_ns + R"(,"gpus":[{"device":"a","kernels":1,"busy_ns":1}]})";
+  };
+  const std::string half = process("1", "2500000000"), whole = process("1", "5000000000");
+  EXPECT_FALSE(busy_at_least("0.5", half)) << "only its own time was observed";
+  EXPECT_TRUE(busy_at_least("1", half + "," + whole)) << "half of the time without the work of one";
+  EXPECT_FALSE(busy_at_least("1", process("297500000", "2500000000") + "," + whole)) << "it ran no longer";
+  EXPECT_TRUE(busy_at_least("0.3", process("1", "0") + "," + process("1", "1500000000")));
+  EXPECT_FALSE(busy_at_least("0", process("1", "0")));
+}
+
 TEST_F(SnapshotTest, IncidentsAreThoseThatLast) {
   const Result<Snapshot> snapshot = Read();
   ASSERT_THAT(snapshot->incidents, SizeIs(3));
