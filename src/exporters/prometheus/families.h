@@ -142,7 +142,8 @@ inline constexpr Family kLastXid{"DCGM_FI_DEV_XID_ERRORS", Type::kGauge,
                                  "code of the last XID error since gpusonde was started; 0: none"};
 
 inline constexpr Family kGpuKernels{"gpusonde_gpu_kernels_total", Type::kCounter,
-                                    "kernels that ran on the device"};
+                                    "kernels that ran on the device; as all counters of GPU work, without "
+                                    "what ran while a process wasn't profiled"};
 inline constexpr Family kGpuKernelSeconds{
     "gpusonde_gpu_kernel_seconds_total", Type::kCounter,
     "sum of the durations of kernels; more than the time that passed where kernels overlap"};
@@ -162,7 +163,7 @@ inline constexpr Family kGpuXids{"gpusonde_gpu_xid_errors_total", Type::kCounter
                                  "XID errors that the driver reported, by code"};
 
 inline constexpr Family kProcessGpuKernels{"gpusonde_process_gpu_kernels_total", Type::kCounter,
-                                           "kernels of a process"};
+                                           "kernels of a process, while it was profiled"};
 inline constexpr Family kProcessGpuKernelSeconds{"gpusonde_process_gpu_kernel_seconds_total", Type::kCounter,
                                                  "sum of the durations of a process's kernels"};
 inline constexpr Family kProcessGpuCopyBytes{"gpusonde_process_gpu_copy_bytes_total", Type::kCounter,
