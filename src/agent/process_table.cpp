@@ -170,7 +170,13 @@ void ProcessTable::On(const perf::CommEvent& event, int64_t time_ns) {
   thread.name = event.name;
   thread.changed = true;
   // A container runtime moves the new process into the container's cgroup before the exec.
-  if (event.exec) ReplaceProgram(*process, proc::ReadProcess(event.pid).value_or(process->info));
+  if (event.exec) {
+    // Of a program that has ended already only the name is known; command and file are the former program's.
+    proc::ProcessInfo ended = process->info;
+    ended.command.clear();
+    ended.executable.clear();
+    ReplaceProgram(*process, proc::ReadProcess(event.pid).value_or(std::move(ended)));
+  }
   if (event.exec || event.tid == event.pid) {
     process->info.name = event.name;
     process->changed = true;

@@ -186,6 +186,8 @@ TEST_F(ProcessTableTest, ExecForgetsMappingsAndRenames) {
   Process& child = table.FindSampled(kGone, now_ + 3);
   EXPECT_EQ(child.mappings.Find(reinterpret_cast<uint64_t>(&::getenv)), nullptr);
   EXPECT_EQ(child.mappings.Find(0x1800)->binary->path, "/bin/new");
+  EXPECT_EQ(child.info.command, "") << "its parent's isn't its own";
+  EXPECT_EQ(child.info.executable, "");
   table.WriteChanges();
   EXPECT_THAT(TextColumn(rows_.Take(), "processes", "name"), Contains("new"));
 }
