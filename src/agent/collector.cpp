@@ -7,6 +7,7 @@
 #include <future>
 #include <limits>
 #include <optional>
+#include <ranges>
 #include <unordered_set>
 #include <utility>
 #include <variant>
@@ -144,6 +145,7 @@ struct Collector::State {
   Status Gather(int64_t until_ns);
   std::vector<model::Batch> DrainRows();
   void Ingest(sources::Event&& event);
+  void ApplyForks(int32_t pid);
   void Visit(const sources::Event& event);
   void Apply(const perf::SidebandEvent& event);
   template <class Captured>
@@ -295,7 +297,25 @@ Status Collector::State::Gather(int64_t until_ns) {
 // GPU work that needs no stack becomes rows at once; all else waits for its place in time.
 void Collector::State::Ingest(sources::Event&& event) {
   const auto* work = std::get_if<cupti::Event>(&event);
+  if (work != nullptr && !work->stack_taken && !processes.Find(work->pid).has_value()) ApplyForks(work->pid);
   if (work == nullptr || !gpu.Ingest(*work)) merger.Ingest(std::move(event));
+}
+
+// A process whose GPU work comes before the event of its fork is visited may have ended already: without that
+// event its start, its parent and its name would never be known. When the event is visited it changes
+// nothing.
+void Collector::State::ApplyForks(int32_t pid) {
+  // The source of side-band events. An error comes again when it is that source's turn.
+  (void)all_sources.back()->Drain([this](sources::Event&& event) { merger.Ingest(std::move(event)); });
+  constexpr size_t kMaxForks = 16;
+  std::vector<const perf::SidebandEvent*> forks;  // of the process and its unknown ancestors
+  while (forks.size() < kMaxForks && !processes.Find(pid).has_value()) {
+    const perf::SidebandEvent* fork = merger.ForkOf(pid);
+    if (fork == nullptr) break;
+    forks.push_back(fork);
+    pid = std::get<perf::ForkEvent>(fork->what).parent_pid;
+  }
+  for (const perf::SidebandEvent* const fork : std::views::reverse(forks)) processes.Apply(*fork);
 }
 
 void Collector::State::Visit(const sources::Event& event) {

@@ -55,6 +55,8 @@ void Merger::Ingest(sources::Event&& event) {
     waiting.name = call->name;
   }
   const auto* sideband = std::get_if<perf::SidebandEvent>(&waiting.event);
+  const auto* fork = sideband == nullptr ? nullptr : std::get_if<perf::ForkEvent>(&sideband->what);
+  if (fork != nullptr && fork->pid != fork->parent_pid) forks_.insert_or_assign(fork->pid, *sideband);
   const auto* comm = sideband == nullptr ? nullptr : std::get_if<perf::CommEvent>(&sideband->what);
   if (comm == nullptr || !comm->exec) return;
   int64_t& exec_ns = execs_[comm->pid];
@@ -74,11 +76,17 @@ void Merger::Drain(int64_t until_ns, const sources::Source::Visit& visit) {
   }
   Keep(order, visited);
   std::erase_if(execs_, [until_ns](const auto& exec) { return exec.second <= until_ns; });
+  std::erase_if(forks_, [until_ns](const auto& fork) { return fork.second.time_ns <= until_ns; });
 }
 
 bool Merger::IsReplacedAfter(int32_t pid, int64_t time_ns) const {
   const auto exec = execs_.find(pid);
   return exec != execs_.end() && exec->second > time_ns;
+}
+
+const perf::SidebandEvent* Merger::ForkOf(int32_t pid) const {
+  const auto fork = forks_.find(pid);
+  return fork == forks_.end() ? nullptr : &fork->second;
 }
 
 // The views in an event pointed into the source's buffer when it was ingested.

@@ -28,6 +28,9 @@ class Merger {
   // are being drained.
   bool IsReplacedAfter(int32_t pid, int64_t time_ns) const;
 
+  // The event with which the process began, if it waits.
+  const perf::SidebandEvent* ForkOf(int32_t pid) const;
+
  private:
   struct Waiting {
     int64_t time_ns = 0;
@@ -40,8 +43,9 @@ class Merger {
   void Keep(const std::vector<size_t>& order, size_t first);
 
   std::vector<Waiting> waiting_;
-  std::vector<uint64_t> words_;                 // of all stacks
-  std::unordered_map<int32_t, int64_t> execs_;  // time of the last one that waits, by pid
+  std::vector<uint64_t> words_;                             // of all stacks
+  std::unordered_map<int32_t, int64_t> execs_;              // time of the last one that waits, by pid
+  std::unordered_map<int32_t, perf::SidebandEvent> forks_;  // of processes, likewise
 };
 
 }  // namespace gpusonde::agent

@@ -130,6 +130,22 @@ TEST_F(MergerTest, AGraphNodeIsMergedByItsCreation) {
   EXPECT_THAT(order, ElementsAre(10, 15, 20));
 }
 
+TEST_F(MergerTest, TheForkOfAProcessIsKnownUntilItHasBeenDrained) {
+  const auto fork = [](int64_t time_ns, int32_t pid, int32_t tid, int32_t parent_pid) {
+    return perf::SidebandEvent{time_ns, perf::ForkEvent{pid, tid, parent_pid, parent_pid}};
+  };
+  merger_.Ingest(fork(10, 5, 5, 1));
+  merger_.Ingest(fork(20, 6, 7, 6));
+  ASSERT_NE(merger_.ForkOf(5), nullptr);
+  EXPECT_EQ(merger_.ForkOf(5)->time_ns, 10);
+  EXPECT_EQ(std::get<perf::ForkEvent>(merger_.ForkOf(5)->what).parent_pid, 1);
+  EXPECT_EQ(merger_.ForkOf(6), nullptr) << "a new thread";
+  merger_.Drain(9, [](sources::Event&&) {});
+  EXPECT_NE(merger_.ForkOf(5), nullptr);
+  merger_.Drain(10, [](sources::Event&&) {});
+  EXPECT_EQ(merger_.ForkOf(5), nullptr);
+}
+
 TEST_F(MergerTest, AnExecReplacesItsProcessUntilItHasBeenDrained) {
   merger_.Ingest(Exec(10, 1)), merger_.Ingest(Exec(20, 1));
   EXPECT_TRUE(merger_.IsReplacedAfter(1, 5));

@@ -123,6 +123,19 @@ class Gpu(program.TestCase):
         self.assertEqual(sorted(row["n"] for row in rows), [153 * 10, 153 * 20, 153 * 30])
         self.assertEqual(self.value("SELECT count(*) FROM devices"), 1)
 
+    def test_programs_that_end_before_their_work_is_read_have_their_start_parent_and_name(self):
+        # The stopped recorder reads the work, the fork and the end of a program at once.
+        script = f'kill -STOP $PPID; {sys.executable} {LAUNCHES} 1; kill -CONT $PPID; sleep 0.5'
+        done = self.record_gpu("sh", "-c", f"{script}; {script}")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        shell = self.value("SELECT pid FROM processes WHERE name = 'sh'")
+        programs = self.query("""
+            SELECT name, parent_pid, command, exited_ns - started_ns AS ns FROM processes
+            WHERE process IN (SELECT process FROM kernels)""")
+        self.assertEqual([(row["name"], row["parent_pid"]) for row in programs], 2 * [("python3", shell)])
+        self.assertTrue(all(row["ns"] > 0 for row in programs), programs)
+        self.assertTrue(all("kill" not in row["command"] for row in programs), "the shell's command isn't theirs")
+
     def test_a_killed_recorder_leaves_the_program_as_it_was(self):
         log, result = self.folder / "device.log", self.folder / "result"
         self.environment["SIMGPU_LOG"] = str(log)
