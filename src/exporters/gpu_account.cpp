@@ -60,7 +60,7 @@ class Sums {
     for (const auto& [name, sum] : sums_) {
       const auto top =
           std::ranges::max_element(sum.by_detail, {}, [](const auto& entry) { return entry.second; });
-      parts.push_back({name, top->first, sum.time_ns});
+      parts.push_back({name, top->first, sum.time_ns, top->second});
     }
     std::ranges::stable_sort(parts, std::greater(), &Part::time_ns);
     parts.resize(std::min(parts.size(), kMaxParts));
@@ -181,9 +181,13 @@ std::string BusySentence(const GpuAccount& account) {
   std::vector<std::string> parts;
   for (size_t i = 0; i < account.hottest.size(); ++i) {
     const Part& part = account.hottest[i];
-    const bool repeated = i + 1 < account.hottest.size() && account.hottest[i + 1].detail == part.detail;
+    const auto launched_by = [](const Part& of) {
+      return of.detail.empty() ? "" : fmt::format(" ← {}{}", of.detail, of.AndOthers());
+    };
+    const std::string by = launched_by(part);
+    const bool repeated = i + 1 < account.hottest.size() && launched_by(account.hottest[i + 1]) == by;
     parts.push_back(fmt::format("{} {}{}", PercentText(part.time_ns, account.kernels_ns), shorten(kernels[i]),
-                                repeated || part.detail.empty() ? "" : " ← " + part.detail));
+                                repeated ? "" : by));
   }
   return fmt::format("{}", fmt::join(parts, ", "));
 }

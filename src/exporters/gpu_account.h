@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "model/launch_thread_part.h"
@@ -40,6 +41,10 @@ struct GpuAccount {
     std::string name;
     std::string detail;
     int64_t time_ns = 0;
+    int64_t detail_ns = 0;  // of that, the detail's
+
+    // " and others" if more than a tenth of the time is not the detail's.
+    std::string_view AndOthers() const { return detail_ns < time_ns / 10 * 9 ? " and others" : ""; }
   };
   enum class IdleCause : uint8_t { kCpu, kWaits, kLaunchThreads, kUnknown };
 

@@ -105,6 +105,16 @@ TEST(GpuAccount, KernelsOfOneLineNameItOnce) {
   EXPECT_EQ(AccountOf(facts).busy, "75 % gemm<float, 4>, 25 % relu ← app.py:10 f0");
 }
 
+TEST(GpuAccount, AKernelThatSeveralLinesLaunchNamesTheFirstAndSaysSo) {
+  GpuFacts facts = GpuOnly();
+  // The other function launched the first kernel, too, for 100 of 400 ns.
+  facts.time.stacks[1].front() = facts.time.stacks[0].front();
+  const GpuAccount account = AccountOf(facts);
+  EXPECT_EQ(account.busy, "100 % gemm<float, 4> ← app.py:10 f0 and others");
+  EXPECT_EQ(account.hottest.front().detail, "app.py:10 f0");
+  EXPECT_EQ(account.hottest.front().detail_ns, 300);
+}
+
 TEST(GpuAccount, OnlyTheProgramsThatUseTheGpuAndTheirChildrenExplainItsIdleTime) {
   GpuFacts facts = GpuOnly();
   // A compiler, a loader that the trainer started, and a process that the loader started.

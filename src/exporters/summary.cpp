@@ -89,8 +89,9 @@ std::string WhileIdle(const GpuAccount& account) {
 std::string HottestKernels(const GpuAccount& account, size_t count) {
   std::string lines;
   for (const GpuAccount::Part& part : account.hottest | std::views::take(count))
-    lines += fmt::format("gpu time  {:.1f} %  {}{}\n", Percent(part.time_ns, account.kernels_ns),
-                         Shown(part.name), part.detail.empty() ? "" : " ← " + Shown(part.detail));
+    lines +=
+        fmt::format("gpu time  {:.1f} %  {}{}\n", Percent(part.time_ns, account.kernels_ns), Shown(part.name),
+                    part.detail.empty() ? "" : fmt::format(" ← {}{}", Shown(part.detail), part.AndOthers()));
   return lines;
 }
 
