@@ -29,6 +29,7 @@
 #include "store/live/live_store.h"
 #include "store/memory_limit.h"
 #include "store/queries/gpu_query.h"
+#include "store/queries/profile_query.h"
 #include "store/queries/usage_query.h"
 #include "store/recordings/recording.h"
 #include "store/rollups/recorded_sums.h"
@@ -447,6 +448,21 @@ std::vector<model::KernelPack> LongName(int64_t second_ns, size_t bytes) {
            .durations_ns = {1},
            .correlations = {1},
            .graph_nodes = {}}};
+}
+
+TEST_F(GpuWindows, PacksThatCountFalselyAreSummedToo) {
+  std::vector<model::KernelPack> packs;
+  for (const int64_t second_ns : {kMidnightNs, kMidnightNs + kSecond, kMidnightNs + 2 * kMinute}) {
+    packs.push_back(LongName(second_ns, 1).front());
+    packs.back().count = std::numeric_limits<int64_t>::max();
+  }
+  Commit(kMidnightNs, {RowsOf(model::kKernelPacks, packs)});
+  ASSERT_NO_FATAL_FAILURE(Reopen());
+  EXPECT_EQ(live_->gpu_windows().to_ns, kMidnightNs + kMinute);
+  EXPECT_EQ(Number("SELECT sum(count)::BIGINT FROM kernel_windows"), 2) << "as many as they have times";
+  const auto overview = ReadOverview(*live_);
+  ASSERT_TRUE(overview.has_value()) << overview.error().message;
+  EXPECT_EQ(overview->kernels, std::numeric_limits<int64_t>::max());
 }
 
 // The memory limit of stores that are opened while it lives.

@@ -182,6 +182,25 @@ TEST_F(Windows, TimesThatNoClockShowsAreKeptAsSamples) {
   EXPECT_EQ(count, 3);
 }
 
+TEST_F(Windows, WeightsWhoseSumIsTooLargeDontKeepTheStoreFromBeingRead) {
+  model::BatchBuilder builder(model::kSamples);
+  for (const int64_t time_ns : {kSampleMidnightNs, kSampleMidnightNs + 1, kSampleMidnightNs + 2 * kWindow})
+    builder.Append({.time_ns = time_ns, .process = {1, 1}, .tid = 1, .stack = {2, 1}, .weight_ns = kNoLimit});
+  const model::Batch samples = builder.Take();
+  ASSERT_TRUE(store_->Commit(DayOf(kSampleMidnightNs), kSampleSpool, ++sequence_, {&samples, 1}).has_value());
+  EXPECT_EQ(Number("SELECT max(weight_ns) FROM profile_windows"), kNoLimit);
+  ASSERT_NO_FATAL_FAILURE(Reopen());
+  const model::Selection selection{.from_ns = kSampleMidnightNs, .to_ns = kSampleMidnightNs + 3 * kWindow};
+  const auto processes = ReadProcesses(*store_, selection);
+  ASSERT_TRUE(processes.has_value()) << processes.error().message;
+  EXPECT_EQ(processes->front().cpu_ns, kNoLimit);
+  const auto strip = ReadCpuStrip(*store_, selection, 1);
+  EXPECT_TRUE(strip.has_value()) << strip.error().message;
+  const auto profile = ReadProfile(*store_, selection);
+  ASSERT_TRUE(profile.has_value()) << profile.error().message;
+  EXPECT_GT(profile->samples.front().weight_ns, kNoLimit / 4);
+}
+
 TEST_F(Windows, AStripOfLongBucketsSpreadsThemEvenly) {
   model::BatchBuilder sources(model::kSources);
   sources.Append({.source = {9, 9},

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/queries/gpu_query.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -20,6 +22,7 @@
 #include "store/rollups/pack_sums.h"
 #include "store/rollups/windows.h"
 #include "store/sql/gpu_sql.h"
+#include "store/sql/saturated_sum.h"
 #include "store/sql/sql_part.h"
 #include "store/sql/time_range.h"
 
@@ -67,10 +70,10 @@ Status ForEachBusyTime(Store& store, const model::Selection& selection, const Ti
   if (!IsWholeDevices(selection)) levels = {};
   for (const TimePiece& piece : PiecesOf(range, store.gpu_windows(), levels)) {
     if (piece.level.has_value()) {
-      SqlPart windows{
-          "SELECT device, start_ns, end_ns, sum(busy_ns)::BIGINT FROM device_windows "
-          "WHERE start_ns >= ? AND start_ns < ? AND end_ns - start_ns = ?",
-          {piece.range.from_ns, piece.range.to_ns, piece.level->length_ns}};
+      SqlPart windows{fmt::format("SELECT device, start_ns, end_ns, {} FROM device_windows "
+                                  "WHERE start_ns >= ? AND start_ns < ? AND end_ns - start_ns = ?",
+                                  SaturatedSum("busy_ns")),
+                      {piece.range.from_ns, piece.range.to_ns, piece.level->length_ns}};
       if (selection.device.has_value()) windows += {" AND device = ?", {*selection.device}};
       windows.text += " GROUP BY device, start_ns, end_ns";
       TRY(ForEachRow(store, windows, [&](const Rows& row) {

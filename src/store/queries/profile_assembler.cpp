@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/saturated.h"
+#include "store/sql/saturated_sum.h"
 
 namespace gpusonde::store {
 namespace {
@@ -99,10 +100,10 @@ int32_t IndexOf(Id128 id, const std::unordered_map<Id128, std::shared_ptr<const 
 Result<ProfileAssembler> ProfileAssembler::Read(Store& store, std::span<const SqlPart> used) {
   std::vector<Used> read;
   for (const SqlPart& part : used) {
-    const SqlPart sql{fmt::format("SELECT process, tid, stack, state, sum(count)::BIGINT, "
-                                  "sum(weight_ns)::BIGINT, sum(variance_ns2) FROM {} GROUP BY ALL",
-                                  part.text),
-                      part.parameters};
+    const SqlPart sql{
+        fmt::format("SELECT process, tid, stack, state, {}, {}, sum(variance_ns2) FROM {} GROUP BY ALL",
+                    SaturatedSum("count"), SaturatedSum("weight_ns"), part.text),
+        part.parameters};
     TRY(ForEachRow(store, sql, [&](const Rows& row) {
       read.push_back({row.Id(0), static_cast<int32_t>(row.Int64(1)), row.Id(2), std::string(row.Text(3)),
                       row.Int64(4), row.Int64(5), row.Float64(6)});

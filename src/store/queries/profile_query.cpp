@@ -18,6 +18,7 @@
 #include "store/queries/container_names.h"
 #include "store/queries/gpu_work.h"
 #include "store/queries/selection_sql.h"
+#include "store/sql/saturated_sum.h"
 #include "store/sql/sql_part.h"
 #include "store/sql/time_range.h"
 
@@ -71,13 +72,12 @@ Result<std::vector<ProcessUse>> ReadProcesses(Store& store, const model::Selecti
   std::map<std::pair<size_t, int32_t>, ThreadUse> threads;  // by index of the process, and tid
   for (const SqlPart& part : time.parts) {
     const SqlPart sql{
-        fmt::format(
-            "WITH used AS (SELECT process, tid, sum(weight_ns)::BIGINT AS cpu_ns FROM {} GROUP BY ALL) "
-            "SELECT used.process, used.tid, cpu_ns, threads.name, pid, processes.name, command, "
-            "processes.started_ns, processes.exited_ns, cgroup FROM used "
-            "LEFT JOIN processes USING (process) "
-            "LEFT JOIN threads ON threads.process = used.process AND threads.tid = used.tid",
-            part.text),
+        fmt::format("WITH used AS (SELECT process, tid, {} AS cpu_ns FROM {} GROUP BY ALL) "
+                    "SELECT used.process, used.tid, cpu_ns, threads.name, pid, processes.name, command, "
+                    "processes.started_ns, processes.exited_ns, cgroup FROM used "
+                    "LEFT JOIN processes USING (process) "
+                    "LEFT JOIN threads ON threads.process = used.process AND threads.tid = used.tid",
+                    SaturatedSum("weight_ns"), part.text),
         part.parameters};
     TRY(ForEachRow(store, sql, [&](const Rows& row) {
       const auto [at, is_new] = indices.try_emplace(row.Id(0), uses.size());
@@ -138,18 +138,19 @@ Result<Overview> ReadOverview(Store& store) {
   }
   ASSIGN_OR_RETURN(
       const std::unique_ptr<Rows> counts,
-      store.Query(
-          "SELECT (SELECT count(*) FROM samples WHERE state = 'on_cpu'), "
-          "(SELECT count(*) FROM raw.kernels) + (SELECT coalesce(sum(count), 0)::BIGINT FROM kernel_packs), "
-          "(SELECT bool_or(simulated) FROM devices)"));
+      store.Query(fmt::format("SELECT (SELECT count(*) FROM samples WHERE state = 'on_cpu'), "
+                              "(SELECT count(*) FROM raw.kernels), (SELECT {} FROM kernel_packs), "
+                              "(SELECT bool_or(simulated) FROM devices)",
+                              SaturatedSum("count"))));
   ASSIGN_OR_RETURN(const bool any, counts->Next());
   if (any) {
     overview.samples = counts->Int64(0);
-    overview.kernels = counts->Int64(1);
-    overview.simulated = counts->Int64(2) != 0;
+    overview.kernels = AddSaturated(counts->Int64(1), counts->Int64(2));
+    overview.simulated = counts->Int64(3) != 0;
   }
   const SqlPart drops{
-      "SELECT reason, sum(count)::BIGINT AS total FROM drops GROUP BY reason ORDER BY total DESC, reason",
+      fmt::format("SELECT reason, {} AS total FROM drops GROUP BY reason ORDER BY total DESC, reason",
+                  SaturatedSum("count")),
       {}};
   TRY(ForEachRow(store, drops,
                  [&](const Rows& row) { overview.drops.push_back(DropOf(row.Text(0), row.Int64(1))); }));

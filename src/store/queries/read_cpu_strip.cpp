@@ -12,6 +12,7 @@
 #include "store/queries/profile_query.h"
 #include "store/queries/selection_sql.h"
 #include "store/rollups/sample_windows.h"
+#include "store/sql/saturated_sum.h"
 #include "store/sql/sql_part.h"
 #include "store/sql/time_range.h"
 
@@ -81,11 +82,11 @@ Result<CpuSampling> ReadCpuSampling(Store& store) {
 // Adds rows of CPU time to the strip.
 Status AddTime(Store& store, const SqlPart& time, double bucket_ns, Strip& strip) {
   // By bucket where a row lies in one, else by window.
-  SqlPart sql{
-      "SELECT CASE WHEN length_ns = 0 THEN floor((start_ns - ?) / ?) END AS bucket, "
-      "CASE WHEN length_ns > 0 THEN start_ns END AS window_ns, any_value(length_ns), "
-      "sum(weight_ns)::BIGINT FROM ",
-      {strip.from_ns, bucket_ns}};
+  SqlPart sql{fmt::format("SELECT CASE WHEN length_ns = 0 THEN floor((start_ns - ?) / ?) END AS bucket, "
+                          "CASE WHEN length_ns > 0 THEN start_ns END AS window_ns, any_value(length_ns), "
+                          "{} FROM ",
+                          SaturatedSum("weight_ns")),
+              {strip.from_ns, bucket_ns}};
   sql += time;
   sql.text += " GROUP BY bucket, window_ns";
   const auto last = static_cast<double>(strip.values.size() - 1);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/queries/usage_work.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <map>
@@ -12,6 +14,7 @@
 #include "store/queries/gpu_work.h"
 #include "store/rollups/gpu_windows.h"
 #include "store/sql/gpu_sql.h"
+#include "store/sql/saturated_sum.h"
 #include "store/sql/sql_part.h"
 
 namespace gpusonde::store {
@@ -65,11 +68,11 @@ Result<std::vector<TimeRange>> AddRollups(Store& store, const TimeRange& range, 
                                           HeldDevices& holders) {
   SoleUsers sole;
   TRY(sole.Read(store, range));
-  const SqlPart sql{
-      "SELECT device, start_ns, end_ns, sum(busy_ns)::BIGINT FROM device_windows WHERE "
-      "start_ns >= ? AND start_ns < ? AND end_ns - start_ns = ? "
-      "GROUP BY device, start_ns, end_ns ORDER BY start_ns",
-      {range.from_ns, range.to_ns, kMinuteOfBusy.length_ns}};
+  const SqlPart sql{fmt::format("SELECT device, start_ns, end_ns, {} FROM device_windows WHERE "
+                                "start_ns >= ? AND start_ns < ? AND end_ns - start_ns = ? "
+                                "GROUP BY device, start_ns, end_ns ORDER BY start_ns",
+                                SaturatedSum("busy_ns")),
+                    {range.from_ns, range.to_ns, kMinuteOfBusy.length_ns}};
   std::vector<TimeRange> in_rows;
   std::vector<BusyMinute> minutes;
   TRY(ForEachRow(store, sql, [&](const Rows& row) {

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "model/tables/samples.h"
+#include "store/sql/saturated_sum.h"
 
 namespace gpusonde::store {
 namespace {
@@ -25,10 +26,10 @@ Status SumLevel(duckdb::Connection& connection, std::string_view tables, const W
       "INSERT INTO {0}.profile_windows BY NAME "
       "SELECT time_ns - time_ns % {1} AS start_ns, time_ns - time_ns % {1} + {1} AS end_ns, process, tid, "
       "{2} "
-      "state, sum(count)::BIGINT AS count, sum(weight_ns)::BIGINT AS weight_ns, "
-      "sum(variance_ns2) AS variance_ns2 "
+      "state, {6} AS count, {7} AS weight_ns, sum(variance_ns2) AS variance_ns2 "
       "FROM ({3}) WHERE time_ns >= {4} AND time_ns < {5} GROUP BY ALL ORDER BY start_ns",
-      tables, level.length_ns, level.by_stack ? "stack," : "", source, range.from_ns, range.to_ns));
+      tables, level.length_ns, level.by_stack ? "stack," : "", source, range.from_ns, range.to_ns,
+      SaturatedSum("count"), SaturatedSum("weight_ns")));
 }
 
 // The windows of every level that intersect the range and end at or before `windows_end_ns`, in the

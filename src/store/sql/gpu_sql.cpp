@@ -11,9 +11,11 @@
 #include <string>
 #include <string_view>
 
+#include "base/saturated.h"
 #include "base/time.h"
 #include "store/duckdb/schema.h"
 #include "store/sql/process_sql.h"
+#include "store/sql/saturated_sum.h"
 
 namespace gpusonde::store {
 namespace {
@@ -154,7 +156,7 @@ Result<std::vector<TimeRange>> ReadSlicesOf(const Ask& ask, const CountedRows& c
   SqlPart work{"(SELECT greatest(start_ns, ?) AS start_ns, count FROM ", {range.from_ns}};
   work += counted(range);
   work.text += ")";
-  SqlPart total{"SELECT sum(count)::BIGINT, min(start_ns), max(start_ns) FROM ", {}};
+  SqlPart total{fmt::format("SELECT {}, min(start_ns), max(start_ns) FROM ", SaturatedSum("count")), {}};
   total += work;
   ASSIGN_OR_RETURN(const std::unique_ptr<Rows> sums, ask(total));
   ASSIGN_OR_RETURN(const bool any, sums->Next());
@@ -162,7 +164,8 @@ Result<std::vector<TimeRange>> ReadSlicesOf(const Ask& ask, const CountedRows& c
 
   const int64_t first_ns = sums->Int64(1) - sums->Int64(1) % grain_ns;
   const int64_t piece_ns = ((sums->Int64(2) - first_ns) / kPiecesCounted / grain_ns + 1) * grain_ns;
-  SqlPart pieces{"SELECT (start_ns - ?) // ? AS piece, sum(count)::BIGINT FROM ", {first_ns, piece_ns}};
+  SqlPart pieces{fmt::format("SELECT (start_ns - ?) // ? AS piece, {} FROM ", SaturatedSum("count")),
+                 {first_ns, piece_ns}};
   pieces += work;
   pieces.text += " GROUP BY piece ORDER BY piece";
   std::vector<TimeRange> slices;
@@ -171,12 +174,12 @@ Result<std::vector<TimeRange>> ReadSlicesOf(const Ask& ask, const CountedRows& c
   TRY(ForEachRow(ask, pieces, [&](const Rows& row) -> Status {
     const int64_t start_ns = first_ns + row.Int64(0) * piece_ns;
     const int64_t count = row.Int64(1);
-    if (rows_since_begin > 0 && rows_since_begin + count > rows) {
+    if (rows_since_begin > 0 && AddSaturated(rows_since_begin, count) > rows) {
       slices.push_back({begin_ns, start_ns});
       begin_ns = start_ns;
       rows_since_begin = 0;
     }
-    rows_since_begin += count;
+    rows_since_begin = AddSaturated(rows_since_begin, count);
     if (rows_since_begin <= rows || piece_ns <= grain_ns) return {};
     // One piece has too many: work comes in bursts, or a time in the file is far off.
     const int64_t end_ns = start_ns > range.to_ns - piece_ns ? range.to_ns : start_ns + piece_ns;
