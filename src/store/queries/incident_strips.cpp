@@ -104,7 +104,8 @@ Status AddSteps(Store& store, const Id128& process, const Buckets& buckets,
                 std::vector<IncidentStrip>& strips) {
   const SqlPart sql{
       "SELECT floor((end_ns - ?) / ?)::BIGINT AS bucket, avg(end_ns - start_ns)::DOUBLE FROM steps "
-      "WHERE process = ? AND end_ns >= ? AND end_ns < ? GROUP BY bucket",
+      "WHERE process = ? AND end_ns >= ? AND end_ns < ? AND start_ns >= 0 AND start_ns <= end_ns "
+      "GROUP BY bucket",
       {buckets.shown.from_ns, buckets.length_ns(), process, buckets.shown.from_ns, buckets.shown.to_ns}};
   IncidentStrip steps{.metric = "step", .strip = buckets.Empty()};
   TRY(ForEachRow(store, sql, [&](const Rows& row) { Set(steps.strip, row.Int64(0), row.Float64(1)); }));

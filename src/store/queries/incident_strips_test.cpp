@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "base/testing/units.h"
 #include "base/time.h"
 #include "model/metric_catalogue.h"
@@ -113,6 +115,17 @@ TEST_F(IncidentStrips, DelaysOfProcessesThatItStartedAreAmongThem) {
   ASSERT_THAT(ReadNames(), ElementsAre("step", "thread.waiting", "thread.blocked_io"));
   EXPECT_THAT(strips[1].strip.values[4], Optional(testing::DoubleNear(0.7, 1e-9)));
   EXPECT_THAT(strips[2].strip.values[4], Optional(testing::DoubleNear(0.6, 1e-9)));
+}
+
+TEST_F(IncidentStrips, StepsThatBeganBefore1970OrAfterTheirEndAreLeftOut) {
+  Add(model::kSteps,
+      {{.process = kSlow, .start_ns = std::numeric_limits<int64_t>::min(), .end_ns = 4 * kSecond},
+       {.process = kSlow, .start_ns = 9 * kSecond, .end_ns = 5 * kSecond},
+       {.process = kSlow, .start_ns = 4 * kSecond, .end_ns = 4 * kSecond + 200}});
+  const auto strips = Read();
+  ASSERT_EQ(strips.size(), 1);
+  EXPECT_THAT(strips[0].strip.values[4], Optional(200));
+  EXPECT_EQ(strips[0].strip.values[5], std::nullopt);
 }
 
 TEST_F(IncidentStrips, AWaitThatIsLongerThanItsBucketBeganBeforeIt) {
