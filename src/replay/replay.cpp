@@ -185,7 +185,7 @@ Result<TimeRange> ReadSpan(store::Store& store, int64_t since_ns) {
 
 Result<std::map<Id128, int64_t>> ReadObservedUntil(store::Store& store, const TimeRange& range) {
   const store::SqlPart sql{
-      "SELECT process, greatest(runs.end_ns - ?2, last_ns) FROM processes JOIN ("
+      "SELECT process, greatest(greatest(runs.end_ns, ?2) - ?2, last_ns) FROM processes JOIN ("
       "SELECT source, coalesce(ended_ns, lead(started_ns) OVER (PARTITION BY boot_id ORDER BY "
       "started_ns), ?1) AS end_ns "
       "FROM sources) AS runs USING (source) LEFT JOIN ("

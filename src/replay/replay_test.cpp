@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <iterator>
+#include <limits>
 
 #include "base/testing/units.h"
 #include "model/tables/steps.h"
@@ -54,6 +55,19 @@ TEST_F(ReadSpanTest, ATraceHasNoSignals) {
   EXPECT_FALSE(HasSignals(*store_).value());
   Add(model::kSignals, {{.start_ns = 10}});
   EXPECT_TRUE(HasSignals(*store_).value());
+}
+
+class ReadObservedUntilTest : public store::MemoryStoreTest {};
+
+TEST_F(ReadObservedUntilTest, ARunThatEndedBefore1970SaysNothing) {
+  Add(model::kProcesses, {{.process = {2, 1}, .source = {1, 1}}, {.process = {2, 2}, .source = {1, 2}}});
+  Add(model::kSources, {{.source = {1, 1}, .boot_id = "a", .ended_ns = std::numeric_limits<int64_t>::min()},
+                        {.source = {1, 2}, .boot_id = "b", .ended_ns = 100 * kSecond}});
+  const auto observed = ReadObservedUntil(*store_, {0, 200 * kSecond});
+  ASSERT_TRUE(observed.has_value()) << observed.error().message;
+  EXPECT_EQ(observed->at({2, 1}), 0);
+  EXPECT_LT(observed->at({2, 2}), 100 * kSecond) << "less what had not arrived";
+  EXPECT_GT(observed->at({2, 2}), 0);
 }
 
 class ReplayTest : public store::MemoryStoreTest {
