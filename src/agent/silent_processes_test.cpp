@@ -3,7 +3,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -26,8 +28,8 @@ using testing::Pair;
 
 constexpr Id128 kSilent{2, 0};
 
-// A child of this process whose threads do nothing, or of which the last one stays in vfork(2), which blocks
-// it as a disk does.
+// A child of this process whose threads do nothing, or of which the last one waits for a child as in
+// vfork(2), which blocks it as a disk does.
 class SilentProcessesTest : public testing::Test {
  protected:
   void Start(bool in_vfork, int more_threads = 0) {
@@ -40,8 +42,8 @@ class SilentProcessesTest : public testing::Test {
     DoNothing(in_vfork && more_threads == 0);
   }
   [[noreturn]] static void DoNothing(bool in_vfork) {
-    // NOLINTNEXTLINE(bugprone-unsafe-functions): blocking is what it is wanted for.
-    if (!in_vfork || ::vfork() == 0)
+    // ThreadSanitizer makes fork() of vfork().
+    if (!in_vfork || ::syscall(SYS_clone, CLONE_VFORK | SIGCHLD, nullptr, nullptr, nullptr, nullptr) == 0)
       for (;;) ::pause();
     ::_exit(0);
   }
