@@ -32,8 +32,9 @@ using testing::ElementsAre;
 // No process has a pid this large: the kernel's limit is 2^22.
 constexpr int32_t kGone = 1 << 30;
 
+// Of one thread: ThreadSanitizer starts another in a child of fork().
 pid_t ForkPaused() {
-  const pid_t child = ::fork();
+  const pid_t child = ::_Fork();
   if (child == 0) {
     ::pause();
     ::_exit(0);
