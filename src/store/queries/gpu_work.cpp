@@ -14,6 +14,7 @@
 #include "store/rollups/windows.h"
 #include "store/rollups/work_sums.h"
 #include "store/sql/gpu_sql.h"
+#include "store/sql/saturated_sum.h"
 #include "store/sql/time_range.h"
 
 namespace gpusonde::store {
@@ -58,10 +59,10 @@ Result<std::map<Id128, std::vector<TimeRange>>> ReadObservedTimesByProcess(Store
 
 Status ForEachWorkSum(Store& store, const model::Selection& selection, const TimeRange& range,
                       const std::function<void(const WorkSum&)>& on_sum) {
-  SqlPart sums{
-      "SELECT process, device, stream, sum(count) FILTER (NOT starts_with(name, '[mem'))::BIGINT AS kernels, "
-      "least(sum(duration_ns), 9223372036854775807)::BIGINT AS busy_ns FROM (",
-      {}};
+  SqlPart sums{fmt::format("SELECT process, device, stream, {} AS kernels, {} AS busy_ns FROM (",
+                           SaturatedSum("CASE WHEN starts_with(name, '[mem') THEN 0 ELSE count END"),
+                           SaturatedSum("duration_ns")),
+               {}};
   std::string_view separator;
   constexpr std::array kLevels = {kHourOfWork, kMinuteOfWork};
   for (const TimePiece& piece : PiecesOf(range, store.gpu_windows(), kLevels)) {

@@ -136,10 +136,11 @@ SqlPart SpansOf(const model::Selection& selection, const TimeRange& range) {
 // How much there is to read; nothing if calls were sampled.
 Result<std::optional<int64_t>> CountRows(Store& store, const model::Selection& selection,
                                          const TimeRange& range) {
-  SqlPart sql{"SELECT (SELECT coalesce(sum(count), 0)::BIGINT FROM ", {}};
+  SqlPart sql{"SELECT least((SELECT coalesce(sum(count), 0) FROM ", {}};
   sql += GpuWorkSpans(selection, range, WorkIn::kRunsIn);
   sql +=
       {") + (SELECT count(*) FROM ranges WHERE start_ns < ? AND end_ns > ?) + count(*), "
+       "9223372036854775807)::BIGINT, "
        "coalesce(bool_or(probability < 1), false)::INTEGER FROM api_calls WHERE start_ns < ? AND end_ns > ?",
        {range.to_ns, range.from_ns, range.to_ns, range.from_ns}};
   std::optional<int64_t> count;

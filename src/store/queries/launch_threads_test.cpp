@@ -5,10 +5,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <string>
 #include <vector>
 
 #include "model/tables/api_calls.h"
+#include "model/tables/kernel_packs.h"
 #include "model/tables/kernels.h"
 #include "model/tables/ranges.h"
 #include "store/recordings/testing/memory_store.h"
@@ -109,6 +111,23 @@ TEST_F(LaunchThreads, NumbersOfOtherNamesStay) {
   Add(model::kRanges, {Range(1, 100, 150, "layer2"), Range(1, 150, 199, "#7"),
                        Range(1, 0, 300, "crosses", "nvtx_start_end")});
   EXPECT_THAT(Parts(), ElementsAre("layer2/ 50", "#7/ 49", "/cudaLaunchKernel 1"));
+}
+
+TEST_F(LaunchThreads, MoreWorkThanCanBeReadIsNotRead) {
+  const model::KernelPack pack{.process = kLauncher,
+                               .device = kLaunchGpu,
+                               .session = 1,
+                               .start_ns = 0,
+                               .end_ns = 100,
+                               .count = std::numeric_limits<int64_t>::max(),
+                               .offsets_ns = {1},
+                               .durations_ns = {1},
+                               .correlations = {1},
+                               .graph_nodes = {}};
+  Add(model::kKernelPacks, {pack, pack});
+  const auto found = ReadLaunchThreadsWhileIdle(*store_, {.from_ns = 0, .to_ns = 1000});
+  ASSERT_TRUE(found.has_value()) << found.error().message;
+  EXPECT_FALSE(found->has_value());
 }
 
 // Between sampled calls there may have been others.

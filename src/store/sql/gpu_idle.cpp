@@ -14,6 +14,7 @@
 #include "base/time.h"
 #include "store/sql/gpu_sql.h"
 #include "store/sql/process_sql.h"
+#include "store/sql/saturated_sum.h"
 
 namespace gpusonde::store {
 namespace {
@@ -51,7 +52,8 @@ SqlPart InSampledSeconds(SqlPart samples, int64_t one_second_in) {
 
 // One second in how many to read.
 Result<int64_t> ReadOneSecondIn(const Ask& ask, const TimeRange& range, const IdleLimits& limits) {
-  SqlPart sql{"SELECT coalesce(sum(count), 0)::BIGINT, coalesce(max(start_ns) - min(start_ns), 0) FROM ", {}};
+  SqlPart sql{
+      fmt::format("SELECT {}, coalesce(max(start_ns) - min(start_ns), 0) FROM ", SaturatedSum("count")), {}};
   sql += GpuWorkSpans({}, range, WorkIn::kRunsIn);
   ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, ask(sql));
   ASSIGN_OR_RETURN(const bool any, rows->Next());

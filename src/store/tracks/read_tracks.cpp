@@ -9,6 +9,7 @@
 
 #include "store/queries/gpu_work.h"
 #include "store/sql/gpu_sql.h"
+#include "store/sql/saturated_sum.h"
 #include "store/sql/sql_part.h"
 #include "store/sql/time_range.h"
 #include "store/tracks/read_parts.h"
@@ -18,7 +19,7 @@ namespace gpusonde::store {
 namespace {
 
 Result<int64_t> CountRows(Store& store, const SqlPart& rows) {
-  SqlPart sql{"SELECT coalesce(sum(count), 0)::BIGINT FROM ", {}};
+  SqlPart sql{fmt::format("SELECT {} FROM ", SaturatedSum("count")), {}};
   sql += rows;
   ASSIGN_OR_RETURN(const std::unique_ptr<Rows> counts, store.Query(sql.text, sql.parameters));
   ASSIGN_OR_RETURN(const bool any, counts->Next());

@@ -314,24 +314,27 @@ TEST_F(TracksTest, TooManyTracksAreCounted) {
 }
 
 TEST_F(TracksTest, MoreEventsThanCanBeReadAreRefused) {
-  Add(model::kKernelPacks, {{.process = kTrains,
-                             .device = kFirstGpu,
-                             .stream = 7,
-                             .name = "gemm",
-                             .start_ns = 2 * kSecond,
-                             .end_ns = 3 * kSecond,
-                             .count = kMaxTrackEvents + 1,
-                             .offsets_ns = {1},
-                             .durations_ns = {1},
-                             .correlations = {1},
-                             .graph_nodes = {}}});
   model::Selection selection;
   selection.from_ns = kSecond;
   selection.to_ns = 4 * kSecond;
-  const auto refused = ReadTracks(*store_, selection, {});
-  ASSERT_FALSE(refused.has_value());
-  EXPECT_EQ(refused.error().code, ErrorCode::kInvalidArgument);
-  EXPECT_THAT(refused.error().message, HasSubstr("select a shorter time"));
+  // The second count makes a sum that doesn't fit into a BIGINT.
+  for (const int64_t count : {kMaxTrackEvents + 1, std::numeric_limits<int64_t>::max()}) {
+    Add(model::kKernelPacks, {{.process = kTrains,
+                               .device = kFirstGpu,
+                               .stream = 7,
+                               .name = "gemm",
+                               .start_ns = 2 * kSecond,
+                               .end_ns = 3 * kSecond,
+                               .count = count,
+                               .offsets_ns = {1},
+                               .durations_ns = {1},
+                               .correlations = {1},
+                               .graph_nodes = {}}});
+    const auto refused = ReadTracks(*store_, selection, {});
+    ASSERT_FALSE(refused.has_value());
+    EXPECT_EQ(refused.error().code, ErrorCode::kInvalidArgument);
+    EXPECT_THAT(refused.error().message, HasSubstr("select a shorter time"));
+  }
 }
 
 TEST_F(TracksTest, WhoWasNotProfiledIsNotIdle) {
