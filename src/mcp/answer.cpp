@@ -25,8 +25,16 @@ std::string Safe(std::string_view text) { return Shorten(Printable(text), kMaxTe
 // Answers are as deep as the API's, and SQL's values as deep as their types.
 void MakeSafe(Json& value) {  // NOLINT(misc-no-recursion)
   if (value.is_string()) value = Safe(value.get_ref<const std::string&>());
-  if (value.is_structured())
+  if (value.is_array())
     for (Json& element : value) MakeSafe(element);
+  if (!value.is_object()) return;
+  // SQL makes maps whose keys are texts of the profiled programs.
+  Json safe = Json::object();
+  for (auto& [key, element] : value.items()) {
+    MakeSafe(element);
+    safe[Safe(key)] = std::move(element);
+  }
+  value = std::move(safe);
 }
 
 std::string Dump(const Json& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace); }
@@ -83,7 +91,7 @@ std::string FinishAnswer(std::string_view found_text, int64_t max_elements) {
   for (auto& [name, value] : found.items()) {
     if (value.is_array()) CutTo(value, static_cast<size_t>(max_elements), missing[name]);
     MakeSafe(value);
-    answer[name] = std::move(value);
+    answer[Safe(name)] = std::move(value);
   }
   std::string text;
   do {

@@ -28,6 +28,15 @@ TEST(McpAnswer, TextsAreEscapedAndShortenedHoweverDeepTheyLie) {
   EXPECT_THAT(answer["captured_text"].get<std::string>(), StartsWith("untrusted"));
 }
 
+TEST(McpAnswer, SoAreKeys) {
+  const json texts = json::object({{std::string(2000, 'k'), 2}});
+  const json answer = Finished({{"a\x7f", 1}, {"rows", json::array({json::object({{"b\x1b[31m", texts}})})}});
+  EXPECT_EQ(answer["a\\x7f"], 1);
+  const json& row = answer["rows"][0];
+  EXPECT_EQ(row.begin().key(), "b\\x1b[31m");
+  EXPECT_EQ(row.begin()->begin().key().size(), kMaxTextCharacters - 1 + 3);
+}
+
 TEST(McpAnswer, ListsAreCutToTheLimitAndTheRestIsCounted) {
   const json found = {
       {"rows", json::array({1, 2, 3, 4, 5})}, {"other", json::array({1})}, {"omitted", {{"rows", 211}}}};
