@@ -106,10 +106,13 @@ struct Collector::State {
       all_sources = kernel->StackSources();
     }
     if (gpu.source() != nullptr) all_sources.push_back(gpu.source());
-    if (kernel.has_value())
-      all_sources.push_back(&kernel->sideband);
-    else
-      all_sources.push_back(&proc_events);
+    all_sources.push_back(&process_events());
+  }
+
+  // Forks, execs and exits.
+  sources::Source& process_events() {
+    if (kernel.has_value()) return kernel->sideband;
+    return proc_events;
   }
 
   bool every_process;
@@ -305,8 +308,8 @@ void Collector::State::Ingest(sources::Event&& event) {
 // event its start, its parent and its name would never be known. When the event is visited it changes
 // nothing.
 void Collector::State::ApplyForks(int32_t pid) {
-  // The source of side-band events. An error comes again when it is that source's turn.
-  (void)all_sources.back()->Drain([this](sources::Event&& event) { merger.Ingest(std::move(event)); });
+  // An error comes again when it is that source's turn.
+  (void)process_events().Drain([this](sources::Event&& event) { merger.Ingest(std::move(event)); });
   constexpr size_t kMaxForks = 16;
   std::vector<const perf::SidebandEvent*> forks;  // of the process and its unknown ancestors
   while (forks.size() < kMaxForks && !processes.Find(pid).has_value()) {
