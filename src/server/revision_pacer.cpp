@@ -14,6 +14,8 @@ constexpr int64_t kRestPerCost = 66;
 constexpr int64_t kMinIntervalNs = kNanosPerSecond;
 // One page that shows weeks must not stop updates of all others.
 constexpr int64_t kMaxIntervalNs = 300 * kNanosPerSecond;
+// Pages poll more often than that.
+constexpr int64_t kPauseNs = 10 * kNanosPerSecond;
 
 }  // namespace
 
@@ -26,14 +28,17 @@ int64_t ProcessCpuNow() {
 uint64_t RevisionPacer::Revision(const std::function<uint64_t()>& newest) {
   const std::scoped_lock lock(mutex_);
   CountCost();
-  const int64_t interval_ns =
-      std::clamp(cost_ns_, kMinIntervalNs / kRestPerCost, kMaxIntervalNs / kRestPerCost) * kRestPerCost;
   const int64_t now_ns = now_ns_();
-  if (asked_ && now_ns - renewed_ns_ < interval_ns) return revision_;
+  const bool is_first = !asked_ns_.has_value();
+  if (is_first || now_ns - *asked_ns_ > kPauseNs) asked_since_ns_ = now_ns;
+  asked_ns_ = now_ns;
+  const int64_t max_interval_ns = std::clamp(renewed_ns_ - asked_since_ns_, kMinIntervalNs, kMaxIntervalNs);
+  const int64_t interval_ns =
+      std::clamp(cost_ns_, kMinIntervalNs / kRestPerCost, max_interval_ns / kRestPerCost) * kRestPerCost;
+  if (!is_first && now_ns - renewed_ns_ < interval_ns) return revision_;
   // Committing what the store holds is part of the next revision's cost.
   const int64_t cpu_ns = cpu_ns_();
   revision_ = newest();
-  asked_ = true;
   renewed_ns_ = now_ns;
   cost_ns_ = cpu_ns_() - cpu_ns;
   counted_to_ns_ = cpu_ns_();

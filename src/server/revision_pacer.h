@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <functional>
 #include <mutex>
+#include <optional>
+#include <utility>
 
 #include "base/time.h"
 
@@ -16,7 +18,9 @@ int64_t ProcessCpuNow();
 //
 // A response may sum up a day, and new rows arrive every second. So the revision that If-None-Match is
 // compared with is renewed only after 66 times the CPU time that answering polls took since the last renewal:
-// all polling pages together cost 1.5 % of a core, whatever they request and however much data there is.
+// all polling pages together cost 1.5 % of a core, whatever they request and however much data there is. At
+// first, as after a restart, an answer costs more than later ones: data is no older than polls have been
+// coming for.
 //
 // Thread-safe.
 class RevisionPacer {
@@ -46,8 +50,9 @@ class RevisionPacer {
   void CountCost();
 
   Clock now_ns_, cpu_ns_;
-  std::mutex mutex_;  // guards the members below
-  bool asked_ = false;
+  std::mutex mutex_;            // guards the members below
+  int64_t asked_since_ns_ = 0;  // monotonic; without a pause, until asked_ns_
+  std::optional<int64_t> asked_ns_;
   uint64_t revision_ = 0;
   int64_t renewed_ns_ = 0;  // monotonic
   int64_t cost_ns_ = 0;     // CPU time of answers since then

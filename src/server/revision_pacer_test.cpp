@@ -31,49 +31,83 @@ TEST_F(RevisionPacerTest, WithoutCostItIsRenewedOnceASecond) {
   EXPECT_EQ(Revision(), 2u);
 }
 
-TEST_F(RevisionPacerTest, AnswersTakeOneAndAHalfPercentOfACore) {
-  Revision();
+// Data is no older than polls have been coming for.
+TEST_F(RevisionPacerTest, AtFirstCostlyAnswersDelayRenewalForAsLongAsTheyHaveBeenAskedFor) {
+  EXPECT_EQ(Revision(), 1u);
+  int64_t since_ms = 0;
+  for (const int64_t delay_ms : {1'000, 1'000, 2'000, 4'000, 8'000}) {
+    Answer(100'000);
+    const uint64_t before = newest_;
+    Pass(delay_ms - 1);
+    EXPECT_EQ(Revision(), before) << since_ms;
+    Pass(1);
+    EXPECT_EQ(Revision(), before + 1) << since_ms;
+    since_ms += delay_ms;
+  }
+  Answer(100'000);
+  Pass(10'001);
+  EXPECT_EQ(Revision(), 7u) << "after a pause it begins again";
+}
+
+// Polls have been coming for long.
+class SettledRevisionPacerTest : public RevisionPacerTest {
+ protected:
+  SettledRevisionPacerTest() {
+    for (int i = 0; i < 400; ++i) {
+      Pass(1'000);
+      settled_ = Revision();
+    }
+  }
+  // Polls meanwhile, and expects no renewal.
+  void PassWithout(int64_t ms) {
+    for (; ms > 5'000; ms -= 5'000) {
+      Pass(5'000);
+      ASSERT_EQ(Revision(), settled_);
+    }
+    Pass(ms);
+    ASSERT_EQ(Revision(), settled_);
+  }
+
+  uint64_t settled_ = 0;
+};
+
+TEST_F(SettledRevisionPacerTest, AnswersTakeOneAndAHalfPercentOfACore) {
   Answer(60);
   Answer(40);
   cpu_ns_ += kNanosPerSecond;  // outside of polls
-  Pass(6'599);
-  EXPECT_EQ(Revision(), 1u);
+  PassWithout(6'599);
   Pass(1);
-  EXPECT_EQ(Revision(), 2u);
+  EXPECT_EQ(Revision(), settled_ + 1);
   Pass(1'000);
-  EXPECT_EQ(Revision(), 3u) << "what was paid for is over";
+  EXPECT_EQ(Revision(), settled_ + 2) << "what was paid for is over";
 }
 
-TEST_F(RevisionPacerTest, ConcurrentAnswersCountOnce) {
-  Revision();
+TEST_F(SettledRevisionPacerTest, ConcurrentAnswersCountOnce) {
   {
     const RevisionPacer::Answering first(pacer_);
     Answer(100);
-    Pass(6'599);
-    EXPECT_EQ(Revision(), 1u) << "while the first is being answered";
+    PassWithout(6'599);  // while the first is being answered
   }
   Pass(1);
-  EXPECT_EQ(Revision(), 2u);
+  EXPECT_EQ(Revision(), settled_ + 1);
 }
 
-TEST_F(RevisionPacerTest, TheCostOfTheRenewalCounts) {
-  pacer_.Revision([this] {
+TEST_F(SettledRevisionPacerTest, TheCostOfTheRenewalCounts) {
+  Pass(1'000);
+  settled_ = pacer_.Revision([this] {
     cpu_ns_ += 100 * kNanosPerMilli;
     return ++newest_;
   });
-  Pass(6'599);
-  EXPECT_EQ(Revision(), 1u);
+  PassWithout(6'599);
   Pass(1);
-  EXPECT_EQ(Revision(), 2u);
+  EXPECT_EQ(Revision(), settled_ + 1);
 }
 
-TEST_F(RevisionPacerTest, ACostlyAnswerDelaysRenewalForFiveMinutesAtMost) {
-  Revision();
+TEST_F(SettledRevisionPacerTest, ACostlyAnswerDelaysRenewalForFiveMinutesAtMost) {
   Answer(100'000);
-  Pass(299'999);
-  EXPECT_EQ(Revision(), 1u);
+  PassWithout(299'999);
   Pass(1);
-  EXPECT_EQ(Revision(), 2u);
+  EXPECT_EQ(Revision(), settled_ + 1);
 }
 
 }  // namespace
