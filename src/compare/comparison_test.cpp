@@ -11,76 +11,16 @@
 #include <utility>
 #include <vector>
 
-#include "base/html.h"
 #include "compare/between_runs.h"
 #include "compare/single_runs.h"
+#include "compare/testing/made_run.h"
 #include "compare/typical_variance.h"
 
 namespace gpusonde::compare {
 namespace {
 
-using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using ::testing::Not;
-
-// In a test, Run is a function of gtest.
-using Runs = std::vector<Run>;
-
-constexpr int kWindows = 128;
-
-// Kernels whose durations vary, and drift slowly as clocks do, by a percent in all.
-struct MadeRun {
-  int kernels = 20;
-  int launches = 640;  // of each kernel
-  double noise = 0.05;
-  double drift = 0.9;        // of a window's deviation remains in the next one
-  double slower = 1;         // the last kernel takes so many times as long
-  double more_launches = 1;  // of the last kernel
-  double variation = 0;      // of counts over time, relative, as an error of their mean
-};
-
-Run Make(const MadeRun& made, uint64_t seed) {
-  std::mt19937_64 random(seed);
-  std::normal_distribution<double> normal;
-  compare::Run run;
-  run.paths = {"made"};
-  run.ranks = 1;
-  run.progress = {.variance = 1e-6, .freedom = 15};
-  double drift = 0;
-  std::vector<double> of_window;
-  for (int i = 0; i < kWindows; ++i)
-    of_window.push_back(drift = made.drift * drift + std::sqrt(1 - made.drift * made.drift) * normal(random));
-  for (int k = 0; k < made.kernels; ++k) {
-    const bool last = k + 1 == made.kernels;
-    const int launches = last ? static_cast<int>(made.launches * made.more_launches) : made.launches;
-    const double typical_ns = 20'000 * (1 + k) * (last ? made.slower : 1);
-    std::vector<analyze::Batch> batches(kWindows);
-    double logs = 0, total_ns = 0;
-    for (int i = 0; i < launches; ++i) {
-      const auto window = static_cast<size_t>(i) * kWindows / static_cast<size_t>(launches);
-      const double log = std::log(typical_ns) + made.noise * normal(random) + 0.01 * of_window[window];
-      ++batches[window].count;
-      batches[window].sum += std::llround(log * 1e9);
-      logs += log;
-      total_ns += std::exp(log);
-    }
-    analyze::MeanError error = analyze::ErrorOfMean(batches);
-    error.variance /= 1e18;
-    Kernel& kernel = run.kernels["kernel" + std::to_string(k)];
-    kernel.amount = {.count = launches, .total_ns = std::llround(total_ns)};
-    kernel.launches = {.variance = made.variation * made.variation, .freedom = kWindows - 1};
-    kernel.groups[1] = {.count = launches, .total_ns = total_ns, .log_mean = logs / launches, .error = error};
-    run.times.compute_ns += total_ns;
-  }
-  run.times.idle_host_ns = run.times.compute_ns / 10;
-  run.times.span_ns = run.times.compute_ns + run.times.idle_host_ns;
-  return run;
-}
-
-Comparison CompareTwo(Run a, Run b, const Options& options) {
-  return Compare(Runs{std::move(a)}, Runs{std::move(b)}, options);
-}
 
 // Runs whose kernels all take longer or shorter by a percentage of their own, and each by another one.
 Runs MakeRuns(const MadeRun& made, int count, double between_runs, uint64_t seed) {
@@ -461,15 +401,6 @@ TEST(Compare, SmallChangesAreIgnored) {
   EXPECT_EQ(ChangesOf(CompareTwo(a, b, {.min_change = 0.05})), 0);
 }
 
-// Runs of programs whose kernels have other names, as on GPUs of two makers.
-compare::Run MakeOther(const MadeRun& made, uint64_t seed) {
-  compare::Run run = Make(made, seed);
-  Kernels renamed;
-  for (auto& [name, kernel] : run.kernels) renamed["other_" + name] = std::move(kernel);
-  run.kernels = std::move(renamed);
-  return run;
-}
-
 TEST(Compare, StepsTellTheAmountOfWorkWhereKernelsDiffer) {
   compare::Run a = Make({}, 1), b = MakeOther({}, 2);
   a.step_label = b.step_label = "ProfilerStep#";
@@ -529,75 +460,6 @@ TEST(Compare, PhasesOfWhichOneSideLacksSomeAreNotCompared) {
   EXPECT_THAT(comparison.phases, IsEmpty());
   EXPECT_THAT(comparison.a.notes, IsEmpty());
   EXPECT_THAT(ToText(comparison), HasSubstr("Note: phases aren't compared"));
-}
-
-TEST(CompareText, ComparesKindsOfWorkWhereKernelsHaveOtherNames) {
-  compare::Run a = Make({.kernels = 2}, 1), b = MakeOther({.kernels = 2}, 2);
-  a.kernels["cutlass_gemm"] = a.kernels["kernel0"];
-  b.kernels["Cijk_1"] = b.kernels["other_kernel0"];
-  const std::string text = ToText(CompareTwo(std::move(a), std::move(b), {}));
-  EXPECT_THAT(text, HasSubstr("- 100 % of the kernel time is in kernels that only one side has."));
-  EXPECT_THAT(text, ContainsRegex("- Matrix products: .* instead of "));
-}
-
-TEST(CompareText, BeginsWithWhatChanged) {
-  const std::string text = ToText(CompareTwo(Make({}, 1), Make({.slower = 2}, 2), {}));
-  EXPECT_THAT(text, HasSubstr("% more time than A for the same work (95 % interval: "));
-  EXPECT_THAT(text, ContainsRegex("- kernel19 takes (9[5-9]|10[0-5])\\.[0-9] % longer per launch"));
-  EXPECT_THAT(text, Not(HasSubstr("- kernel18")));
-  EXPECT_LT(text.find("- kernel19"), text.find("A: made"));
-}
-
-TEST(CompareText, ChangesComeByWhatTheyCost) {
-  Comparison comparison = CompareTwo(Make({}, 1), Make({}, 2), {});
-  for (const size_t i : {0, 1}) {
-    comparison.kernels.at(i).change = Change::kSlower;
-    comparison.kernels[i].duration = Ratio{.ratio = 1.5};
-    comparison.kernels[i].slower_ns = i == 0 ? 1e6 : 2e6;
-  }
-  EXPECT_THAT(ToText(comparison), ContainsRegex("- " + comparison.kernels[1].line.name + " takes.*\n- " +
-                                                comparison.kernels[0].line.name + " takes"));
-}
-
-TEST(CompareText, NamesAreEscaped) {
-  compare::Run a = Make({}, 1), b = Make({}, 2);
-  a.paths = {"a\x1b[2J"};
-  a.kernels["\x1b]0;title\x07"] = a.kernels["kernel19"];
-  const std::string text = ToText(CompareTwo(std::move(a), std::move(b), {}));
-  EXPECT_EQ(text.find('\x1b'), std::string::npos);
-  EXPECT_EQ(text.find('\x07'), std::string::npos);
-}
-
-TEST(Html, HasTheSentencesOfTheTextAndKeepsNamesText) {
-  compare::Run before = Make({}, 1);
-  compare::Run after = Make({.slower = 1.5}, 2);
-  const std::string hostile = "</ul><script>alert('x')</script>" + std::string(3'000, '"');
-  for (compare::Run* const run : {&before, &after}) {
-    run->paths.assign(2'000, "/a/" + hostile);
-    run->notes.assign(2'000, hostile);
-    for (int i = 0; i < 3'000; ++i) run->calls[hostile + std::to_string(i)] = {.count = 1, .total_ns = i};
-  }
-  after.kernels[hostile] = {.amount = {.count = 3, .total_ns = 300}};
-  const Comparison comparison = CompareTwo(before, after, {});
-  const std::string text = ToText(comparison);
-  const std::string page = ToHtml(comparison);
-  EXPECT_GE(SentencesOf(comparison).size(), 4u);
-  for (const std::string& sentence : SentencesOf(comparison)) {
-    EXPECT_THAT(text, HasSubstr(sentence));
-    EXPECT_THAT(page, HasSubstr("<li>" + SentenceHtml(sentence) + "</li>"));
-  }
-  EXPECT_THAT(page, HasSubstr("<td>slower</td>"));
-  EXPECT_THAT(page, Not(HasSubstr("<script")));
-  EXPECT_THAT(page, Not(HasSubstr("<li></li>")));
-  EXPECT_LT(page.size(), 1'000'000u);
-}
-
-TEST(Html, LeavesOutPartsOfTheTimeThatNeitherSideHas) {
-  compare::Run a = Make({}, 1), b = Make({}, 2);
-  a.times.graph_ns = b.times.graph_ns = 0;
-  EXPECT_THAT(ToHtml(CompareTwo(a, b, {})), Not(HasSubstr("graphs traced as a whole")));
-  b.times.graph_ns = 1e6;
-  EXPECT_THAT(ToHtml(CompareTwo(a, b, {})), HasSubstr("graphs traced as a whole"));
 }
 
 }  // namespace

@@ -22,6 +22,7 @@ inline constexpr Table kBatches(
     Field("spool", &BatchCommit::spool, "", "which spool"),
     Field("sequence", &BatchCommit::sequence, "", "frame number"),
     Field("rows", &BatchCommit::rows, "", "rows in it"),
-    Field("committed_ns", &BatchCommit::committed_ns, "ns", "newest time of its samples, metrics, signals and runs; when it was stored, if it has none"));
+    Field("committed_ns", &BatchCommit::committed_ns, "ns",
+          "newest time of its samples, metrics, signals and runs; when it was stored, if it has none"));
 
 }  // namespace gpusonde::model
