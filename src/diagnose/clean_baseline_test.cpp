@@ -62,7 +62,7 @@ TEST_F(CleanBaselineTest, RecentAreTenSecondsOfStepsOrThirtyTwo) {
   now_ns += 20 * kNanosPerSecond;
   const int64_t late_ns = now_ns;
   Add(one, 20, 4e6);
-  EXPECT_EQ(baseline.RecentSince(), other_ns + 88 * 100 * kMs) << "twelve of the others";
+  EXPECT_EQ(baseline.RecentSince(), other_ns + 8'800 * kMs) << "twelve of the others";
   Add(one, 12, 4e6);
   EXPECT_EQ(baseline.RecentSince(), late_ns);
 }

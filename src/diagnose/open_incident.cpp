@@ -56,7 +56,7 @@ std::optional<TimeRange> OpenIncident::LastPause(const RecentSteps& recent) cons
 
 RecentSteps::Range OpenIncident::FindLarge(const RecentSteps& recent) const {
   const auto& table = kDetector.large;
-  const RecentSteps::Range none{recent.all().end(), recent.all().end()};
+  RecentSteps::Range none{recent.all().end(), recent.all().end()};
   if (recent.newest().ratio < table.ratio) return none;
   const RecentSteps::Range steps = recent.SinceLargestExcess(table.ratio, HUGE_VAL);
   if (steps.empty() || steps.front().start_ns - onset_ns < table.after_ns) return none;

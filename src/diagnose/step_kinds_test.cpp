@@ -30,9 +30,9 @@ TEST_F(StepKindsTest, AreThoseWithATenthOfTheSteps) {
   ASSERT_EQ(kinds.size(), 2u);
   EXPECT_EQ(kinds[0].steps, 60);
   EXPECT_EQ(kinds[0].mean_work(), 19);
-  EXPECT_EQ(kinds[0].last_ns, 60 * 20 * kMs);
+  EXPECT_EQ(kinds[0].last_ns, 1'200 * kMs);
   EXPECT_EQ(kinds[1].mean_ns(), 50e6);
-  EXPECT_EQ(kinds[1].first_ns, (60 * 20 + 5 * 200) * kMs);
+  EXPECT_EQ(kinds[1].first_ns, 2'200 * kMs);
 }
 
 TEST_F(StepKindsTest, OfOneLengthOrOneTypeAreNotWorthAWord) {
