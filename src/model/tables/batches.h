@@ -23,6 +23,7 @@ inline constexpr Table kBatches(
     Field("sequence", &BatchCommit::sequence, "", "frame number"),
     Field("rows", &BatchCommit::rows, "", "rows in it"),
     Field("committed_ns", &BatchCommit::committed_ns, "ns",
-          "newest time of its samples, metrics, signals and runs; when it was stored, if it has none"));
+          "newest time of its samples, metrics, signals, GPU work and runs; when it was stored, if it has "
+          "none"));
 
 }  // namespace gpusonde::model

@@ -17,6 +17,9 @@
 #include "base/log.h"
 #include "base/time.h"
 #include "model/tables/batches.h"
+#include "model/tables/kernel_packs.h"
+#include "model/tables/kernels.h"
+#include "model/tables/memcpys.h"
 #include "model/tables/metrics.h"
 #include "model/tables/samples.h"
 #include "model/tables/signals.h"
@@ -67,10 +70,11 @@ std::vector<std::string> Catalogs(std::span<const Day> days) {
 // When the machine that recorded the rows was last seen, by its own clock, which may differ from this one's;
 // rows may also have waited in its spool. A run without an end ends there. Now, if no row has such a time.
 int64_t LastSign(std::span<const model::Batch> frames) {
-  constexpr std::pair<std::string_view, std::string_view> kSigns[] = {{model::kSamples.name(), "time_ns"},
-                                                                      {model::kMetrics.name(), "time_ns"},
-                                                                      {model::kSignals.name(), "start_ns"},
-                                                                      {model::kSources.name(), "started_ns"}};
+  constexpr std::pair<std::string_view, std::string_view> kSigns[] = {
+      {model::kSamples.name(), "time_ns"},    {model::kMetrics.name(), "time_ns"},
+      {model::kSignals.name(), "start_ns"},   {model::kKernels.name(), "end_ns"},
+      {model::kKernelPacks.name(), "end_ns"}, {model::kMemcpys.name(), "end_ns"},
+      {model::kSources.name(), "started_ns"}};
   std::optional<TimeRange> times;
   for (const model::Batch& frame : frames)
     for (const auto& [table, column] : kSigns)

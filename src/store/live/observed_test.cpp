@@ -5,6 +5,7 @@
 
 #include "base/testing/temp_folder.h"
 #include "base/time.h"
+#include "model/tables/kernels.h"
 #include "model/tables/samples.h"
 #include "model/tables/sources.h"
 #include "store/live/live_store.h"
@@ -36,6 +37,9 @@ TEST(Observed, ARunWithoutAnEndIsObservedAsFarAsItsRowsGo) {
   ASSERT_EQ(observed.size(), 1u);
   EXPECT_EQ(observed[0].from_ns, begin_ns);
   EXPECT_EQ(observed[0].to_ns, end_ns);
+  const model::Kernel kernel{.process = {1, 1}, .start_ns = end_ns, .end_ns = end_ns + 5};
+  ASSERT_TRUE((*store)->Commit(day, {1, 2}, 3, {{OneRow(model::kKernels, kernel)}}).has_value());
+  EXPECT_EQ(ReadObserved(**store).value().back().to_ns, end_ns + 5);
 }
 
 }  // namespace
