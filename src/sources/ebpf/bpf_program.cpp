@@ -52,8 +52,7 @@ Error Explain(int error_number, std::string_view what) {
   if (error.code != ErrorCode::kPermissionDenied && !HasBtf())
     return {ErrorCode::kUnsupported,
             fmt::format("{}: there is no BTF of this kernel (/sys/kernel/btf/vmlinux); gpusonde needs Linux "
-                        "5.15 or newer "
-                        "built with CONFIG_DEBUG_INFO_BTF",
+                        "5.15 or newer built with CONFIG_DEBUG_INFO_BTF",
                         what)};
   return error;
 }

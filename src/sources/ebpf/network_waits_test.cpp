@@ -78,19 +78,27 @@ TEST_F(NetworkWaitsTest, AWaitEndedByAPacketIsANetworkWaitAndNamesTheSender) {
 
 class LocalServerTest : public HostSignalsFixture, public ::testing::WithParamInterface<int> {
  protected:
-  // For how long this thread waited for a process that answers after 200 ms and isn't a target.
-  int64_t WaitForAnswer() {
-    const auto [client, server] = Connect(GetParam());
+  // A process that isn't a target, and calls `serve` when it has read a byte.
+  pid_t StartServer(int server, const auto& serve) {
     const pid_t child = ::fork();
     if (child == 0) {
       ::prctl(PR_SET_PDEATHSIG, SIGKILL);
       char byte = 0;
       (void)!::read(server, &byte, 1);
-      Burn(200 * kNanosPerMilli);
-      (void)!::write(server, "1", 1);
+      serve();
       ::_exit(0);
     }
     StartAgain();
+    return child;
+  }
+
+  // For how long this thread waited for one that answers after 200 ms.
+  int64_t WaitForAnswer() {
+    const auto [client, server] = Connect(GetParam());
+    const pid_t child = StartServer(server, [server = server] {
+      Burn(200 * kNanosPerMilli);
+      (void)!::write(server, "1", 1);
+    });
     EXPECT_EQ(::write(client, "1", 1), 1);
     char byte = 0;
     EXPECT_EQ(::read(client, &byte, 1), 1);
@@ -104,18 +112,12 @@ class LocalServerTest : public HostSignalsFixture, public ::testing::WithParamIn
   // For how long it waited for one that reads nothing for 200 ms, and then all.
   int64_t WaitForRoom() {
     const auto [client, server] = Connect(GetParam());
-    const pid_t child = ::fork();
-    if (child == 0) {
-      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-      char byte = 0;
-      (void)!::read(server, &byte, 1);
+    const pid_t child = StartServer(server, [server = server] {
       std::this_thread::sleep_for(std::chrono::milliseconds(200));
       for (std::array<char, 1 << 16> some; ::read(server, some.data(), some.size()) > 0;) {
       }
-      ::_exit(0);
-    }
+    });
     ::close(server);
-    StartAgain();
     const std::vector<char> more_than_fits(16 << 20);
     EXPECT_EQ(::write(client, more_than_fits.data(), more_than_fits.size()), ssize_t{16 << 20});
     const int64_t waited_ns = DrainWaitsFor(child, GPUSONDE_SIGNAL_NETWORK);
