@@ -22,7 +22,12 @@ constexpr int64_t kSumsKeptNs = 2 * kDetector.calm.ns;
 // Signals come in buckets of this length.
 constexpr int64_t kBucketNs = 10 * kNanosPerMilli;
 
-constexpr std::array kGpuWork = {&GpuWork::kernels, &GpuWork::copies, &GpuWork::syncs};
+constexpr std::array kGpuWork = {&GpuWork::kernels, &GpuWork::copies, &GpuWork::syncs,
+                                 &GpuWork::of_other_loops};
+
+void Append(std::span<const WorkTime> times, std::vector<TimeRange>& ranges) {
+  for (const WorkTime& time : times) ranges.push_back({time.end_ns - time.length_ns, time.end_ns});
+}
 
 // Joins the ranges of `added` to disjoint ones, sorted by time. Work comes nearly in the order of time, so
 // that only the last of these change.
@@ -46,18 +51,18 @@ Accounting::Accounting(const Id128& process, const HostTimeline& host, const Act
 
 void Accounting::Ingest(Work::Kind kind, std::span<const WorkTime> times) {
   if (kind == Work::Kind::kRange) return;
-  std::vector<TimeRange>& of_kind = kind == Work::Kind::kKernel ? added_.kernels
-                                    : kind == Work::Kind::kCopy ? added_.copies
-                                                                : added_.syncs;
-  for (const WorkTime& time : times) of_kind.push_back({time.end_ns - time.length_ns, time.end_ns});
+  Append(times, kind == Work::Kind::kKernel ? added_.kernels
+                : kind == Work::Kind::kCopy ? added_.copies
+                                            : added_.syncs);
 }
 
-void Accounting::UpdateProgram(LaunchThreads& launch_threads) {
+void Accounting::IngestOfOtherLoop(std::span<const WorkTime> times) { Append(times, added_.of_other_loops); }
+
+void Accounting::UpdateProgram(const LaunchThreads& launch_threads) {
   // Descendants count as the program's own.
   program_.family = actors_.FamilyOf(process_);
   const model::Process* row = actors_.Find(process_);
   usual_launch_thread_ = launch_thread_.Usual().value_or(row == nullptr ? 0 : row->pid);
-  launch_threads[process_] = usual_launch_thread_;
   program_.launch_threads = launch_threads;
   program_.launch_threads.erase(process_);
   // Forget ended processes.

@@ -36,11 +36,15 @@ class Accounting {
 
   // GPU work, or waits for it.
   void Ingest(Work::Kind kind, std::span<const WorkTime> times);
+  // GPU work of another loop of the process.
+  void IngestOfOtherLoop(std::span<const WorkTime> times);
   // An API call or a range of this thread, which may be the launch thread.
   void CountThread(int32_t tid, int64_t time_ns) { launch_thread_.Ingest(tid, time_ns); }
+  // This thread launches no work of this program's steps.
+  void ForgetThread(int32_t tid) { launch_thread_.Forget(tid); }
 
-  // Updates the program's processes and its launch thread before steps are added; registers the latter.
-  void UpdateProgram(LaunchThreads& launch_threads);
+  // Updates the program's processes, its launch thread and those of others before steps are added.
+  void UpdateProgram(const LaunchThreads& launch_threads);
   const Program& program() const { return program_; }
   int32_t usual_launch_thread() const { return usual_launch_thread_; }
 

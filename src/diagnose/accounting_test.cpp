@@ -229,7 +229,7 @@ TEST_F(AccountingTest, AProgramWithGpuWorkThatIsWaitedForIsARankAndNoLoader) {
   AddProcess(rank, 30, 1);
   launch_threads[rank] = 30;
   accounting.UpdateProgram(launch_threads);
-  EXPECT_EQ(launch_threads.at(program), kTid);
+  EXPECT_EQ(accounting.usual_launch_thread(), kTid);
   AddSignal(0, "thread.network", 60 * kMs, program, kTid, rank);
   AddSignal(0, "thread.running", 60 * kMs, rank, 30);
   const PathAccount path = accounting.Add(Span(0), false).path;

@@ -21,12 +21,6 @@ struct WorkToken {
   bool is_step_name;
 };
 
-inline uint64_t Mix(uint64_t value) {  // splitmix64's finalizer
-  value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9;
-  value = (value ^ (value >> 27)) * 0x94d049bb133111eb;
-  return value ^ (value >> 31);
-}
-
 struct WorkPiece {
   uint32_t token;
   uint64_t shape;

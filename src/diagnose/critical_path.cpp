@@ -38,10 +38,11 @@ ThreadParts CoveredBy(double wait_ns, const ThreadParts& parts) {
   return covered;
 }
 
-// A wait for the GPU in one bucket, by what the GPU did.
+// A wait for the GPU in one bucket, by what the GPU did: the program's kernels or copies, only work of
+// another loop, or nothing.
 struct GpuWait {
-  double run = 0, copy = 0, queue = 0;
-  double total() const { return run + copy + queue; }
+  double run = 0, copy = 0, other = 0, queue = 0;
+  double total() const { return run + copy + other + queue; }
 };
 
 class Accountant {
@@ -54,7 +55,8 @@ class Accountant {
         step_(step),
         syncs_(UnionOf(gpu.syncs)),
         kernels_(UnionOf(gpu.kernels, step)),
-        copies_(UnionOf(gpu.copies, step)) {}
+        copies_(UnionOf(gpu.copies, step)),
+        of_other_loops_(UnionOf(gpu.of_other_loops, step)) {}
 
   PathAccount Run() {
     int64_t covered_until_ns = step_.from_ns;
@@ -82,34 +84,40 @@ class Accountant {
     return host_.SumOf(metric, program_.process, step_).value_or(0);
   }
 
-  // What the GPU does for the program within disjoint ranges.
-  GpuWait WorkIn(std::span<const TimeRange> within) const {
-    if (within.empty()) return {};
-    const std::vector<TimeRange> running = Intersect(within, kernels_);
-    const double run = LengthOf(running);
-    if (copies_.empty()) return {.run = run};
-    std::vector<TimeRange> busy(running);
-    for (const TimeRange& copying : Intersect(within, copies_)) busy.push_back(copying);
+  // How long any of this work runs within disjoint ranges.
+  static double AnyIn(std::span<const TimeRange> within,
+                      std::initializer_list<std::span<const TimeRange>> work) {
+    if (within.empty()) return 0;
+    std::vector<TimeRange> busy;
+    for (const std::span<const TimeRange> ranges : work)
+      for (const TimeRange& part : Intersect(within, ranges)) busy.push_back(part);
     std::ranges::sort(busy, {}, &TimeRange::from_ns);
-    const double any = LengthOf(UnionOf(busy, {within.front().from_ns, within.back().to_ns}));
-    return {.run = run, .copy = any - run};
+    return LengthOf(UnionOf(busy, {within.front().from_ns, within.back().to_ns}));
+  }
+
+  // What the GPU does for the program's loop within disjoint ranges.
+  GpuWait WorkIn(std::span<const TimeRange> within) const {
+    const double run = LengthOf(Intersect(within, kernels_));
+    return {.run = run, .copy = copies_.empty() ? 0 : AnyIn(within, {kernels_, copies_}) - run};
   }
 
   GpuWait WaitIn(const TimeRange& range) const {
     const std::vector<TimeRange> syncs = UnionOf(syncs_, range);
     GpuWait wait = WorkIn(syncs);
+    if (!of_other_loops_.empty())
+      wait.other = AnyIn(syncs, {kernels_, copies_, of_other_loops_}) - wait.total();
     wait.queue = LengthOf(syncs) - wait.total();
     return wait;
   }
 
-  // What the GPU does for the program beside a wait for it.
+  // What the GPU does for the program's loop beside a wait for it.
   GpuWait WorkBeside(const GpuWait& wait, const TimeRange& range) const {
     const GpuWait all = WorkIn(std::array{range});
     return {.run = std::max(0.0, all.run - wait.run), .copy = std::max(0.0, all.copy - wait.copy)};
   }
 
   void AddGpu(const GpuWait& wait, double factor) {
-    account_.states[State::kGpuRun] += factor * wait.run;
+    account_.states[State::kGpuRun] += factor * (wait.run + wait.other);
     account_.states[State::kGpuCopy] += factor * wait.copy;
     account_.states[State::kGpuQueue] += factor * wait.queue;
   }
@@ -498,7 +506,7 @@ class Accountant {
   const Program& program_;
   const HostTimeline& host_;
   TimeRange step_;
-  std::vector<TimeRange> syncs_, kernels_, copies_;
+  std::vector<TimeRange> syncs_, kernels_, copies_, of_other_loops_;
   std::map<Id128, std::optional<int32_t>> busiest_;
   std::map<Id128, Waits> waits_;
   PathAccount account_;

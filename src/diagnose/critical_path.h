@@ -19,6 +19,7 @@ struct GpuWork {
   std::vector<TimeRange> kernels;
   std::vector<TimeRange> copies;
   std::vector<TimeRange> syncs;
+  std::vector<TimeRange> of_other_loops;  // kernels and copies of the process
 };
 
 // The program whose steps are accounted for.

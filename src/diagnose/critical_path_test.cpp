@@ -279,6 +279,22 @@ TEST_F(CriticalPathTest, SleepsWhileTheGpuWorksAreWaitsForItAndOthersAreIdle) {
   EXPECT_NEAR(account.states.total(), 10 * kMs, 1);
 }
 
+// A thread that waits for the GPU waits for another loop's work as well; one that sleeps for itself doesn't.
+TEST_F(CriticalPathTest, WorkOfAnotherLoopIsOnlyWaitedForWithinAWait) {
+  AddRanks(1);
+  AddSignal(0, "thread.running", 1 * kMs);
+  AddSignal(0, "thread.sleeping", 9 * kMs);
+  const PathAccount account = Account({.kernels = {{kBegin + 4 * kMs, kBegin + 5 * kMs}},
+                                       .copies = {},
+                                       .syncs = {{kBegin + 1 * kMs, kBegin + 6 * kMs}},
+                                       .of_other_loops = {{kBegin + 2 * kMs, kBegin + 10 * kMs}}});
+  EXPECT_NEAR(account.states[State::kCpu], 1 * kMs, 1);
+  EXPECT_NEAR(account.states[State::kGpuQueue], 1 * kMs, 1);
+  EXPECT_NEAR(account.states[State::kGpuRun], 4 * kMs, 1);
+  EXPECT_NEAR(account.states[State::kSleeping], 4 * kMs, 1);
+  EXPECT_NEAR(account.states.total(), 10 * kMs, 1);
+}
+
 // The GPU runs a kernel for 2 ms, then has work but does none, because a thread that feeds it is frozen.
 TEST_F(CriticalPathTest, AStoppedThreadThatKeepsTheGpuFromItsWorkStopsTheStep) {
   AddRanks(1);

@@ -7,7 +7,7 @@
 #include <iterator>
 #include <utility>
 
-#include "diagnose/workload.h"
+#include "diagnose/process_loops.h"
 #include "model/batch_rows.h"
 #include "model/span_name.h"
 
@@ -29,6 +29,20 @@ bool IsTime(int64_t start_ns, int64_t end_ns) {
   return start_ns > 0 && end_ns >= start_ns && end_ns - start_ns < 86'400 * kNanosPerSecond;
 }
 
+template <class Row>
+Stream StreamOf(const Row& row) {
+  return {.device = row.device, .context = row.context, .stream = row.stream};
+}
+
+// Of a row of one piece of work.
+template <class Row>
+Origin OriginOf(const Row& row) {
+  return {.on = StreamOf(row),
+          .session = row.session,
+          .correlations = {&row.correlation, 1},
+          .tid = std::nullopt};
+}
+
 }  // namespace
 
 Diagnosis::Diagnosis(Options options) : options_(std::move(options)), shared_(std::make_unique<Shared>()) {}
@@ -36,79 +50,72 @@ Diagnosis::Diagnosis(Diagnosis&&) noexcept = default;
 Diagnosis& Diagnosis::operator=(Diagnosis&&) noexcept = default;
 Diagnosis::~Diagnosis() = default;
 
-Diagnosis::Workload& Diagnosis::WorkloadOf(const Id128& process) {
-  auto& workload = workloads_[process];
-  if (workload == nullptr) workload = std::make_unique<Workload>(process, *shared_, options_);
-  return *workload;
+Diagnosis::ProcessLoops& Diagnosis::LoopsOf(const Id128& process) {
+  auto& loops = processes_[process];
+  if (loops == nullptr) loops = std::make_unique<ProcessLoops>(process, *shared_, options_);
+  return *loops;
 }
 
-void Diagnosis::Ingest(const model::ApiCall& call) {
-  WorkloadOf(call.process).CountThread(call.tid, call.start_ns);
-}
+void Diagnosis::Ingest(const model::ApiCall& call) { LoopsOf(call.process).Ingest(call); }
 
-void Diagnosis::Ingest(const model::GpuSession& session) { WorkloadOf(session.process).Ingest(session); }
+void Diagnosis::Ingest(const model::GpuSession& session) { LoopsOf(session.process).Ingest(session); }
 
-void Diagnosis::Ingest(const model::Incident& incident) { WorkloadOf(incident.process).Ingest(incident); }
+void Diagnosis::Ingest(const model::Incident& incident) { LoopsOf(incident.process).Ingest(incident); }
 
 void Diagnosis::Ingest(const model::Kernel& kernel) {
   if (!IsTime(kernel.start_ns, kernel.end_ns)) return;
-  WorkloadOf(kernel.process)
-      .Ingest({.kind = Work::Kind::kKernel,
-               .name = kernel.name,
-               .shape = ShapeOf(kernel),
-               .time_ns = kernel.end_ns,
-               .length_ns = kernel.end_ns - kernel.start_ns},
-              kernel.device);
+  const WorkTime time{kernel.end_ns, kernel.end_ns - kernel.start_ns};
+  LoopsOf(kernel.process)
+      .Ingest({.kind = Work::Kind::kKernel, .name = kernel.name, .shape = ShapeOf(kernel)}, {&time, 1},
+              OriginOf(kernel));
 }
 
 void Diagnosis::Ingest(const model::KernelPack& pack) {
   std::vector<WorkTime> times;
+  std::vector<int64_t> correlations;
   times.reserve(pack.offsets_ns.size());
+  correlations.reserve(pack.offsets_ns.size());
   for (size_t i = 0; i < std::min(pack.offsets_ns.size(), pack.durations_ns.size()); ++i) {
     int64_t start_ns = 0;
     int64_t end_ns = 0;
     if (!__builtin_add_overflow(pack.start_ns, pack.offsets_ns[i], &start_ns) &&
-        !__builtin_add_overflow(start_ns, pack.durations_ns[i], &end_ns) && IsTime(start_ns, end_ns))
+        !__builtin_add_overflow(start_ns, pack.durations_ns[i], &end_ns) && IsTime(start_ns, end_ns)) {
       times.push_back({end_ns, pack.durations_ns[i]});
+      correlations.push_back(i < pack.correlations.size() ? pack.correlations[i] : -1);
+    }
   }
-  WorkloadOf(pack.process)
-      .Ingest({.kind = Work::Kind::kKernel, .name = pack.name, .shape = ShapeOf(pack)}, times, pack.device);
+  LoopsOf(pack.process)
+      .Ingest(
+          {.kind = Work::Kind::kKernel, .name = pack.name, .shape = ShapeOf(pack)}, times,
+          {.on = StreamOf(pack), .session = pack.session, .correlations = correlations, .tid = std::nullopt});
 }
 
 void Diagnosis::Ingest(const model::Memcpy& copy) {
   if (!IsTime(copy.start_ns, copy.end_ns)) return;
-  WorkloadOf(copy.process)
-      .Ingest({.kind = Work::Kind::kCopy,
-               .name = copy.kind,
-               .shape = static_cast<uint64_t>(copy.bytes),
-               .time_ns = copy.end_ns,
-               .length_ns = copy.end_ns - copy.start_ns},
-              copy.device);
+  const WorkTime time{copy.end_ns, copy.end_ns - copy.start_ns};
+  LoopsOf(copy.process)
+      .Ingest({.kind = Work::Kind::kCopy, .name = copy.kind, .shape = static_cast<uint64_t>(copy.bytes)},
+              {&time, 1}, OriginOf(copy));
 }
 
 void Diagnosis::Ingest(const model::Sync& sync) {
   // A stream that waits for another one doesn't block a thread.
   if (!IsTime(sync.start_ns, sync.end_ns) || sync.kind == "stream_wait") return;
-  WorkloadOf(sync.process)
-      .Ingest({.kind = Work::Kind::kSync,
-               .name = sync.kind,
-               .time_ns = sync.end_ns,
-               .length_ns = sync.end_ns - sync.start_ns},
-              sync.device);
+  const WorkTime time{sync.end_ns, sync.end_ns - sync.start_ns};
+  Origin from = OriginOf(sync);
+  if (sync.kind != "stream") from.on.stream = -1;
+  LoopsOf(sync.process).Ingest({.kind = Work::Kind::kSync, .name = sync.kind}, {&time, 1}, from);
 }
 
 void Diagnosis::Ingest(const model::Range& range) {
-  const auto workload = workloads_.find(range.process);
+  const auto loops = processes_.find(range.process);
   if (!range.end_ns.has_value() || !IsTime(range.start_ns, *range.end_ns)) return;
-  if (workload == workloads_.end()) return;  // ranges alone don't make a GPU workload
-  workload->second->CountThread(range.tid, range.start_ns);
+  if (loops == processes_.end()) return;  // ranges alone don't make a GPU workload
+  loops->second->CountThread(range.tid, range.start_ns);
   // Operators repeat within a step, also those that PyTorch marks by NVTX.
   if (range.kind == "operator" || model::WithoutArguments(range.name) != range.name) return;
-  workload->second->Ingest({.kind = Work::Kind::kRange,
-                            .name = range.name,
-                            .time_ns = *range.end_ns,
-                            .length_ns = *range.end_ns - range.start_ns},
-                           std::nullopt);
+  const WorkTime time{*range.end_ns, *range.end_ns - range.start_ns};
+  loops->second->Ingest({.kind = Work::Kind::kRange, .name = range.name}, {&time, 1}, {.tid = range.tid});
 }
 
 void Diagnosis::Ingest(const model::MetricValue& reading) { shared_->host.Ingest(reading); }
@@ -124,8 +131,8 @@ void Diagnosis::Ingest(const model::Container& container) { shared_->actors.Name
 void Diagnosis::Ingest(const model::Process& process) { shared_->actors.Ingest(process); }
 
 void Diagnosis::MarkUnobserved(const Id128& process, int64_t from_ns, int64_t to_ns) {
-  const auto workload = workloads_.find(process);
-  if (workload != workloads_.end()) workload->second->MarkUnobserved(from_ns, to_ns);
+  const auto loops = processes_.find(process);
+  if (loops != processes_.end()) loops->second->MarkUnobserved(from_ns, to_ns);
 }
 
 void Diagnosis::Ingest(const model::Batch& batch) {
@@ -150,11 +157,13 @@ void Diagnosis::Ingest(const model::Batch& batch) {
 
 void Diagnosis::Advance(int64_t now_ns) {
   std::set<CauseId> open;
-  for (auto& [process, workload] : workloads_) {
-    workload->Advance(now_ns, options_.allowed_lateness_ns);
-    if (!workload->is_slow()) continue;
-    if (const auto cause = FindCause(workload->reports().back().incident.cause); cause.has_value())
-      open.insert(*cause);
+  for (auto& [process, loops] : processes_) {
+    loops->Advance(now_ns, options_.allowed_lateness_ns);
+    for (const auto& loop : loops->loops()) {
+      if (!loop->is_slow()) continue;
+      if (const auto cause = FindCause(loop->reports().back().incident.cause); cause.has_value())
+        open.insert(*cause);
+    }
   }
   shared_->collectives.Advance(
       now_ns, {.host = shared_->host, .actors = shared_->actors, .last_reports = shared_->last_reports},
@@ -166,11 +175,11 @@ void Diagnosis::Advance(int64_t now_ns) {
 }
 
 void Diagnosis::Finish(int64_t now_ns) {
-  for (auto& [process, workload] : workloads_) workload->Finish(now_ns);
+  for (auto& [process, loops] : processes_) loops->Finish(now_ns);
 }
 
 void Diagnosis::Abandon(int64_t now_ns) {
-  for (auto& [process, workload] : workloads_) workload->Abandon(now_ns);
+  for (auto& [process, loops] : processes_) loops->Abandon(now_ns);
   shared_->collectives.Abandon(now_ns, [this](const Report& report) { EmitCollective(report); });
   for (const model::Warning& warning : shared_->forewarner.Abandon()) shared_->warnings.Append(warning);
 }
@@ -184,31 +193,34 @@ void Diagnosis::EmitCollective(const Report& report) {
 
 std::vector<model::Batch> Diagnosis::DrainRows() { return shared_->DrainRows(); }
 
-Diagnosis::Found Diagnosis::FoundOf(const Id128& process, const Workload& workload) const {
+Diagnosis::Found Diagnosis::FoundOf(const Id128& process, const Workload& loop) const {
   const model::Process* row = shared_->actors.Find(process);
-  return {.steps = workload.steps(),
-          .anchor = workload.anchor(),
+  return {.process = process,
+          .tid = loop.tid(),
+          .steps = loop.steps(),
+          .anchor = loop.anchor(),
           .process_name = row == nullptr ? "" : row->name,
           .pid = row == nullptr ? 0 : row->pid,
-          .late = workload.late(),
-          .signals_known = workload.signals_known(),
-          .waits_by_habit = workload.waits_by_habit(),
-          .usual = workload.Usual(),
-          .kinds = workload.kinds().Common()};
+          .late = loop.late(),
+          .signals_known = loop.signals_known(),
+          .waits_by_habit = loop.waits_by_habit(),
+          .usual = loop.Usual(),
+          .kinds = loop.kinds().Common()};
 }
 
-std::map<Id128, Diagnosis::Found> Diagnosis::FoundSteps() const {
-  std::map<Id128, Found> found(old_found_.begin(), old_found_.end());
-  for (const auto& [process, workload] : workloads_)
-    found.insert_or_assign(process, FoundOf(process, *workload));
+std::vector<Diagnosis::Found> Diagnosis::FoundSteps() const {
+  std::vector<Found> found(old_found_.begin(), old_found_.end());
+  for (const auto& [process, loops] : processes_)
+    for (const auto& loop : loops->loops()) found.push_back(FoundOf(process, *loop));
+  std::ranges::stable_sort(found, {}, [](const Found& each) { return std::pair(each.process, each.tid); });
   return found;
 }
 
 std::vector<Report> Diagnosis::Reports() const {
   std::vector<Report> reports(old_reports_.begin(), old_reports_.end());
-  for (const auto& [process, workload] : workloads_) {
-    std::ranges::copy_if(workload->reports(), std::back_inserter(reports), &Report::is_notable);
-  }
+  for (const auto& [process, loops] : processes_)
+    for (const auto& loop : loops->loops())
+      std::ranges::copy_if(loop->reports(), std::back_inserter(reports), &Report::is_notable);
   const std::vector<Report>& collective = shared_->collectives.reports();
   reports.insert(reports.end(), collective.begin(), collective.end());
   std::ranges::stable_sort(reports, {}, [](const Report& report) { return report.incident.start_ns; });
@@ -218,12 +230,13 @@ std::vector<Report> Diagnosis::Reports() const {
 // Moves programs that ended before this time to a bounded history: the agent may run for months.
 void Diagnosis::Forget(int64_t before_ns) {
   constexpr size_t kMaxKept = 4096;
-  std::erase_if(workloads_, [&](const auto& entry) {
-    const auto& [process, workload] = entry;
-    if (workload->ended_ns().value_or(INT64_MAX) >= before_ns) return false;
-    if (workload->steps() > 0 || !workload->reports().empty())
-      old_found_.emplace_back(process, FoundOf(process, *workload));
-    std::ranges::copy_if(workload->reports(), std::back_inserter(old_reports_), &Report::is_notable);
+  std::erase_if(processes_, [&](const auto& entry) {
+    const auto& [process, loops] = entry;
+    if (loops->ended_ns().value_or(INT64_MAX) >= before_ns) return false;
+    for (const auto& loop : loops->loops()) {
+      if (loop->steps() > 0 || !loop->reports().empty()) old_found_.push_back(FoundOf(process, *loop));
+      std::ranges::copy_if(loop->reports(), std::back_inserter(old_reports_), &Report::is_notable);
+    }
     shared_->launch_threads.erase(process);
     shared_->last_reports.erase(process);
     return true;
@@ -247,7 +260,7 @@ std::map<Id128, int32_t> Diagnosis::GpuProcesses() const {
         known != nullptr && !known->exited_ns.has_value())
       pids[process] = known->pid;
   };
-  for (const auto& [process, workload] : workloads_) add(process);
+  for (const auto& [process, loops] : processes_) add(process);
   for (const Id128& process : shared_->collectives.Processes()) add(process);
   return pids;
 }

@@ -105,9 +105,10 @@ class Diagnosis {
   // Returns the rows of steps, incidents, evidence and warnings since the last call.
   std::vector<model::Batch> DrainRows();
 
-  // The steps found so far and their anchor ("range step"), by process. Ended processes are kept up to a
-  // limit.
+  // The steps found so far of a loop of a process, and their anchor ("range step").
   struct Found {
+    Id128 process;
+    int32_t tid = 0;  // the loop's thread; 0: the process's only loop, or the first of several
     int64_t steps = 0;
     std::string anchor;  // empty if none was found
     std::string process_name;
@@ -119,10 +120,11 @@ class Diagnosis {
     UsualStep usual;
     std::vector<StepKind> kinds;  // the common ones (step_kinds.h)
   };
-  std::map<Id128, Found> FoundSteps() const;
+  // By process and thread. Ended processes are kept up to a limit.
+  std::vector<Found> FoundSteps() const;
 
   // The number of programs that are tracked now.
-  size_t programs() const { return workloads_.size(); }
+  size_t programs() const { return processes_.size(); }
 
   // The last state of all incidents, by start time. The number kept is limited, per live program and for all
   // ended programs together.
@@ -136,17 +138,18 @@ class Diagnosis {
 
  private:
   class Workload;
+  class ProcessLoops;
   struct Shared;
-  Workload& WorkloadOf(const Id128& process);
-  Found FoundOf(const Id128& process, const Workload& workload) const;
+  ProcessLoops& LoopsOf(const Id128& process);
+  Found FoundOf(const Id128& process, const Workload& loop) const;
   void Forget(int64_t before_ns);
   void EmitCollective(const Report& report);
 
   Options options_;
   std::unique_ptr<Shared> shared_;
-  std::map<Id128, std::unique_ptr<Workload>> workloads_;
+  std::map<Id128, std::unique_ptr<ProcessLoops>> processes_;
   // Of programs that ended longer ago than the retention of host signals.
-  std::deque<std::pair<Id128, Found>> old_found_;
+  std::deque<Found> old_found_;
   std::deque<Report> old_reports_;
 };
 

@@ -59,8 +59,8 @@ TEST_F(DiagnosisTest, CleanStepsAreNoIncident) {
   EXPECT_TRUE(world.Finish().empty());
   const auto found = diagnosis.FoundSteps();
   ASSERT_EQ(found.size(), 1u);
-  EXPECT_EQ(found.begin()->second.anchor, "sync stream");
-  EXPECT_GT(found.begin()->second.steps, 1900);
+  EXPECT_EQ(found.front().anchor, "sync stream");
+  EXPECT_GT(found.front().steps, 1900);
 }
 
 TEST_F(DiagnosisTest, RunQueueDelayBehindAnotherProgramIsCpuContentionAndNamesIt) {

@@ -209,9 +209,11 @@ bool IsMostlyUnfinished(const Situation& situation) {
          2 * situation.unfinished_ns >= situation.during.total() * static_cast<double>(situation.steps);
 }
 
-// "Steps slowed 2.2×". With a large ratio, which only says how long a step has lasted, the times.
+// "Steps slowed 2.2×", "Steps of thread 412 slowed 2.2×". With a large ratio, which only says how long a step
+// has lasted, the times.
 std::string HowSlow(const Situation& situation) {
   constexpr double kHugeRatio = 10, kNearlyAll = 0.9;
+  const std::string whose = situation.tid == 0 ? "" : fmt::format(" of thread {}", situation.tid);
   const bool unfinished = IsMostlyUnfinished(situation);
   const double usual_ns = situation.before.total();
   const double ns = unfinished ? situation.unfinished_ns : situation.during.total();
@@ -220,16 +222,18 @@ std::string HowSlow(const Situation& situation) {
     // A few steps of which one waited nearly all of the time: their mean is no step's length.
     const double all_ns = ns * static_cast<double>(situation.steps);
     if (!unfinished && situation.steps > 1 && situation.idle_ns >= kNearlyAll * all_ns)
-      return fmt::format("A step took {} (usually {})",
+      return fmt::format("A step{} took {} (usually {})", whose,
                          Time(all_ns - static_cast<double>(situation.steps - 1) * usual_ns), Time(usual_ns));
     if (unfinished || situation.steps == 1)
-      return fmt::format("A step {} {} (usually {})", unfinished ? "has taken" : "took", Time(ns),
+      return fmt::format("A step{} {} {} (usually {})", whose, unfinished ? "has taken" : "took", Time(ns),
                          Time(usual_ns));
-    return fmt::format("Steps took {} on average (usually {})", Time(ns), Time(usual_ns));
+    return fmt::format("Steps{} took {} on average (usually {})", whose, Time(ns), Time(usual_ns));
   }
-  if (!unfinished && slowdown < 1.005) return "Steps were slow";  // recovered on average
-  return fmt::format("{} {:.{}f}×{}", unfinished ? "A step has taken" : "Steps slowed", slowdown,
-                     slowdown < 1.1 ? 2 : 1, unfinished ? " its usual time" : "");
+  if (!unfinished && slowdown < 1.005)
+    return fmt::format("Steps{} were slow", whose);  // recovered on average
+  return fmt::format("{}{} {} {:.{}f}×{}", unfinished ? "A step" : "Steps", whose,
+                     unfinished ? "has taken" : "slowed", slowdown, slowdown < 1.1 ? 2 : 1,
+                     unfinished ? " its usual time" : "");
 }
 
 void AddAccount(const Situation& situation, std::vector<model::Evidence>& evidence) {

@@ -65,8 +65,11 @@ Report IncidentTracker::NewReport(int64_t onset_ns, int64_t now_ns) const {
     again.end_ns.reset();
     return {.incident = std::move(again), .is_notable = true};
   }
-  model::Incident incident{.process = process_, .start_ns = onset_ns, .seen_ns = now_ns};
-  incident.incident = IdHasher("incident").Add(process_).Add(static_cast<uint64_t>(onset_ns)).Finish();
+  model::Incident incident{.process = process_, .tid = tid_, .start_ns = onset_ns, .seen_ns = now_ns};
+  IdHasher id("incident");
+  id.Add(process_).Add(static_cast<uint64_t>(onset_ns));
+  if (tid_ != 0) id.Add(static_cast<uint64_t>(tid_));
+  incident.incident = id.Finish();
   return {.incident = std::move(incident)};
 }
 

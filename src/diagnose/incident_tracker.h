@@ -19,10 +19,14 @@ namespace gpusonde::diagnose {
 // ns since the epoch. Not thread-safe.
 class IncidentTracker {
  public:
-  explicit IncidentTracker(const Id128& process) : process_(process) {}
+  // Of the loop of thread `tid`; 0: of the process's own.
+  IncidentTracker(const Id128& process, int32_t tid) : process_(process), tid_(tid) {}
 
-  // An incident that an earlier run reported. One that begins at about the same time continues it.
-  void Ingest(const model::Incident& earlier) { earlier_.push_back(earlier); }
+  // An incident that an earlier run reported; those of other loops are ignored. One that begins at about the
+  // same time continues it.
+  void Ingest(const model::Incident& earlier) {
+    if (earlier.tid == tid_) earlier_.push_back(earlier);
+  }
 
   // Whether an earlier run reported one that overlaps this time.
   bool WasReported(const TimeRange& when) const;
@@ -54,6 +58,7 @@ class IncidentTracker {
   bool IsNews(const Report& report, int64_t now_ns);
 
   Id128 process_;
+  int32_t tid_;
   int64_t onset_ns_ = 0;
   int64_t updated_ns_ = 0;
   std::string news_cause_;            // the newest incident's when last reported; empty: never reported

@@ -25,7 +25,7 @@ struct IncidentTrackerTest : testing::Test {
   }
   const model::Incident& incident() const { return tracker.reports().back().incident; }
 
-  IncidentTracker tracker{{7, 1}};
+  IncidentTracker tracker{{7, 1}, 0};
   const model::Process process{.process = {7, 1}, .pid = 411, .name = "train"};
 };
 

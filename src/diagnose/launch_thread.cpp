@@ -30,6 +30,11 @@ void LaunchThread::Ingest(int32_t tid, int64_t time_ns) {
   std::erase_if(counts_, [](const auto& thread) { return thread.second == 0; });
 }
 
+void LaunchThread::Forget(int32_t tid) {
+  counts_.erase(tid);
+  std::erase_if(newest_, [tid](const auto& call) { return call.second == tid; });
+}
+
 std::optional<int32_t> LaunchThread::Usual() {
   const auto most = std::ranges::max_element(counts_, {}, kCount);
   if (most == counts_.end()) return std::nullopt;

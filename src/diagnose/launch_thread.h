@@ -16,6 +16,9 @@ class LaunchThread {
   // A call or a range of this thread that began at `time_ns`.
   void Ingest(int32_t tid, int64_t time_ns);
 
+  // Forgets the calls of this thread.
+  void Forget(int32_t tid);
+
   // Returns the thread with the most calls; of two that have about as many, the same one as before. Nullopt
   // if there were none.
   std::optional<int32_t> Usual();

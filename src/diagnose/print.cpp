@@ -103,7 +103,10 @@ bool IsWithdrawn(const Report& report) { return report.incident.withdrawn; }
 void WriteIncident(JsonWriter& json, const Report& report) {
   const model::Incident& incident = report.incident;
   json.BeginObject().Field("id", incident.incident.ToHex()).Field("process", report.process_name);
-  json.Field("pid", report.pid).Field("start_ns", incident.start_ns).Field("end_ns", incident.end_ns);
+  json.Field("pid", report.pid)
+      .Field("tid", incident.tid)
+      .Field("start_ns", incident.start_ns)
+      .Field("end_ns", incident.end_ns);
   json.Field("slowdown", incident.slowdown).Field("cause", incident.cause);
   json.Field("confidence", incident.confidence).Field("sentence", incident.sentence);
   json.Key("causes").BeginArray();
@@ -149,13 +152,14 @@ void WriteWarning(JsonWriter& json, const model::Warning& warning) {
 
 std::string FormatText(const Diagnosis& diagnosis) {
   std::string text;
-  for (const auto& [id, found] : diagnosis.FoundSteps()) {
+  for (const Diagnosis::Found& found : diagnosis.FoundSteps()) {
     const std::string steps =
         found.steps == 0 ? "no steps found in its GPU work"
         : found.anchor.empty()
             ? Counted(found.steps, "step") + ", then its GPU work stopped repeating"
             : fmt::format("{}, marked by {}", Counted(found.steps, "step"), Printable(found.anchor));
-    text += fmt::format("{} (process {}): {}\n", Printable(found.process_name), found.pid, steps);
+    const std::string thread = found.tid == 0 ? "" : fmt::format(", thread {}", found.tid);
+    text += fmt::format("{} (process {}{}): {}\n", Printable(found.process_name), found.pid, thread, steps);
     if (found.waits_by_habit) text += "  its waits for requests between steps are not part of them\n";
     if (!found.signals_known)
       text += "  no host signals of it were received: causes on the host are unknown\n";
@@ -178,11 +182,12 @@ std::string FormatText(const Diagnosis& diagnosis) {
 std::string FormatJson(const Diagnosis& diagnosis) {
   JsonWriter json;
   json.BeginObject().Field("version", 1).Key("programs").BeginArray();
-  for (const auto& [id, found] : diagnosis.FoundSteps()) {
+  for (const Diagnosis::Found& found : diagnosis.FoundSteps()) {
     json.BeginObject()
-        .Field("id", id.ToHex())
+        .Field("id", found.process.ToHex())
         .Field("process", found.process_name)
         .Field("pid", found.pid)
+        .Field("tid", found.tid)
         .Field("steps", found.steps)
         .Field("anchor", found.anchor)
         .Field("signals", found.signals_known)

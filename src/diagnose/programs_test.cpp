@@ -36,7 +36,7 @@ TEST_F(ProgramsTest, AnIncidentEndsWithItsProgram) {
   ASSERT_EQ(reports.size(), 1u);
   EXPECT_EQ(reports[0].process_name, "train");
   ASSERT_EQ(diagnosis.FoundSteps().size(), 1u);
-  EXPECT_EQ(diagnosis.FoundSteps().begin()->second.process_name, "train");
+  EXPECT_EQ(diagnosis.FoundSteps().front().process_name, "train");
 }
 
 // It began on a busy machine.

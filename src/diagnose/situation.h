@@ -52,6 +52,7 @@ struct HelperPart {
 
 // The input of Cause::evaluate: the baseline and the incident side by side.
 struct Situation {
+  int32_t tid = 0;  // of the loop's thread; 0: the process's first loop
   int64_t onset_ns = 0;
   double slowdown = 1;
   std::string cgroup;  // of the workload, as of an actor

@@ -196,7 +196,7 @@ Shares SharesOf(const std::map<Id128, double>& by_process, double per_step, cons
 }
 
 Situation BuildSituation(const IncidentView& incident, const SituationContext& context) {
-  Situation situation{.onset_ns = incident.onset_ns, .slowdown = incident.slowdown};
+  Situation situation{.tid = incident.tid, .onset_ns = incident.onset_ns, .slowdown = incident.slowdown};
   situation.cgroup = context.actors.ActorOf(context.program.process, context.program.family).cgroup;
   situation.unfinished = incident.unfinished.has_value();
   situation.silent_ns = std::max<int64_t>(incident.until_ns - incident.last_work_ns, 0);

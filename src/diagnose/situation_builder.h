@@ -36,6 +36,7 @@ struct UnfinishedStep {
 
 // An incident of a workload between two times, ns since the epoch.
 struct IncidentView {
+  int32_t tid = 0;
   int64_t onset_ns = 0;
   int64_t until_ns = 0;
   StepSum slow;  // the steps that began between the two

@@ -178,7 +178,10 @@ class Reader {
 
 std::string WriteSituation(const Situation& situation) {
   JsonWriter json;
-  json.BeginObject().Field("version", kVersion).Field("onset_ns", situation.onset_ns);
+  json.BeginObject()
+      .Field("version", kVersion)
+      .Field("tid", situation.tid)
+      .Field("onset_ns", situation.onset_ns);
   json.Field("slowdown", situation.slowdown).Field("steps", situation.steps);
   WriteAccount(json, "before", situation.before);
   WriteAccount(json, "during", situation.during);
@@ -248,6 +251,7 @@ Result<Situation> ReadSituation(std::string_view line) {
     return Fail(ErrorCode::kCorrupt,
                 fmt::format("the situation is of version {}; this gpusonde reads {}", version, kVersion));
   Situation situation;
+  reader.ReadIfPresent(json, "tid", situation.tid);
   reader.Read(json, "onset_ns", situation.onset_ns);
   reader.Read(json, "slowdown", situation.slowdown);
   reader.ReadIfPresent(json, "steps", situation.steps);

@@ -83,6 +83,21 @@ struct StepTable {
   } finder;
 
   struct {
+    Tuned<size_t> max_pieces{100'000, "pieces of work", "bounds memory"};
+    Tuned<double> min_share{0.1, "of a stream's calls",
+                            "a thread that made fewer prepared the stream, rather than works with it"};
+    Tuned<double> same_pace{1.1, "ratio", "of their rounds: stages of a pipeline, or lock-step workers"};
+    Tuned<double> min_usual{0.75, "of the rounds", "of one kind, so that it is the loop's"};
+    Tuned<double> same_names{0.8, "of the pieces", "have the names of the other's: the same program"};
+    Tuned<double> same_length{2, "ratio", "of the median rounds: requests of any size"};
+    Tuned<int64_t> pause_ns{kNanosPerSecond, "ns", "between two looks"};
+    Tuned<int64_t> held_ns{4 * kNanosPerSecond, "ns", "rounds of half a second have come eight times"};
+    Tuned<int64_t> searched_ns{11 * kNanosPerSecond, "ns", "rounds of two seconds have come four times"};
+    Tuned<size_t> max_streams{64, "streams", "waited for; a program with more makes one for each request"};
+    Tuned<size_t> max_loops{16, "loops", "of a process; bounds memory"};
+  } loops;
+
+  struct {
     Tuned<size_t> steps{40, "steps", "that are looked at"};
     Tuned<double> min_share{0.25, "of a step", "shorter waits for remote disks are hidden by GPU work"};
     Tuned<double> min_waiting{0.5, "of those steps", "so many wait if it is a habit"};

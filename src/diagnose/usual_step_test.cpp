@@ -24,7 +24,7 @@ using testing::Lt;
 using testing::Not;
 
 struct UsualStepTest : testing::Test {
-  UsualStep Usual() const { return diagnosis.FoundSteps().at(world.workload).usual; }
+  UsualStep Usual() const { return diagnosis.FoundSteps().front().usual; }
 
   Diagnosis diagnosis{{}};
   World world{diagnosis};
@@ -103,7 +103,7 @@ TEST_F(UsualStepTest, ARankThatComesLastFromTheFirstStepOnIsNamed) {
     here.AddRank();
     here.Run({.rank_runs_ns = rank_runs_ns}, 150);
     here.Finish();
-    return of_its_own.FoundSteps().at(here.workload).usual.disturbances;
+    return of_its_own.FoundSteps().front().usual.disturbances;
   };
   EXPECT_TRUE(disturbances_with(5 * kMs).empty());
   const auto found = disturbances_with(30 * kMs);
@@ -122,7 +122,7 @@ TEST_F(UsualStepTest, RanksOfOneJobDoNotDisturbEachOther) {
     here.Run({.behind_stranger_ns = behind_stranger_ns, .behind_rank_ns = 15 * kMs, .rank_runs_ns = 5 * kMs},
              150);
     here.Finish();
-    const UsualStep usual = of_its_own.FoundSteps().at(here.workload).usual;
+    const UsualStep usual = of_its_own.FoundSteps().front().usual;
     EXPECT_NEAR(usual.states[State::kRunQueue], 15e6 + static_cast<double>(behind_stranger_ns), 1e6);
     ASSERT_EQ(usual.disturbances.size(), behind_stranger_ns == 0 ? 0u : 1u);
     if (!usual.disturbances.empty()) {
@@ -192,7 +192,7 @@ TEST_F(UsualStepTest, SaysThatTheGpuIsTooHotAllTheTimeButNotThatItRunsAtItsPower
       here.Run({});
     }
     EXPECT_TRUE(here.Finish().empty());
-    const UsualStep usual = of_its_own.FoundSteps().at(here.workload).usual;
+    const UsualStep usual = of_its_own.FoundSteps().front().usual;
     ASSERT_EQ(usual.disturbances.size(), reasons == 64 ? 1u : 0u);
     if (!usual.disturbances.empty()) {
       EXPECT_THAT(usual.disturbances[0].sentence,

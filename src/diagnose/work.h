@@ -21,4 +21,10 @@ struct Work {
   int64_t length_ns = 0;
 };
 
+inline uint64_t Mix(uint64_t value) {  // splitmix64's finalizer
+  value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9;
+  value = (value ^ (value >> 27)) * 0x94d049bb133111eb;
+  return value ^ (value >> 31);
+}
+
 }  // namespace gpusonde::diagnose

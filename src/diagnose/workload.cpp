@@ -42,17 +42,26 @@ Diagnosis::Workload::Workload(const Id128& process, Shared& shared, const Option
       shared_(shared),
       options_(options),
       accounting_(process, shared.host, shared.actors, baseline_),
-      incidents_(process) {}
+      incidents_(process, 0) {}
+
+Diagnosis::Workload::Workload(const Workload& first, int32_t tid)
+    : process_(first.process_),
+      tid_(tid),
+      shared_(first.shared_),
+      options_(first.options_),
+      accounting_(process_, shared_.host, shared_.actors, baseline_),
+      incidents_(process_, tid),
+      observation_(first.observation_),
+      signals_known_(first.signals_known_) {
+  accounting_.CountThread(tid, first.now_ns_);
+}
 
 bool Diagnosis::Workload::is_slow() const {
   return detector_.open() && !reports().empty() && ExitedNs() == INT64_MAX;
 }
 
-void Diagnosis::Workload::Ingest(const Work& work, std::span<const WorkTime> times,
-                                 std::optional<Id128> device) {
-  if (ended_ns_.has_value() || times.empty()) return;  // ended: all its steps were evaluated
-  if (device.has_value() && !device->IsZero()) devices_.insert(*device);
-  for (const WorkTime& time : times) watermark_.Ingest(time.end_ns);
+void Diagnosis::Workload::Ingest(const Work& work, std::span<const WorkTime> times, const Id128& device) {
+  if (!device.IsZero()) devices_.insert(device);
   gpu_time_.Ingest(work, times);
   accounting_.Ingest(work.kind, times);
   finder_.Ingest(work, times);
@@ -61,17 +70,20 @@ void Diagnosis::Workload::Ingest(const Work& work, std::span<const WorkTime> tim
 // A session's row arrives when it begins and again when it ends; a recording keeps only the last one. A
 // session that another agent kept going while none of ours ran is joined again, later than it was last
 // observed.
-void Diagnosis::Workload::Ingest(const model::GpuSession& session) {
-  const bool joined_again = session.session == session_ && session.start_ns > session_end_ns_;
-  if ((session.session > session_ || joined_again) && session.start_ns > 0) {
+bool Diagnosis::Workload::Ingest(const model::GpuSession& session) {
+  const bool joined_again =
+      session.session == observation_.session && session.start_ns > observation_.session_end_ns;
+  const bool begins = (session.session > observation_.session || joined_again) && session.start_ns > 0;
+  if (begins) {
     BeginObserving(session.start_ns);
-    watermark_.ForgetOutOfOrderness();
-    session_end_ns_ = INT64_MAX;
+    observation_.session_end_ns = INT64_MAX;
   }
-  session_ = std::max(session_, session.session);
-  if (!session.end_ns.has_value()) return;
-  EndObserving(*session.end_ns);
-  session_end_ns_ = *session.end_ns;
+  observation_.session = std::max(observation_.session, session.session);
+  if (session.end_ns.has_value()) {
+    EndObserving(*session.end_ns);
+    observation_.session_end_ns = *session.end_ns;
+  }
+  return begins;
 }
 
 void Diagnosis::Workload::MarkUnobserved(int64_t from_ns, int64_t to_ns) {
@@ -79,11 +91,11 @@ void Diagnosis::Workload::MarkUnobserved(int64_t from_ns, int64_t to_ns) {
   BeginObserving(to_ns);
 }
 
-void Diagnosis::Workload::Advance(int64_t now_ns, int64_t allowed_lateness_ns) {
+void Diagnosis::Workload::Advance(int64_t now_ns, int64_t watermark_ns, int64_t allowed_lateness_ns) {
   now_ns_ = now_ns;
   if (ended_ns_.has_value()) return;
   gpu_time_.ForgetBefore(now_ns - kRetentionNs);
-  ProcessUntil(watermark_.Advance(now_ns, allowed_lateness_ns));
+  ProcessUntil(watermark_ns);
   accounting_.CompleteUntil(now_ns - allowed_lateness_ns);
   if (!detector_.open() && now_ns - compared_ns_ >= kNanosPerSecond) EndLastingDisturbance();
   if (now_ns - judged_ns_ >= kIncidentTable.clean.kept_ns) JudgeUsual();
@@ -107,18 +119,19 @@ void Diagnosis::Workload::EndAt(int64_t time_ns) {
 
 void Diagnosis::Workload::ProcessUntil(int64_t time_ns) {
   accounting_.UpdateProgram(shared_.launch_threads);
+  if (tid_ == 0) shared_.launch_threads[process_] = accounting_.usual_launch_thread();
   signals_known_ |= shared_.host.Knows(process_);
-  std::ranges::sort(observation_changes_);
-  while (!observation_changes_.empty() && observation_changes_.front().time_ns < time_ns) {
-    const int64_t change_ns = observation_changes_.front().time_ns + 1;  // include work that ended right then
+  std::ranges::sort(observation_.changes);
+  while (!observation_.changes.empty() && observation_.changes.front().time_ns < time_ns) {
+    const int64_t change_ns = observation_.changes.front().time_ns + 1;  // include work that ended right then
     for (const StepSpan& step : finder_.Advance(change_ns)) AddStep(step);
-    observed_ = observation_changes_.front().begins;
-    for (const StepSpan& step : finder_.Gap(change_ns, observed_)) AddStep(step);
-    if (observed_) observed_since_ns_ = change_ns;
-    observation_changes_.pop_front();
+    observation_.now = observation_.changes.front().begins;
+    for (const StepSpan& step : finder_.Gap(change_ns, observation_.now)) AddStep(step);
+    if (observation_.now) observation_.since_ns = change_ns;
+    observation_.changes.pop_front();
   }
   for (const StepSpan& step : finder_.Advance(time_ns)) AddStep(step);
-  if (observed_) CheckUnfinished(time_ns);
+  if (observation_.now) CheckUnfinished(time_ns);
   accounting_.ForgetGpuWorkBefore(finder_.needed_since_ns().value_or(time_ns));
 }
 
@@ -153,6 +166,7 @@ void Diagnosis::Workload::AddStep(const StepSpan& span) {
   const bool was_open = detector_.open();
   const StepSpan step = accounting_.Add(span, was_open).step;
   shared_.steps.Append({.process = process_,
+                        .tid = tid_,
                         .type = step.type,
                         .ordinal = steps_++,
                         .start_ns = step.start_ns,
@@ -232,7 +246,8 @@ void Diagnosis::Workload::EndLastingDisturbance() {
   CleanBaseline later = baseline_;
   later.ForgetBefore(end_ns);
   later.SetCalm({end_ns, now_ns_});
-  const Situation situation = BuildSituation({.onset_ns = onset_ns,
+  const Situation situation = BuildSituation({.tid = tid_,
+                                              .onset_ns = onset_ns,
                                               .until_ns = end_ns,
                                               .slow = baseline_.SumBefore(end_ns),
                                               .last_work_ns = end_ns,
@@ -276,6 +291,7 @@ void Diagnosis::Workload::Emit(const UsualStep& usual) {
     for (const LastingDisturbance& each : usual.disturbances)
       if (each.state == state) sentence += (sentence.empty() ? "" : " ") + each.sentence;
     shared_.usual_steps.Append({.process = process_,
+                                .tid = tid_,
                                 .state = std::string(model::InfoOf(MetricOf(state)).name),
                                 .time_ns = usual.states[state],
                                 .steps = usual.steps,
@@ -301,7 +317,7 @@ void Diagnosis::Workload::CheckUnfinished(int64_t now_ns) {
 // has come for as long as that takes.
 bool Diagnosis::Workload::Hangs(int64_t since_ns, int64_t now_ns) const {
   return since_ns > detector_.onset_ns() && detector_.Overruns(since_ns, now_ns) &&
-         now_ns - std::max(finder_.last_work_ns(), observed_since_ns_) >= kHungNs;
+         now_ns - std::max(finder_.last_work_ns(), observation_.since_ns) >= kHungNs;
 }
 
 // What slowed steps before is no part of a hang: it is an incident of its own, which begins with its step.
@@ -390,12 +406,13 @@ SituationContext Diagnosis::Workload::Context(const CleanBaseline& baseline) con
 }
 
 Situation Diagnosis::Workload::SituationOf(int64_t onset_ns, int64_t until_ns, StepSum slow) const {
-  return BuildSituation({.onset_ns = onset_ns,
+  return BuildSituation({.tid = tid_,
+                         .onset_ns = onset_ns,
                          .until_ns = until_ns,
                          .slow = std::move(slow),
                          .unfinished = unfinished_,
                          .slowdown = detector_.slowdown(),
-                         .last_work_ns = std::max(finder_.last_work_ns(), observed_since_ns_),
+                         .last_work_ns = std::max(finder_.last_work_ns(), observation_.since_ns),
                          .signals_known = signals_known_},
                         Context());
 }

@@ -26,7 +26,6 @@
 #include "diagnose/step_finder.h"
 #include "diagnose/step_kinds.h"
 #include "diagnose/usual_step.h"
-#include "diagnose/watermark.h"
 #include "model/tables/evidence.h"
 #include "model/tables/steps.h"
 #include "model/tables/usual_steps.h"
@@ -52,30 +51,36 @@ struct Diagnosis::Shared {
   std::vector<model::Batch> DrainRows();
 };
 
-// A process that launches GPU work, and the pipeline from its rows to its incidents: each stage's output is
-// the next one's input (docs/diagnose.md). Not thread-safe.
+// A loop of a process that launches GPU work (loop_finder.h), and the pipeline from its rows to its
+// incidents: each stage's output is the next one's input (docs/diagnose.md). Not thread-safe.
 class Diagnosis::Workload {
  public:
+  // The first loop of a process.
   Workload(const Id128& process, Shared& shared, const Options& options);
+  // The loop of thread `tid` in the process of `first`, found later than that.
+  Workload(const Workload& first, int32_t tid);
 
   // Ingests pieces of work that are alike but for their times. The times in `work` are not read.
-  void Ingest(const Work& work, std::span<const WorkTime> times, std::optional<Id128> device);
-  void Ingest(const Work& work, std::optional<Id128> device) {
-    const WorkTime time{work.time_ns, work.length_ns};
-    Ingest(work, {&time, 1}, device);
-  }
+  void Ingest(const Work& work, std::span<const WorkTime> times, const Id128& device);
+  // The same of another loop of the process: the GPU is busy with it.
+  void IngestOfOtherLoop(std::span<const WorkTime> times) { accounting_.IngestOfOtherLoop(times); }
   void CountThread(int32_t tid, int64_t time_ns) { accounting_.CountThread(tid, time_ns); }
-  void Ingest(const model::GpuSession& session);
+  // This thread is another loop's.
+  void ForgetThread(int32_t tid) { accounting_.ForgetThread(tid); }
+  // Returns whether a session begins, whose rows may come from another agent than those before.
+  bool Ingest(const model::GpuSession& session);
   void Ingest(const model::Incident& incident) { incidents_.Ingest(incident); }
   void MarkUnobserved(int64_t from_ns, int64_t to_ns);
-  // Advances to `now_ns`. All rows older than `now_ns - allowed_lateness_ns` have arrived.
-  void Advance(int64_t now_ns, int64_t allowed_lateness_ns);
+  // Advances to `now_ns`. GPU work older than `watermark_ns` has arrived, and all rows older than
+  // `now_ns - allowed_lateness_ns`.
+  void Advance(int64_t now_ns, int64_t watermark_ns, int64_t allowed_lateness_ns);
   void Finish(int64_t time_ns);
   void Abandon(int64_t time_ns);
   // When its process ended, once all steps until then were evaluated; nullopt while it lives.
   std::optional<int64_t> ended_ns() const { return ended_ns_; }
 
   const std::vector<Report>& reports() const { return incidents_.reports(); }
+  int32_t tid() const { return tid_; }  // 0: the first loop
   int64_t steps() const { return steps_; }
   UsualStep Usual() const;
   const StepKinds& kinds() const { return kinds_; }
@@ -95,8 +100,17 @@ class Diagnosis::Workload {
     auto operator<=>(const ObservationChange&) const = default;
   };
 
-  void BeginObserving(int64_t time_ns) { observation_changes_.push_back({time_ns, true}); }
-  void EndObserving(int64_t time_ns) { observation_changes_.push_back({time_ns, false}); }
+  // When the process's GPU work is observed.
+  struct Observation {
+    std::deque<ObservationChange> changes;  // those after the watermark
+    bool now = true;
+    int64_t since_ns = 0;
+    int32_t session = 0;
+    int64_t session_end_ns = INT64_MAX;  // while it is not known
+  };
+
+  void BeginObserving(int64_t time_ns) { observation_.changes.push_back({time_ns, true}); }
+  void EndObserving(int64_t time_ns) { observation_.changes.push_back({time_ns, false}); }
   int64_t ExitedNs() const;  // INT64_MAX if it hasn't exited as far as is known
   void ProcessUntil(int64_t time_ns);
   void ProcessToEnd(int64_t time_ns);
@@ -132,10 +146,10 @@ class Diagnosis::Workload {
   void Publish(const Situation& situation, std::optional<int64_t> end_ns);
 
   Id128 process_;
+  int32_t tid_ = 0;
   Shared& shared_;
   Options options_;
   // The stages, in order.
-  Watermark watermark_;
   StepFinder finder_;
   GpuTimeByName gpu_time_;
   CleanBaseline baseline_;
@@ -144,11 +158,7 @@ class Diagnosis::Workload {
   IncidentTracker incidents_;
 
   std::set<Id128> devices_;
-  std::deque<ObservationChange> observation_changes_;  // those after the watermark
-  bool observed_ = true;
-  int64_t observed_since_ns_ = 0;
-  int32_t session_ = 0;
-  int64_t session_end_ns_ = INT64_MAX;  // while it is not known
+  Observation observation_;
   bool signals_known_ = false;
   int64_t steps_ = 0;
   StepKinds kinds_;            // outside of incidents

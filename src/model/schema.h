@@ -14,7 +14,7 @@ namespace gpusonde::model {
 // refuses newer ones. Raised by one with every change of a column. Tables and columns that an older store
 // lacks are added when it is opened (store/duckdb/schema.h), and columns become nullable that are now; a
 // change of meaning needs a migration there.
-inline constexpr int32_t kSchemaVersion = 8;
+inline constexpr int32_t kSchemaVersion = 9;
 
 // All tables, by name. A new table is a file under tables/ and a line in schema.cpp.
 std::span<const TableInfo> AllTables();

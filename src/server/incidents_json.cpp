@@ -73,7 +73,10 @@ void WriteWarning(JsonWriter& json, const model::Warning& warning) {
 
 void WriteProgram(JsonWriter& json, const store::UsualSteps& program) {
   json.BeginObject().Field("process", program.process.ToHex()).Field("name", program.name);
-  json.Field("pid", program.pid).Field("steps", program.steps).Field("step_ns", program.time_ns);
+  json.Field("pid", program.pid)
+      .Field("tid", program.tid)
+      .Field("steps", program.steps)
+      .Field("step_ns", program.time_ns);
   json.Key("parts").BeginArray();
   for (const store::UsualSteps::Part& part : program.parts)
     json.BeginObject()
@@ -94,7 +97,7 @@ std::string IncidentsJson(const store::Incidents& incidents) {
   for (const store::IncidentInfo& info : incidents.incidents) {
     const model::Incident& incident = info.incident;
     json.BeginObject().Field("id", incident.incident.ToHex()).Field("process", incident.process.ToHex());
-    json.Field("name", info.process_name).Field("pid", info.pid);
+    json.Field("name", info.process_name).Field("pid", info.pid).Field("tid", incident.tid);
     json.Field("from_us", incident.start_ns / kNanosPerMicro);
     json.Field("to_us", incident.end_ns.transform([](int64_t ns) { return ns / kNanosPerMicro; }));
     json.Field("slowdown", incident.slowdown).Field("cause", incident.cause);

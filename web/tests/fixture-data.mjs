@@ -441,9 +441,9 @@ export function incidents() {
   return {
     steps: 9000, omitted: 0,
     programs: [
-      { process: "5".repeat(32), name: "calm", pid: 500, steps: 4000, step_ns: 50e6, parts: [{ signal: "gpu_run", label: "GPU kernels", time_ns: 50e6, sentence: "" }] },
+      { process: "5".repeat(32), name: "calm", pid: 500, tid: 512, steps: 4000, step_ns: 50e6, parts: [{ signal: "gpu_run", label: "GPU kernels", time_ns: 50e6, sentence: "" }] },
       {
-        process: "0000000000000000000000000000a411", name: "python3.11", pid: 411, steps: 5000, step_ns: 57e6,
+        process: "0000000000000000000000000000a411", name: "python3.11", pid: 411, tid: 0, steps: 5000, step_ns: 57e6,
         parts: [
           { signal: "gpu_run", label: "GPU kernels", time_ns: 35e6, sentence: "" },
           { signal: "run_queue", label: "CPU taken by others", time_ns: 13e6, sentence: "CPU contention all the time: 23 % of each step; 13 ms of each step were taken by rsync. Move the others to other CPUs (cpuset), or lower their CPU weight." },
@@ -459,7 +459,7 @@ export function incidents() {
       sentence: "somebody on this machine waited for a CPU 34 % of the last 5 s, 4 % of the minute before", incident: "1".repeat(32), lead_us: 3_000_000,
     }],
     incidents: [{
-      id: "1".repeat(32), process: "0000000000000000000000000000a411", name: "python3.11", pid: 411, from_us, to_us, slowdown: 2.9,
+      id: "1".repeat(32), process: "0000000000000000000000000000a411", name: "python3.11", pid: 411, tid: 0, from_us, to_us, slowdown: 2.9,
       cause: "cpu_contention", confidence: 0.93, sentence, before_is_later: false,
       account: [part("cpu", "CPU", 9, 10), part("gpu_run", "GPU kernels", 41, 40), part("loader", "Own processes", 6, 9),
         part("run_queue", "CPU taken by others", 0.4, 96), part("unexplained", "Unexplained", 0.6, 4)],

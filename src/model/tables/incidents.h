@@ -15,6 +15,7 @@ namespace gpusonde::model {
 struct Incident {
   Id128 incident;
   Id128 process;
+  int32_t tid = 0;
   int64_t start_ns = 0;
   std::optional<int64_t> end_ns;
   std::optional<int64_t> seen_ns;
@@ -34,6 +35,7 @@ inline constexpr Table kIncidents(
     "incidents", Key{1}, "One row per incident: slow steps of one program",
     Field("incident", &Incident::incident, "", "identifies it"),
     Field("process", &Incident::process, "", "the slow process"),
+    Field("tid", &Incident::tid, "", "as in steps"),
     Field("start_ns", &Incident::start_ns, "ns", "first slow step"),
     Field("end_ns", &Incident::end_ns, "ns", "recovery; null while it lasts"),
     Field("seen_ns", &Incident::seen_ns, "ns", "when it was first reported"),

@@ -12,6 +12,7 @@ namespace gpusonde::model {
 // One row per part of the time that the steps of a process usually take.
 struct UsualStep {
   Id128 process;
+  int32_t tid = 0;
   std::string state;
   double time_ns = 0;
   int64_t steps = 0;
@@ -19,8 +20,8 @@ struct UsualStep {
 };
 
 inline constexpr Table kUsualSteps(
-    "usual_steps", Key{2}, "One row per part of the time that the steps of a process usually take",
-    Field("process", &UsualStep::process, "", "whose"),
+    "usual_steps", Key{3}, "One row per part of the time that the steps of a process usually take",
+    Field("process", &UsualStep::process, "", "whose"), Field("tid", &UsualStep::tid, "", "as in steps"),
     Field("state", &UsualStep::state, "", "metric of the catalogue: step.cpu, step.gpu_run, …"),
     Field("time_ns", &UsualStep::time_ns, "ns", "mean per step"),
     Field("steps", &UsualStep::steps, "", "the newest ones outside of incidents, which it is the mean of"),

@@ -73,8 +73,8 @@ Status AddStrips(Store& store, int64_t now_ns, int buckets, std::vector<Incident
   for (IncidentInfo& info : incidents) {
     const TimeRange time = TimeOf(info.incident, now_ns);
     const TimeRange shown = Around(time, info.incident.end_ns.has_value());
-    ASSIGN_OR_RETURN(info.strips, ReadIncidentStrips(store.Within(shown), info.incident.process, devices,
-                                                     shown, time, buckets));
+    ASSIGN_OR_RETURN(info.strips, ReadIncidentStrips(store.Within(shown), info.incident.process,
+                                                     info.incident.tid, devices, shown, time, buckets));
   }
   return {};
 }

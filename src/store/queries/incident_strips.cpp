@@ -100,13 +100,13 @@ void Set(Strip& strip, int64_t bucket, double value) {
     strip.values[static_cast<size_t>(bucket)] = value;
 }
 
-Status AddSteps(Store& store, const Id128& process, const Buckets& buckets,
+Status AddSteps(Store& store, const Id128& process, int32_t tid, const Buckets& buckets,
                 std::vector<IncidentStrip>& strips) {
   const SqlPart sql{
       "SELECT floor((end_ns - ?) / ?)::BIGINT AS bucket, avg(end_ns - start_ns)::DOUBLE FROM steps "
-      "WHERE process = ? AND end_ns >= ? AND end_ns < ? AND start_ns >= 0 AND start_ns <= end_ns "
-      "GROUP BY bucket",
-      {buckets.shown.from_ns, buckets.length_ns(), process, buckets.shown.from_ns, buckets.shown.to_ns}};
+      "WHERE process = ? AND tid = ? AND end_ns >= ? AND end_ns < ? AND start_ns >= 0 AND "
+      "start_ns <= end_ns GROUP BY bucket",
+      {buckets.shown.from_ns, buckets.length_ns(), process, tid, buckets.shown.from_ns, buckets.shown.to_ns}};
   IncidentStrip steps{.metric = "step", .strip = buckets.Empty()};
   TRY(ForEachRow(store, sql, [&](const Rows& row) { Set(steps.strip, row.Int64(0), row.Float64(1)); }));
   strips.push_back(std::move(steps));
@@ -231,13 +231,13 @@ Status AddStates(Store& store, const Id128& process, std::span<const GpuDevice> 
 
 }  // namespace
 
-Result<std::vector<IncidentStrip>> ReadIncidentStrips(Store& store, const Id128& process,
+Result<std::vector<IncidentStrip>> ReadIncidentStrips(Store& store, const Id128& process, int32_t tid,
                                                       std::span<const GpuDevice> devices,
                                                       const TimeRange& shown, const TimeRange& incident,
                                                       int buckets) {
   const Buckets in{.shown = shown, .incident = incident, .count = buckets};
   std::vector<IncidentStrip> strips;
-  TRY(AddSteps(store, process, in, strips));
+  TRY(AddSteps(store, process, tid, in, strips));
   TRY(AddSignals(store, process, in, strips));
   TRY(AddStates(store, process, devices, in, strips));
   return strips;

@@ -26,8 +26,9 @@ struct IncidentStrip {
 // Step times and, the most changed first, at most four signals of the process's threads and cgroup whose
 // means in `incident` differ from those in the rest of `shown`, and two states of its GPUs whose greatest
 // values do. What delays threads is summed with that of the processes it started, without those that use a
-// GPU themselves. `devices` are the store's. `buckets` ≥ 1 of each strip. Errors: those of Store::Query.
-Result<std::vector<IncidentStrip>> ReadIncidentStrips(Store& store, const Id128& process,
+// GPU themselves. `tid`: of the loop whose steps they are, as in steps. `devices` are the store's. `buckets`
+// ≥ 1 of each strip. Errors: those of Store::Query.
+Result<std::vector<IncidentStrip>> ReadIncidentStrips(Store& store, const Id128& process, int32_t tid,
                                                       std::span<const GpuDevice> devices,
                                                       const TimeRange& shown, const TimeRange& incident,
                                                       int buckets);

@@ -61,7 +61,7 @@ class IncidentStrips : public MemoryStoreTest {
     const auto devices = ReadDevices(*store_);
     EXPECT_TRUE(devices.has_value()) << devices.error().message;
     auto strips =
-        ReadIncidentStrips(*store_, kSlow, *devices, {0, 10 * kSecond}, {4 * kSecond, 6 * kSecond}, 10);
+        ReadIncidentStrips(*store_, kSlow, 0, *devices, {0, 10 * kSecond}, {4 * kSecond, 6 * kSecond}, 10);
     EXPECT_TRUE(strips.has_value()) << strips.error().message;
     return std::move(strips).value_or(std::vector<IncidentStrip>());
   }

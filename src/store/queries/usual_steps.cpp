@@ -14,33 +14,37 @@ namespace gpusonde::store {
 
 Result<SelectedSteps> ReadUsualSteps(Store& store, const model::Selection& selection) {
   ASSIGN_OR_RETURN(const TimeRange range, ReadTimeRange(store, selection));
-  SqlPart counting{"SELECT process, count(*) FROM steps WHERE end_ns >= ? AND start_ns < ?",
+  SqlPart counting{"SELECT process, tid, count(*) FROM steps WHERE end_ns >= ? AND start_ns < ?",
                    {range.from_ns, range.to_ns}};
   counting += AndOfProcesses(selection);
-  counting.text += " GROUP BY process";
+  counting.text += " GROUP BY process, tid";
   SelectedSteps steps;
-  std::map<Id128, int64_t> counts;
+  std::map<std::pair<Id128, int64_t>, int64_t> counts;
   std::vector<Id128> processes;
   TRY(ForEachRow(store, counting, [&](const Rows& row) {
-    counts[row.Id(0)] = row.Int64(1);
+    counts[{row.Id(0), row.Int64(1)}] = row.Int64(2);
     processes.push_back(row.Id(0));
-    steps.count += row.Int64(1);
+    steps.count += row.Int64(2);
   }));
   if (processes.empty()) return steps;
   const SqlPart usual{
-      "SELECT process, name, pid, state, time_ns, sentence FROM usual_steps LEFT JOIN processes USING "
+      "SELECT process, tid, name, pid, state, time_ns, sentence FROM usual_steps LEFT JOIN processes USING "
       "(process) WHERE process IN (SELECT unnest(?::UUID[])) AND time_ns > 0 "
-      "ORDER BY process, time_ns DESC, state",
+      "ORDER BY process, tid, time_ns DESC, state",
       {std::move(processes)}};
   std::vector<UsualSteps>& all = steps.programs;
   TRY(ForEachRow(store, usual, [&](const Rows& row) {
-    if (all.empty() || all.back().process != row.Id(0))
+    const auto count = counts.find({row.Id(0), row.Int64(1)});
+    if (count == counts.end()) return;
+    const auto tid = static_cast<int32_t>(row.Int64(1));
+    if (all.empty() || all.back().process != row.Id(0) || all.back().tid != tid)
       all.push_back({.process = row.Id(0),
-                     .name = std::string(row.Text(1)),
-                     .pid = static_cast<int32_t>(row.Int64(2)),
-                     .steps = counts[row.Id(0)]});
-    all.back().time_ns += row.Float64(4);
-    all.back().parts.push_back({std::string(row.Text(3)), row.Float64(4), std::string(row.Text(5))});
+                     .tid = tid,
+                     .name = std::string(row.Text(2)),
+                     .pid = static_cast<int32_t>(row.Int64(3)),
+                     .steps = count->second});
+    all.back().time_ns += row.Float64(5);
+    all.back().parts.push_back({std::string(row.Text(4)), row.Float64(5), std::string(row.Text(6))});
   }));
   std::ranges::stable_sort(all, std::greater(), [](const UsualSteps& each) {
     return static_cast<double>(each.steps) * each.time_ns;

@@ -12,7 +12,7 @@
 
 namespace gpusonde::store {
 
-// The steps of a process, and what they usually do.
+// The steps of a loop of a process, and what they usually do.
 struct UsualSteps {
   struct Part {
     std::string state;  // metric of the catalogue: step.cpu
@@ -20,6 +20,7 @@ struct UsualSteps {
     std::string sentence;  // if it disturbs the process all the time; else empty
   };
   Id128 process = {};
+  int32_t tid = 0;  // as in steps
   std::string name = {};
   int32_t pid = 0;
   int64_t steps = 0;             // in the selected time
@@ -29,11 +30,11 @@ struct UsualSteps {
 
 struct SelectedSteps {
   int64_t count = 0;                      // of all processes
-  std::vector<UsualSteps> programs = {};  // of which it is known what is usual
+  std::vector<UsualSteps> programs = {};  // loops of which it is known what is usual
 };
 
-// Of the selected processes with steps in the selected time, the one whose steps took the most first. What is
-// usual is that of the newest steps, whatever time is selected. Errors: those of Store::Query.
+// Of the selected processes' loops with steps in the selected time, the one whose steps took the most first.
+// What is usual is that of the newest steps, whatever time is selected. Errors: those of Store::Query.
 Result<SelectedSteps> ReadUsualSteps(Store& store, const model::Selection& selection);
 
 }  // namespace gpusonde::store

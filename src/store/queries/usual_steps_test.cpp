@@ -45,6 +45,24 @@ TEST_F(UsualStepsTest, AreThoseOfEachProcessTheLongestPartsFirst) {
   EXPECT_EQ(first.parts[1].time_ns, 20);
 }
 
+TEST_F(UsualStepsTest, LoopsOfAProcessAreApart) {
+  const Id128 process{1, 1};
+  Add(model::kSources, {{.source = {9, 9}, .started_ns = 0, .ended_ns = 100}});
+  Add(model::kSteps, {{.process = process, .start_ns = 1, .end_ns = 2},
+                      {.process = process, .tid = 8, .start_ns = 1, .end_ns = 2},
+                      {.process = process, .tid = 8, .ordinal = 1, .start_ns = 2, .end_ns = 3}});
+  for (const int32_t tid : {0, 8, 9})
+    Add(model::kUsualSteps, {{.process = process, .tid = tid, .state = "step.cpu", .time_ns = 10.0 + tid}});
+  const auto read = ReadUsualSteps(*store_, {});
+  ASSERT_TRUE(read.has_value()) << read.error().message;
+  EXPECT_EQ(read->count, 3);
+  ASSERT_EQ(read->programs.size(), 2u) << "the third has no steps in this time";
+  EXPECT_EQ(read->programs[0].tid, 8);
+  EXPECT_EQ(read->programs[0].steps, 2);
+  EXPECT_EQ(read->programs[0].time_ns, 18);
+  EXPECT_EQ(read->programs[1].tid, 0);
+}
+
 TEST_F(UsualStepsTest, OfProcessesWithStepsInTheSelectedTime) {
   const Id128 early{1, 1}, late{1, 2};
   Add(model::kSources, {{.source = {9, 9}, .started_ns = 0, .ended_ns = 100}});

@@ -108,13 +108,13 @@ Status ReadRanges(Store& store, const model::Selection& selection, int64_t data_
 Status ReadSteps(Store& store, const model::Selection& selection, TrackBuilder& builder) {
   const TimeRange& range = builder.grid().range;
   SqlPart sql{
-      "SELECT process, start_ns, end_ns, ordinal FROM steps WHERE start_ns >= 0 AND start_ns < ? AND "
+      "SELECT process, tid, start_ns, end_ns, ordinal FROM steps WHERE start_ns >= 0 AND start_ns < ? AND "
       "end_ns > ? AND end_ns >= start_ns",
       {range.to_ns, range.from_ns}};
   sql += AndOfProcesses(selection);
   return ForEachRow(store, sql, [&](const Rows& row) {
-    builder.Add({TrackKind::kSteps, row.Id(0), {}, 0}, {row.Int64(1), row.Int64(2)}, 0,
-                builder.NameOf(EventKind::kStep, fmt::format("step {}", row.Int64(3))));
+    builder.Add({TrackKind::kSteps, row.Id(0), {}, row.Int64(1)}, {row.Int64(2), row.Int64(3)}, 0,
+                builder.NameOf(EventKind::kStep, fmt::format("step {}", row.Int64(4))));
   });
 }
 

@@ -157,7 +157,7 @@ Track TrackBuilder::TakeTrack(const TrackKey& key) {
   if (key.kind == TrackKind::kStream) {
     track.device = key.device;
     track.stream = key.lane;
-  } else if (IsOfThread(key.kind)) {
+  } else if (IsOfThread(key.kind) || key.lane != 0) {
     track.tid = static_cast<int32_t>(key.lane);
   }
   return track;

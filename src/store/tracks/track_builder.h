@@ -25,7 +25,7 @@ struct TrackKey {
   TrackKind kind{};
   Id128 process;
   Id128 device;      // of a stream
-  int64_t lane = 0;  // stream or thread
+  int64_t lane = 0;  // stream or thread; of steps, the thread of their loop
   auto operator<=>(const TrackKey&) const = default;
 };
 

@@ -51,7 +51,7 @@ struct Track {
   Id128 process;
   std::optional<Id128> device;    // of a stream
   std::optional<int64_t> stream;  // of a stream
-  std::optional<int32_t> tid;     // of a thread
+  std::optional<int32_t> tid;     // of a thread, or of the steps of one of several loops
   std::string thread;             // its name
   int32_t rows = 1;
   // By row and start; names are indices into Tracks::names. In a track of states several slices share a start

@@ -273,8 +273,10 @@ TEST_F(TracksTest, SamplesNameTheInnermostPythonFunction) {
 
 TEST_F(TracksTest, ASelectionAppliesToWhatHasIt) {
   Add(model::kKernels, {KernelAt(kFirstGpu, 2'000'000'000, 2'100'000'000)});
-  Add(model::kSteps, {{.process = kTrains, .ordinal = 3, .start_ns = 2 * kSecond, .end_ns = 2'100'000'000},
-                      {.process = kServes, .ordinal = 4, .start_ns = 2 * kSecond, .end_ns = 2'200'000'000}});
+  Add(model::kSteps,
+      {{.process = kTrains, .ordinal = 3, .start_ns = 2 * kSecond, .end_ns = 2'100'000'000},
+       {.process = kTrains, .tid = 44, .ordinal = 3, .start_ns = 2 * kSecond, .end_ns = 2'050'000'000},
+       {.process = kServes, .ordinal = 4, .start_ns = 2 * kSecond, .end_ns = 2'200'000'000}});
   Add(model::kApiCalls, {{.process = kTrains,
                           .tid = 41,
                           .start_ns = 2 * kSecond,
@@ -285,16 +287,17 @@ TEST_F(TracksTest, ASelectionAppliesToWhatHasIt) {
                           .start_ns = 2 * kSecond,
                           .end_ns = 2'010'000'000,
                           .name = "cudaMalloc"}});
-  EXPECT_THAT(
-      Read(2 * kSecond, 3 * kSecond),
-      ElementsAre("stream 7: gemm 2000+100", "steps 0: step 3 2000+100", "calls 41: cudaLaunchKernel 2000+10",
-                  "calls 44: cudaMalloc 2000+10", "steps 0: step 4 2000+200"));
+  EXPECT_THAT(Read(2 * kSecond, 3 * kSecond),
+              ElementsAre("stream 7: gemm 2000+100", "steps 0: step 3 2000+100", "steps 44: step 3 2000+50",
+                          "calls 41: cudaLaunchKernel 2000+10", "calls 44: cudaMalloc 2000+10",
+                          "steps 0: step 4 2000+200"));
   model::Selection selection;
   selection.processes = {kTrains};
   selection.tid = 44;
   selection.device = kSecondGpu;
-  EXPECT_THAT(Read(2 * kSecond, 3 * kSecond, {.columns = 1000}, selection),
-              ElementsAre("steps 0: step 3 2000+100", "calls 44: cudaMalloc 2000+10"));
+  EXPECT_THAT(
+      Read(2 * kSecond, 3 * kSecond, {.columns = 1000}, selection),
+      ElementsAre("steps 0: step 3 2000+100", "steps 44: step 3 2000+50", "calls 44: cudaMalloc 2000+10"));
 }
 
 TEST_F(TracksTest, TooManyTracksAreCounted) {

@@ -325,6 +325,8 @@ export interface Incident {
   process: string;
   name: string;
   pid: number;
+  // Of the thread of one of several loops in the process; 0: of its only loop, or the first.
+  tid: number;
   from_us: number;
   // Null while it lasts, or if its end was not observed.
   to_us: number | null;
@@ -360,6 +362,7 @@ export interface Program {
   process: string;
   name: string;
   pid: number;
+  tid: number;
   // In the selected time.
   steps: number;
   step_ns: number;

@@ -83,7 +83,8 @@ export function layoutLanes(timeline: Timeline, closed: readonly string[]): { la
     if (isClosed.has(track.process)) return;
     const detail = DETAILS[track.kind];
     if (track.kind === "steps") {
-      add({ key: "", heading: false, track: i, label: "steps", detail: "", depth: 1, closed: null, simulated: false, rows: track.rows });
+      const label = track.tid === undefined ? "steps" : `steps of ${threadLabel(track)}`;
+      add({ key: "", heading: false, track: i, label, detail: "", depth: 1, closed: null, simulated: false, rows: track.rows });
       return;
     }
     const key = `${track.process}.${track.tid ?? 0}`;

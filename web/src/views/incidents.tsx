@@ -109,6 +109,15 @@ function NoIncidents({ steps, overview }: { steps: number; overview: Overview })
   );
 }
 
+// The program whose steps they are, and the thread if they are those of one of several loops in it.
+export function LoopName({ of: { name, pid, tid } }: { of: Pick<Program, "name" | "pid" | "tid"> }) {
+  return (
+    <>
+      {printable(name)} <span class="dim">{tid === 0 ? pid : `${pid}, thread ${tid}`}</span>
+    </>
+  );
+}
+
 const MAX_PROGRAMS = 8;
 
 // The parts of all steps of a program that something else caused, each with a sentence.
@@ -122,11 +131,11 @@ function Programs({ programs }: { programs: Program[] }) {
   return (
     <>
       {shown.map((program) => (
-        <article class={disturbancesOf(program).length > 0 ? "incident" : "incident calm"} key={program.process} aria-label={`Usual steps of ${printable(program.name)}`}>
+        <article class={disturbancesOf(program).length > 0 ? "incident" : "incident calm"} key={`${program.process}.${program.tid}`} aria-label={`Usual steps of ${printable(program.name)}`}>
           <header>
             <span class="dim">Usual steps</span>
             <span>
-              {printable(program.name)} <span class="dim">{program.pid}</span>
+              <LoopName of={program} />
             </span>
             <span class="dim figure">{formatCount(program.steps)} steps</span>
           </header>
@@ -175,7 +184,7 @@ function IncidentCard({ incident, overview, nav }: { incident: Incident; overvie
         <span class={state === "Ongoing" ? "alarm" : "dim"}>{state}</span>
         <span class="figure">{state === "Ongoing" ? `since ${formatTime(incident.from_us)}` : formatRange(incident.from_us, to)}</span>
         <span>
-          {printable(incident.name)} <span class="dim">{incident.pid}</span>
+          <LoopName of={incident} />
         </span>
         <span class="spring" />
         <button type="button" class="plain" onClick={() => show("profile")} title="The profile of all programs at that time">

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Incident, Incidents, Program } from "../api/types";
 import { formatCount, formatRange, formatTime, unbroken, withLocalClock } from "../format";
-import { printable } from "../printable";
 import type { Navigation } from "../state/use-view";
 import { formatView, type ProfileType, type View } from "../state/view";
 import { AnswerLine } from "./answer";
-import { disturbancesOf, stateOf, type Seen } from "./incidents";
+import { disturbancesOf, LoopName, stateOf, type Seen } from "./incidents";
 
 interface Props {
   found: Incidents;
@@ -48,10 +47,10 @@ export function slowLines({ found, seen, view, opensOn, nav }: Props) {
   );
 }
 
-function Whose({ of: { name, pid } }: { of: Incident | Program }) {
+function Whose({ of }: { of: Incident | Program }) {
   return (
     <span class="answer-whose">
-      {printable(name)} <span class="dim">{pid}</span>
+      <LoopName of={of} />
     </span>
   );
 }
@@ -70,7 +69,7 @@ function timeOf({ from_us, to_us, shown_to_us }: Incident): string {
 
 // The sentence without what the line says before it.
 function causeOf({ sentence, from_us }: Incident): string {
-  return withLocalClock(sentence, from_us).replace(/^Steps slowed [\d.]+× from \d\d:\d\d:\d\d\. /, "");
+  return withLocalClock(sentence, from_us).replace(/^Steps(?: of thread \d+)? slowed [\d.]+× from \d\d:\d\d:\d\d\. /, "");
 }
 
 // What takes the largest part of a program's steps.

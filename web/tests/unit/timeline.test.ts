@@ -236,6 +236,7 @@ describe("the lanes", () => {
     answer([
       stream(empty),
       { kind: "steps", process: P, rows: 1, slices: empty },
+      { kind: "steps", process: P, tid: 8, thread: "actor", rows: 1, slices: empty },
       { kind: "states", process: P, tid: 7, thread: "main", rows: 1, slices: empty },
       { kind: "ranges", process: P, tid: 7, thread: "main", rows: 3, slices: empty },
       { kind: "calls", process: P, tid: 8, thread: "", rows: 1, slices: empty },
@@ -246,15 +247,15 @@ describe("the lanes", () => {
     const { lanes, height } = layoutLanes(timeline, []);
     expect(lanes.map(({ label, detail, closed }) => [label, detail, closed])).toEqual([
       ["GPU 0", "H100", false], ["stream 7", "train.py", null], ["train.py", "pid 7", false], ["steps", "", null],
-      ["main 7", "states", false], ["", "ranges", null], ["thread 8", "calls", null],
+      ["steps of actor 8", "", null], ["main 7", "states", false], ["", "ranges", null], ["thread 8", "calls", null],
     ]);
-    expect(lanes[5]!.height).toBe(3 * 18 + 4);
-    expect(height).toBe(lanes[6]!.top + lanes[6]!.height);
+    expect(lanes[6]!.height).toBe(3 * 18 + 4);
+    expect(height).toBe(lanes[7]!.top + lanes[7]!.height);
     expect(new Set(lanes.map(({ id }) => id)).size).toBe(lanes.length);
   });
 
   test("closing hides what is below", () => {
-    expect(layoutLanes(timeline, [`${P}.7`]).lanes.map(({ label }) => label)).toEqual(["GPU 0", "stream 7", "train.py", "steps", "main 7", "thread 8"]);
+    expect(layoutLanes(timeline, [`${P}.7`]).lanes.map(({ label }) => label)).toEqual(["GPU 0", "stream 7", "train.py", "steps", "steps of actor 8", "main 7", "thread 8"]);
     expect(layoutLanes(timeline, [P, D]).lanes.map(({ label }) => label)).toEqual(["GPU 0", "train.py"]);
   });
 
