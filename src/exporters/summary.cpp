@@ -140,10 +140,11 @@ std::string StepsLine(const SummaryFacts::Steps& steps) {
   for (const auto& [label, ns] : steps.parts | std::views::take(kStepParts))
     if (ns >= steps.time_ns / 100)
       parts.push_back(fmt::format("{:.0f} % {}", 100 * ns / steps.time_ns, WithinLine(label)));
+  std::vector<std::string> others;
+  if (steps.other_loops > 0) others.push_back(Counted(steps.other_loops, "other loop"));
+  if (steps.other_processes > 0) others.push_back(Counted(steps.other_processes, "other process"));
   return fmt::format("steps     {} of {}{}: {:.1f} ms each usually, {}\n", steps.count, Shown(steps.process),
-                     steps.other_processes == 0
-                         ? ""
-                         : fmt::format(" (and those of {})", Counted(steps.other_processes, "other process")),
+                     others.empty() ? "" : fmt::format(" (and those of {})", fmt::join(others, ", ")),
                      steps.time_ns / 1e6, fmt::join(parts, ", "));
 }
 

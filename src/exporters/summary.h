@@ -28,7 +28,8 @@ struct SummaryFacts {
     int64_t count = 0;
     double time_ns = 0;                                 // of one, usually
     std::vector<std::pair<std::string, double>> parts;  // of that time: label and ns, the longest first
-    int64_t other_processes = 0;                        // that have steps, too
+    int64_t other_loops = 0;                            // of the same process, with steps
+    int64_t other_processes = 0;                        // the same
   };
   std::optional<Steps> steps;
   // Sentences of the incidents (slow steps and their cause), and of what disturbs all steps, worst first.

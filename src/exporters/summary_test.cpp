@@ -213,9 +213,10 @@ TEST(Summarise, SaysWhatStepsTakeTheirTimeFor) {
   EXPECT_LE(std::ranges::count(text, '\n'), 10);
   facts.steps->parts = {{"I/O", 8e6}, {"Own processes", 6e6}};
   EXPECT_THAT(Summarise(TwoFunctions(), facts), HasSubstr(" usually, 51 % I/O, 38 % own processes\n"));
+  facts.steps->other_loops = 1;
   facts.steps->other_processes = 3;
   text = Summarise(TwoFunctions(), facts);
-  EXPECT_THAT(text, HasSubstr("\nsteps     3105 of train (and those of 3 other processes): 15.6 ms each"));
+  EXPECT_THAT(text, HasSubstr("\nsteps     3105 of train (and those of 1 other loop, 3 other processes): 15.6 ms each"));
 }
 
 TEST(Summarise, WithoutSamplesItSaysWhy) { EXPECT_THAT(Summarise({}, Facts()), HasSubstr("no samples")); }

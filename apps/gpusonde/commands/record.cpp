@@ -12,6 +12,8 @@
 #include <filesystem>
 #include <iterator>
 #include <optional>
+#include <ranges>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -106,10 +108,14 @@ Result<std::vector<std::string>> ReadIncidentSentences(store::Store& store, int6
 
 exporters::SummaryFacts::Steps StepFactsOf(const std::vector<store::UsualSteps>& all) {
   const store::UsualSteps& most = all.front();
-  exporters::SummaryFacts::Steps facts{.process = most.name,
-                                       .count = most.steps,
-                                       .time_ns = most.time_ns,
-                                       .other_processes = std::ssize(all) - 1};
+  exporters::SummaryFacts::Steps facts{.process = most.name, .count = most.steps, .time_ns = most.time_ns};
+  std::set<Id128> others;
+  for (const store::UsualSteps& other : all | std::views::drop(1))
+    if (other.process == most.process)
+      ++facts.other_loops;
+    else
+      others.insert(other.process);
+  facts.other_processes = std::ssize(others);
   for (const store::UsualSteps::Part& part : most.parts)
     facts.parts.emplace_back(model::LabelOf(part.state), part.time_ns);
   return facts;

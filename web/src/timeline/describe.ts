@@ -2,7 +2,7 @@
 import { formatCount, formatDuration, formatShare } from "../format";
 import { printable } from "../printable";
 import { kindOf, STATE_KINDS } from "./colours";
-import { threadLabel, type Lane } from "./layout";
+import { DETAILS, threadLabel, type Lane } from "./layout";
 import { busyOf, eventsOf, type Timeline, type Track } from "./model";
 import { endOfStates, sumOf } from "./slices";
 import type { Span } from "./span";
@@ -58,7 +58,7 @@ export function describeLane(timeline: Timeline, lane: Lane, { from, to }: Span)
   if (lane.track === null) return `${lane.label} ${lane.detail}`;
   const track = timeline.tracks[lane.track]!;
   const { events, busy, most } = sumOf(track.slices, from, to);
-  const head = `${lane.detail || MANY[track.kind]} of ${placeOf(timeline, track)}`;
+  const head = `${DETAILS[track.kind] || MANY[track.kind]} of ${placeOf(timeline, track)}`;
   if (events === 0) return `${head}: nothing in the visible time`;
   const share = `${formatShare(busy, to - from)} of the visible time`;
   return `${head}: ${track.kind === "states" ? "" : `${formatCount(events)} ${MANY[track.kind]}, `}${share}${most === null ? "" : `, most ${timeline.names.shown[most]}`}`;

@@ -30,7 +30,7 @@ export const SLICE_HEIGHT = 18;
 export const HEADING_HEIGHT = 23;
 const LANE_GAP = 4;
 
-const DETAILS: Record<Track["kind"], string> = {
+export const DETAILS: Record<Track["kind"], string> = {
   stream: "", steps: "steps", states: "states", samples: "on CPU", ranges: "ranges", calls: "calls",
 };
 
@@ -81,12 +81,12 @@ export function layoutLanes(timeline: Timeline, closed: readonly string[]): { la
       heading(track.process, nameOf(track.process), `pid ${owner?.pid ?? "unknown"}`, { note: printable(owner?.command ?? "") });
     }
     if (isClosed.has(track.process)) return;
-    const detail = DETAILS[track.kind];
     if (track.kind === "steps") {
-      const label = track.tid === undefined ? "steps" : `steps of ${threadLabel(track)}`;
-      add({ key: "", heading: false, track: i, label, detail: "", depth: 1, closed: null, simulated: false, rows: track.rows });
+      const detail = track.tid === undefined ? "" : threadLabel(track);
+      add({ key: "", heading: false, track: i, label: "steps", detail, depth: 1, closed: null, simulated: false, rows: track.rows });
       return;
     }
+    const detail = DETAILS[track.kind];
     const key = `${track.process}.${track.tid ?? 0}`;
     const first = thread !== key;
     thread = key;

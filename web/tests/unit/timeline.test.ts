@@ -247,7 +247,7 @@ describe("the lanes", () => {
     const { lanes, height } = layoutLanes(timeline, []);
     expect(lanes.map(({ label, detail, closed }) => [label, detail, closed])).toEqual([
       ["GPU 0", "H100", false], ["stream 7", "train.py", null], ["train.py", "pid 7", false], ["steps", "", null],
-      ["steps of actor 8", "", null], ["main 7", "states", false], ["", "ranges", null], ["thread 8", "calls", null],
+      ["steps", "actor 8", null], ["main 7", "states", false], ["", "ranges", null], ["thread 8", "calls", null],
     ]);
     expect(lanes[6]!.height).toBe(3 * 18 + 4);
     expect(height).toBe(lanes[7]!.top + lanes[7]!.height);
@@ -255,7 +255,7 @@ describe("the lanes", () => {
   });
 
   test("closing hides what is below", () => {
-    expect(layoutLanes(timeline, [`${P}.7`]).lanes.map(({ label }) => label)).toEqual(["GPU 0", "stream 7", "train.py", "steps", "steps of actor 8", "main 7", "thread 8"]);
+    expect(layoutLanes(timeline, [`${P}.7`]).lanes.map(({ label }) => label)).toEqual(["GPU 0", "stream 7", "train.py", "steps", "steps", "main 7", "thread 8"]);
     expect(layoutLanes(timeline, [P, D]).lanes.map(({ label }) => label)).toEqual(["GPU 0", "train.py"]);
   });
 
