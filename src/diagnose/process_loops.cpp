@@ -113,21 +113,29 @@ void Diagnosis::ProcessLoops::Conclude(const std::vector<Loop>& found) {
   Release();
 }
 
-// Of loops that aren't known yet, the first is the process's own.
 void Diagnosis::ProcessLoops::Split(const std::vector<Loop>& found) {
-  bool own_found = false;
-  for (const Loop& loop : found) {
-    const auto known =
-        std::ranges::find_if(loop.streams, [&](const Stream& stream) { return by_stream_.contains(stream); });
-    size_t index = 0;
-    if (known != loop.streams.end())
-      index = by_stream_.at(*known);
-    else if (std::exchange(own_found, true) && loops_.size() < kStepTable.loops.max_loops)
-      index = AddLoop(loop);
-    if (index == 0) continue;
-    for (const Stream& stream : loop.streams) by_stream_.emplace(stream, index);
-    for (const int32_t tid : loop.threads) by_thread_.emplace(tid, index);
+  const auto knows_as_first = [&](const Loop& loop) {
+    return std::ranges::any_of(loop.streams, [&](const Stream& stream) {
+      const auto known = by_stream_.find(stream);
+      return known != by_stream_.end() && known->second == 0;
+    });
+  };
+  auto first = std::ranges::find_if(found, knows_as_first);
+  if (first == found.end() && loops_.size() == 1) first = found.begin();
+  for (auto loop = found.begin(); loop != found.end(); ++loop) {
+    const size_t index = loop == first ? 0 : IndexOf(*loop);
+    for (const Stream& stream : loop->streams) by_stream_.insert_or_assign(stream, index);
+    for (const int32_t tid : loop->threads) by_thread_.insert_or_assign(tid, index);
   }
+  for (const Stream& stream : awaited_) by_stream_.emplace(stream, 0);
+}
+
+// The index of this loop, which isn't the first; a new one unless some of its streams are known as another's.
+size_t Diagnosis::ProcessLoops::IndexOf(const Loop& loop) {
+  for (const Stream& stream : loop.streams)
+    if (const auto known = by_stream_.find(stream); known != by_stream_.end() && known->second != 0)
+      return known->second;
+  return loops_.size() < kStepTable.loops.max_loops ? AddLoop(loop) : 0;
 }
 
 size_t Diagnosis::ProcessLoops::AddLoop(const Loop& loop) {

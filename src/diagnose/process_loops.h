@@ -83,12 +83,13 @@ class Diagnosis::ProcessLoops {
   void EndSearch();
   void Conclude(const std::vector<Loop>& found);
   void Split(const std::vector<Loop>& found);
+  size_t IndexOf(const Loop& loop);
   size_t AddLoop(const Loop& loop);
   void Release();
 
   Watermark watermark_;
   std::vector<std::unique_ptr<Workload>> loops_;
-  std::map<Stream, size_t> by_stream_;  // indices of loops other than the first
+  std::map<Stream, size_t> by_stream_;  // indices of loops; all others are the first one's
   std::map<int32_t, size_t> by_thread_;
   std::set<Stream> awaited_;  // streams that were waited for
   std::vector<model::Incident> earlier_;

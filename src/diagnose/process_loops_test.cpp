@@ -168,6 +168,17 @@ TEST_F(ProcessLoopsTest, ALoopThatBeginsLaterIsFoundThen) {
   EXPECT_NEAR(reports[0].incident.slowdown, 3, 0.1);
 }
 
+TEST_F(ProcessLoopsTest, TheFirstLoopStaysTheFirstWhateverThreadsComeLater) {
+  LoopThread late = kActor;
+  late.tid = kLearner.tid - 1;
+  late.begins_ns = 10 * kNanosPerSecond;
+  Run({kLearner, late}, 30 * kNanosPerSecond);
+  const std::vector<Diagnosis::Found> found = diagnosis.FoundSteps();
+  ASSERT_THAT(found, SizeIs(2));
+  EXPECT_NEAR(found[0].usual.states.total(), 45.6 * kMs, 0.5 * kMs);
+  EXPECT_EQ(found[1].tid, late.tid);
+}
+
 TEST_F(ProcessLoopsTest, WithoutKnownThreadsThereIsOneLoop) {
   calls = false;
   Run({kLearner, kActor}, 20 * kNanosPerSecond);
