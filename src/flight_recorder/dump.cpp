@@ -12,6 +12,7 @@
 #include "base/fd.h"
 #include "base/regular_file.h"
 #include "base/text.h"
+#include "base/utf8.h"
 #include "flight_recorder/value.h"
 
 namespace gpusonde::flight_recorder {
@@ -35,20 +36,21 @@ std::optional<int64_t> RankIn(const std::string& path) {
   return ParseNumber<int64_t>(std::string_view(name).substr(digits));
 }
 
-std::string TextOf(const Value& value, std::string_view key) {
-  const Value* found = value.Find(key);
-  return found == nullptr || found->Text() == nullptr ? "" : *found->Text();
-}
-
 std::optional<int64_t> IntegerOf(const Value& value, std::string_view key) {
   const Value* found = value.Find(key);
   return found == nullptr ? std::nullopt : found->Integer();
 }
 
-const std::vector<Value>& ItemsOf(const Value* value) {
-  static const std::vector<Value> kNone;
-  const List* list = value == nullptr ? nullptr : value->AsList();
-  return list == nullptr ? kNone : list->items;
+std::string_view ViewOf(const Value& value, std::string_view key) {
+  const Value* found = value.Find(key);
+  return found == nullptr || found->Text() == nullptr ? std::string_view() : *found->Text();
+}
+
+SharedText Cut(const SharedText& text) { return text.Part(Utf8Prefix(text, kMaxText)); }
+
+SharedText TextOf(const Value& value, std::string_view key) {
+  const Value* found = value.Find(key);
+  return found == nullptr ? SharedText() : Cut(found->AsText());
 }
 
 // Ranks are written as text: "[0, 1, 2]".
@@ -75,58 +77,88 @@ std::optional<State> StateIn(std::string_view text) {
 }
 
 // "nccl:all_reduce" → "all_reduce".
-std::string OperationIn(std::string_view name) {
-  const size_t colon = name.find(':');
-  return std::string(colon == std::string_view::npos ? name : name.substr(colon + 1));
+SharedText OperationIn(const SharedText& name) {
+  const size_t colon = name.view().find(':');
+  return colon == std::string_view::npos ? name : name.Part(name.view().substr(colon + 1));
 }
 
-std::vector<Frame> FramesIn(const Value* value) {
-  std::vector<Frame> frames;
-  for (const Value& frame : ItemsOf(value)) {
-    if (frames.size() == kMaxFrames) break;
-    frames.push_back(
-        {TextOf(frame, "name"), TextOf(frame, "filename"), IntegerOf(frame, "line").value_or(0)});
+// Reads entries and groups out of the values of a dump. Beyond kMaxValues, what it returns is not complete.
+class DumpReader {
+ public:
+  bool is_complete() const { return values_ <= kMaxValues; }
+
+  std::vector<Frame> Frames(const Value* value) {
+    std::vector<Frame> frames;
+    for (const Value& frame : Items(value)) {
+      if (frames.size() == kMaxFrames || !CountDict(frame)) break;
+      frames.push_back(
+          {TextOf(frame, "name"), TextOf(frame, "filename"), IntegerOf(frame, "line").value_or(0)});
+    }
+    return frames;
   }
-  return frames;
-}
 
-std::optional<Entry> EntryIn(const Value& value) {
-  const std::vector<Value>& group = ItemsOf(value.Find("process_group"));
-  const std::optional<State> state = StateIn(TextOf(value, "state"));
-  const std::optional<int64_t> record = IntegerOf(value, "record_id");
-  const Value* point_to_point = value.Find("is_p2p");
-  Entry entry;
-  entry.operation = OperationIn(TextOf(value, "profiling_name"));
-  entry.point_to_point = point_to_point != nullptr && point_to_point->Boolean().value_or(false);
-  const std::optional<int64_t> sequence =
-      IntegerOf(value, entry.point_to_point ? "p2p_seq_id" : "collective_seq_id");
-  if (group.empty() || group.front().Text() == nullptr || !state || !record || !sequence ||
-      entry.operation.empty())
-    return std::nullopt;
-  entry.record = *record;
-  entry.group = *group.front().Text();
-  entry.sequence = *sequence;
-  entry.state = *state;
-  entry.called_ns = IntegerOf(value, "time_created_ns");
-  if (const Value* duration = value.Find("duration_ms")) entry.duration_ms = duration->Number();
-  entry.timeout_ms = IntegerOf(value, "timeout_ms");
-  for (const Value& sizes : ItemsOf(value.Find("input_sizes"))) {
-    entry.input_sizes.emplace_back();
-    for (const Value& size : ItemsOf(&sizes)) entry.input_sizes.back().push_back(size.Integer().value_or(0));
+  std::optional<Entry> ReadEntry(const Value& value) {
+    if (!CountDict(value)) return std::nullopt;
+    const std::vector<Value>& group = Items(value.Find("process_group"));
+    const std::optional<State> state = StateIn(ViewOf(value, "state"));
+    const std::optional<int64_t> record = IntegerOf(value, "record_id");
+    const Value* point_to_point = value.Find("is_p2p");
+    Entry entry;
+    entry.operation = OperationIn(TextOf(value, "profiling_name"));
+    entry.point_to_point = point_to_point != nullptr && point_to_point->Boolean().value_or(false);
+    const std::optional<int64_t> sequence =
+        IntegerOf(value, entry.point_to_point ? "p2p_seq_id" : "collective_seq_id");
+    if (group.empty() || group.front().Text() == nullptr || !state || !record || !sequence ||
+        entry.operation.empty())
+      return std::nullopt;
+    entry.record = *record;
+    entry.group = Cut(group.front().AsText());
+    entry.sequence = *sequence;
+    entry.state = *state;
+    entry.called_ns = IntegerOf(value, "time_created_ns");
+    if (const Value* duration = value.Find("duration_ms")) entry.duration_ms = duration->Number();
+    entry.timeout_ms = IntegerOf(value, "timeout_ms");
+    for (const Value& sizes : Items(value.Find("input_sizes"))) {
+      std::vector<int64_t>& one = entry.input_sizes.emplace_back();
+      for (const Value& size : Items(&sizes)) one.push_back(size.Integer().value_or(0));
+    }
+    for (const Value& type : Items(value.Find("input_dtypes")))
+      if (type.Text() != nullptr) entry.input_types.push_back(Cut(type.AsText()));
+    return entry;
   }
-  for (const Value& type : ItemsOf(value.Find("input_dtypes")))
-    if (type.Text() != nullptr) entry.input_types.push_back(*type.Text());
-  return entry;
-}
 
-std::vector<Group> GroupsIn(const Value* config) {
-  std::vector<Group> groups;
-  const Dict* dict = config == nullptr ? nullptr : config->AsDict();
-  if (dict == nullptr) return groups;
-  for (const auto& [name, group] : dict->items)
-    groups.push_back({*name.Text(), TextOf(group, "desc"), RanksIn(TextOf(group, "ranks"))});
-  return groups;
-}
+  std::vector<Group> Groups(const Value* config) {
+    std::vector<Group> groups;
+    if (config == nullptr || !CountDict(*config) || config->AsDict() == nullptr) return groups;
+    for (const auto& [name, group] : config->AsDict()->items) {
+      const std::string_view ranks = ViewOf(group, "ranks");
+      if (!CountDict(group) || !Count(ranks.size() / kBytesPerRank)) break;
+      groups.push_back({Cut(name.AsText()), TextOf(group, "desc"), RanksIn(ranks)});
+    }
+    return groups;
+  }
+
+  // None if `value` isn't a list.
+  const std::vector<Value>& Items(const Value* value) {
+    static const std::vector<Value> kNone;
+    const List* list = value == nullptr ? nullptr : value->AsList();
+    return list == nullptr || !Count(list->items.size()) ? kNone : list->items;
+  }
+
+ private:
+  static constexpr size_t kBytesPerRank = 8;  // "123456, "
+
+  bool Count(size_t values) {
+    values_ += values;
+    return is_complete();
+  }
+  bool CountDict(const Value& value) {
+    const Dict* dict = value.AsDict();
+    return Count(dict == nullptr ? 1 : dict->items.size());
+  }
+
+  size_t values_ = 0;
+};
 
 // Whether the version is one that has `collective_seq_id`: 2.2 or newer.
 bool IsReadable(std::string_view version) {
@@ -163,17 +195,18 @@ Result<Dump> ParseDump(std::string_view bytes, const std::string& path, int64_t 
   Dump dump{.path = path, .rank = rank};
   Result<Value> root = bytes.starts_with(kPickle) ? ReadPickle(bytes) : ReadJson(bytes);
   if (!root.has_value()) return Fail(std::move(root).error().With(path));
-  dump.version = TextOf(*root, "version");
+  dump.version = ViewOf(*root, "version");
   if (!IsReadable(dump.version))
     return Fail(
         ErrorCode::kUnsupported,
         fmt::format("{}: version \"{}\" of the Flight Recorder's format is not read; 2.2 and newer are "
                     "(PyTorch 2.4)",
                     path, dump.version));
-  dump.groups = GroupsIn(root->Find("pg_config"));
+  DumpReader reader;
+  dump.groups = reader.Groups(root->Find("pg_config"));
   std::vector<std::pair<Entry, const Value*>> read;
-  for (const Value& value : ItemsOf(root->Find("entries"))) {
-    std::optional<Entry> entry = EntryIn(value);
+  for (const Value& value : reader.Items(root->Find("entries"))) {
+    std::optional<Entry> entry = reader.ReadEntry(value);
     if (entry.has_value())
       read.emplace_back(*std::move(entry), &value);
     else
@@ -182,9 +215,13 @@ Result<Dump> ParseDump(std::string_view bytes, const std::string& path, int64_t 
   std::ranges::stable_sort(read, {}, [](const auto& one) { return one.first.record; });
   for (auto& [entry, value] : read) {
     if (entry.state != State::kCompleted || value == read.back().second)
-      entry.frames = FramesIn(value->Find("frames"));
+      entry.frames = reader.Frames(value->Find("frames"));
     dump.entries.push_back(std::move(entry));
   }
+  if (!reader.is_complete())
+    return Fail(
+        ErrorCode::kUnsupported,
+        fmt::format("{}: more than {} values, each counted as often as it is referred to", path, kMaxValues));
   return dump;
 }
 

@@ -8,11 +8,12 @@
 #include <vector>
 
 #include "base/result.h"
+#include "flight_recorder/shared_text.h"
 
 namespace gpusonde::flight_recorder {
 
 struct Frame {
-  std::string function, file;
+  SharedText function, file;
   int64_t line = 0;
 };
 
@@ -22,9 +23,9 @@ enum class State : uint8_t { kScheduled, kStarted, kCompleted };
 
 // A collective, or a send or receive, as one rank called it.
 struct Entry {
-  int64_t record = 0;     // 0, 1, … in the order of the calls
-  std::string group;      // the name of its process group
-  std::string operation;  // "all_reduce", "send 0->1", "coalesced"
+  int64_t record = 0;    // 0, 1, … in the order of the calls
+  SharedText group;      // the name of its process group
+  SharedText operation;  // "all_reduce", "send 0->1", "coalesced"
   bool point_to_point = false;
   int64_t sequence = 0;  // within its group, separately for collectives and for point-to-point
   State state = State::kScheduled;
@@ -32,13 +33,13 @@ struct Entry {
   std::optional<double> duration_ms;  // on the GPU
   std::optional<int64_t> timeout_ms;
   std::vector<std::vector<int64_t>> input_sizes;
-  std::vector<std::string> input_types;  // "Float"
+  std::vector<SharedText> input_types;  // "Float"
   // Of the Python call, the innermost first; read of calls that have not completed, and of the last one.
   std::vector<Frame> frames;
 };
 
 struct Group {
-  std::string name, description;
+  SharedText name, description;
   std::vector<int64_t> ranks;  // of the job, ascending
 };
 
@@ -63,7 +64,12 @@ bool IsDump(const std::string& path);
 // Source: PyTorch, torch/csrc/distributed/c10d/FlightRecorderDetail.hpp, versions 2.2 to 2.10.
 Result<Dump> ReadDump(const std::string& path);
 
-// Reads the contents of such a file; `path` is for messages.
+// Longer than a path, and than the names of nearly all functions of C++.
+inline constexpr size_t kMaxText = 4096;
+
+// Reads the contents of such a file; `path` is for messages. Texts are cut to kMaxText bytes. A few bytes of
+// a pickle can refer to the same frames, sizes or entries any number of times: each time, what is read counts
+// anew towards kMaxValues.
 Result<Dump> ParseDump(std::string_view bytes, const std::string& path, int64_t rank);
 
 }  // namespace gpusonde::flight_recorder

@@ -29,7 +29,7 @@ constexpr std::array<std::string_view, 7> kEvenOperations = {
     "all_reduce", "allreduce", "_all_gather_base", "_reduce_scatter_base", "broadcast", "reduce", "barrier"};
 
 struct GroupKey {
-  std::string name;
+  SharedText name;
   std::vector<int64_t> ranks;
   auto operator<=>(const GroupKey&) const = default;
 };
@@ -39,7 +39,7 @@ struct GroupKey {
 using Calls = std::map<int64_t, const Entry*>;
 
 struct Members {
-  std::string description;
+  SharedText description;
   bool described = false;          // a dump says which ranks the group has
   std::map<int64_t, Calls> calls;  // of the ranks that have a dump
   // Every send and receive of each rank: coalesced ones have one sequence number.
@@ -58,9 +58,9 @@ int64_t Elements(const Entry& entry) {
 }
 
 // What has to be the same in the calls of all ranks.
-using Signature = std::tuple<std::string, int64_t, std::vector<std::string>>;
+using Signature = std::tuple<SharedText, int64_t, std::vector<SharedText>>;
 Signature SignatureOf(const Entry& entry) {
-  if (std::ranges::find(kEvenOperations, entry.operation) == kEvenOperations.end())
+  if (std::ranges::find(kEvenOperations, entry.operation.view()) == kEvenOperations.end())
     return {entry.operation, 0, {}};
   return {entry.operation, Elements(entry), entry.input_types};
 }
@@ -117,7 +117,7 @@ class Finder {
   // of the ranks that used it, as far as is known.
   Status CollectCalls() {
     std::vector<Described> described;  // in each dump
-    std::map<std::string, std::vector<int64_t>> undescribed;
+    std::map<SharedText, std::vector<int64_t>> undescribed;
     for (const Dump& dump : dumps_) {
       const Described& in_dump = described.emplace_back(DescribedIn(dump));
       for (const Entry& entry : dump.entries)
@@ -155,7 +155,7 @@ class Finder {
     for (const Group& group : dump.groups) described.try_emplace(group.name, &group);
     return described;
   }
-  static const Group* GroupIn(const Described& described, const std::string& name) {
+  static const Group* GroupIn(const Described& described, std::string_view name) {
     const auto found = described.find(name);
     return found == described.end() || found->second->ranks.empty() ? nullptr : found->second;
   }

@@ -25,7 +25,7 @@ struct Pending {
   bool point_to_point = false;
   bool ranks_known = true;  // a dump says which ranks the group has; else they are those that used it
   int64_t sequence = 0;
-  std::string operation;      // what most ranks called: "all_reduce"
+  SharedText operation;       // what most ranks called: "all_reduce"
   std::vector<Part> waiting;  // called it, and wait
   std::vector<Part> completed;
   std::vector<Part> missing;  // have a dump, and didn't call it
@@ -54,7 +54,7 @@ struct Suspect {
 // A rank that came last in most collectives of a group.
 struct Straggler {
   int64_t rank = 0;
-  std::string group, description;
+  SharedText group, description;
   int64_t collectives = 0;  // whose duration is known on all ranks
   int64_t last = 0;         // in how many of them it came last
   double waited_ms = 0;     // how long the others waited for it in these, mean

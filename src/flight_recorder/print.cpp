@@ -51,7 +51,8 @@ std::string OperationText(const Pending& pending) {
 // The innermost frame outside of PyTorch, from which the user's program made the call.
 const Frame* CallerIn(const Entry& entry) {
   const auto is_torch = [](const Frame& frame) {
-    return frame.file.contains("/torch/") || frame.file.empty() || frame.file.starts_with("<");
+    const std::string_view file = frame.file;
+    return file.contains("/torch/") || file.empty() || file.starts_with("<");
   };
   const auto found = std::ranges::find_if_not(entry.frames, is_torch);
   return found == entry.frames.end() ? nullptr : &*found;

@@ -27,6 +27,9 @@ std::optional<double> Value::Number() const {
   return Held<double>(value_);
 }
 const std::string* Value::Text() const { return Shared<const std::string>(value_); }
+SharedText Value::AsText() const {
+  return SharedText(Held<std::shared_ptr<const std::string>>(value_).value_or(nullptr));
+}
 List* Value::AsList() const { return Shared<List>(value_); }
 Dict* Value::AsDict() const { return Shared<Dict>(value_); }
 

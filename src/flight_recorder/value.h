@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "flight_recorder/shared_text.h"
 
 namespace gpusonde::flight_recorder {
 
@@ -46,6 +47,7 @@ class Value {
   std::optional<double> Number() const;  // of an integer, too
   std::optional<bool> Boolean() const;
   const std::string* Text() const;
+  SharedText AsText() const;  // of a text; else empty
   List* AsList() const;
   Dict* AsDict() const;
   // The item of a dictionary; the last one if there are several of this key.
