@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <optional>
 #include <span>
 #include <utility>
 #include <vector>
 
+#include "base/utf8.h"
 #include "importers/activities/activity_trace.h"
 #include "importers/sqlite/for_each_row.h"
 
@@ -125,17 +127,20 @@ Result<int64_t> ReadSessionStart(const sqlite::Database& database) {
   return found && row.cells[0].is_integer() ? row.cells[0].integer : 0;
 }
 
+// Longer than the names that NVML reports, 96 bytes. Each process has a copy of them.
+constexpr size_t kMaxDeviceText = 256;
+
 // The GPUs by the numbers that events have: TARGET_INFO_CUDA_DEVICE maps those of each process to GPUs; older
 // exports have one number for all.
 Result<std::vector<TracedDevice>> ReadDevices(const sqlite::Database& database) {
   struct Mapped {
-    int64_t gpu, ordinal, pid;
+    int64_t ordinal, pid;
   };
-  std::vector<Mapped> mapped;
+  std::map<int64_t, std::vector<Mapped>> mapped;  // by GPU
   constexpr std::array<std::string_view, 3> kMapColumns = {"gpuId", "cudaId", "pid"};
   TRY(sqlite::ForEachRow(database, "TARGET_INFO_CUDA_DEVICE", kMapColumns,
                          [&](std::span<const sqlite::Cell> cells) {
-                           mapped.push_back({cells[0].integer, cells[1].integer, cells[2].integer});
+                           mapped[cells[0].integer].push_back({cells[1].integer, cells[2].integer});
                          }));
   std::vector<TracedDevice> devices;
   constexpr std::array<std::string_view, 14> kColumns = {"id",
@@ -156,9 +161,12 @@ Result<std::vector<TracedDevice>> ReadDevices(const sqlite::Database& database) 
     const auto number = [&](size_t column) {
       return cells[column].is_integer() ? std::optional(cells[column].integer) : std::nullopt;
     };
-    TracedDevice device{.name = std::string(cells[1].bytes),
-                        .uuid = cells[2].bytes.empty() ? "" : "GPU-" + std::string(cells[2].bytes),
-                        .pci_bus = std::string(cells[6].bytes),
+    const auto text = [&](size_t column) {
+      return std::string(Utf8Prefix(cells[column].bytes, kMaxDeviceText));
+    };
+    TracedDevice device{.name = text(1),
+                        .uuid = cells[2].bytes.empty() ? "" : "GPU-" + text(2),
+                        .pci_bus = text(6),
                         .sm_count = number(4),
                         .memory_bytes = number(3)};
     constexpr int64_t kMaxLimit = int64_t{1} << 31;  // so that their product is one
@@ -170,15 +178,15 @@ Result<std::vector<TracedDevice>> ReadDevices(const sqlite::Database& database) 
                              .registers = limit(10),
                              .shared_bytes = limit(11)};
     device.multiprocessor.SetCapability(limit(12), limit(13));
-    bool is_mapped = false;
-    for (const Mapped& map : mapped) {
-      if (map.gpu != cells[0].integer) continue;
-      is_mapped = true;
-      device.ordinal = static_cast<int32_t>(map.ordinal);
-      device.pid = map.pid;
-      devices.push_back(device);
+    // Of GPUs with one number the first counts.
+    if (const auto found = mapped.find(cells[0].integer); found != mapped.end()) {
+      for (const Mapped& map : std::exchange(found->second, {})) {
+        device.ordinal = static_cast<int32_t>(map.ordinal);
+        device.pid = map.pid;
+        devices.push_back(device);
+      }
+      return;
     }
-    if (is_mapped) return;
     device.ordinal = static_cast<int32_t>(number(5).value_or(cells[0].integer));
     devices.push_back(device);
   }));
