@@ -44,6 +44,22 @@ export const tests = [
     },
   },
   {
+    name: "while its script is loaded the page says so, and not afterwards",
+    async run(page) {
+      let show;
+      const shown = new Promise((resolve) => (show = resolve));
+      await page.raw.route("**/assets/*.js", async (route) => {
+        await shown;
+        await route.continue();
+      });
+      await page.raw.reload({ waitUntil: "commit" });
+      assert.match(await page.text(".message.loading"), /Loading gpusonde/);
+      show();
+      await page.ready();
+      assert.doesNotMatch(await page.text("body"), /Loading gpusonde/);
+    },
+  },
+  {
     name: "while samples are read the page says so",
     scenario: "slow",
     async run(page) {
