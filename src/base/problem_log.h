@@ -24,6 +24,9 @@ class ProblemLog {
     return problem.empty() ? Change::kEnded : Change::kBegan;
   }
 
+  // Why the last try failed; empty if it succeeded.
+  const std::string& problem() const { return problem_; }
+
  private:
   std::string problem_;
 };

@@ -137,33 +137,35 @@ Result<std::unique_ptr<LiveStore>> LiveStore::Open(const std::string& folder, co
   return store;
 }
 
+// Rows without sums can be read all the same, and a later append tries again to sum them: a minute with very
+// much work needs more memory than there is, or the disk is full.
 Status LiveStore::EnsureOpen() {
-  if (database_->is_open()) return {};
   const Cancellation none{std::stop_token()};  // others wait for this as well
-  TRY(database_->Open());
-  days_.clear();
-  samples_->Reset();
-  work_->Reset();
-  Status opened = OpenFiles();
-  // Without all files it must not be used: rows of a day that isn't attached would get a new, empty file.
-  if (!opened.has_value()) database_->Retire();
-  return opened;
+  // What fails may retire the database. It isn't tried again at once (Rollup), so that the next one stays.
+  while (!database_->is_open()) {
+    TRY(database_->Open());
+    Status opened = OpenFiles();
+    // Without all files it must not be used: rows of a day that isn't attached would get a new, empty file.
+    if (!opened.has_value()) {
+      database_->Retire();
+      return opened;
+    }
+    const Status room = database_->CheckRoom();
+    for (Rollup* rollup : {samples_.get(), work_.get()}) {
+      if (!room.has_value()) rollup->Pause(room.error());
+      if (database_->is_open()) TrackSums(*rollup, rollup->Start(writer()));
+    }
+  }
+  return {};
 }
 
 Status LiveStore::OpenFiles() {
+  days_.clear();
+  samples_->Reset();
+  work_->Reset();
   TRY(OpenDays());
   TRY(RefreshViews());
-  TRY(LoadCommitted());
-  const std::vector<std::string> catalogs = Catalogs(days_);
-  // A minute with very much work needs more memory than there is. Its rows can be read without sums, and the
-  // next append tries to sum them again.
-  for (Rollup* rollup : {samples_.get(), work_.get()}) {
-    const Status summed = rollup->Load(writer(), catalogs);
-    if (summed.has_value()) continue;
-    if (summed.error().code != ErrorCode::kUnavailable) return summed;
-    LogWarn("{} are not summed yet: {}", rollup->name(), summed.error().message);
-  }
-  return {};
+  return LoadCommitted();
 }
 
 // Passes on what became of a write. A failure that leaves DuckDB's memory in doubt retires it.
@@ -193,6 +195,11 @@ std::vector<std::string> LiveStore::notices() const {
   if (problem_.has_value())
     notices.push_back(fmt::format("Nothing has been stored since {} UTC: {}.",
                                   FormatUtcClock(problem_->since_ns), problem_->message));
+  for (const auto& [name, problem] : unsummed_)
+    if (!problem.problem().empty())
+      notices.push_back(
+          fmt::format("Answers about long times are complete but slow, because {} are not summed: {}.", name,
+                      problem.problem()));
   return notices;
 }
 
@@ -207,6 +214,8 @@ Status LiveStore::OpenDays() {
 Status LiveStore::AttachDay(Day day) {
   TRY(AttachRecording(writer(), PathOf(day), CatalogOf(day), Access::kWriting));
   Status complete = duckdb::CreateTables(writer(), CatalogOf(day));
+  for (Rollup* rollup : {samples_.get(), work_.get()})
+    if (complete.has_value()) complete = rollup->Add(writer(), CatalogOf(day));
   if (!complete.has_value())
     static_cast<void>(writer().Run("DETACH " + duckdb::QuoteName(CatalogOf(day))));
   else
@@ -418,12 +427,18 @@ Status LiveStore::AppendWithWindows(Day day, std::span<const model::Batch> batch
 // The rows are committed whatever becomes of the sums, which the next append tries again.
 void LiveStore::Advance(Rollup& rollup, Day day, const std::optional<TimeRange>& times) {
   if (!times.has_value() || !database_->is_open()) return;
-  const Status done = RetireOnDamage(rollup.Advance(writer(), CatalogOf(day), *times));
-  switch (unsummed_[rollup.name()].Set(done.has_value() ? "" : done.error().message)) {
+  TrackSums(rollup, rollup.Advance(writer(), CatalogOf(day), *times));
+}
+
+// Remembers what keeps rows from being summed, and logs when that begins and ends.
+void LiveStore::TrackSums(const Rollup& rollup, Status summed) {
+  summed = RetireOnDamage(std::move(summed));
+  ProblemLog& problem = unsummed_[rollup.name()];
+  switch (problem.Set(summed.has_value() ? "" : summed.error().message)) {
     case ProblemLog::Change::kNone:
       break;
     case ProblemLog::Change::kBegan:
-      LogWarn("{} of {} are not summed yet: {}", rollup.name(), NameOf(day), done.error().message);
+      LogWarn("{} are not summed: {}", rollup.name(), problem.problem());
       break;
     case ProblemLog::Change::kEnded:
       LogInfo("{} are summed again", rollup.name());

@@ -93,7 +93,7 @@ class LiveStore : public Store {
   // them, is free until the next use, which opens them again. Returns whether they are closed.
   bool CloseFiles();
 
-  // Sentences for the page: damaged files, and since when and why nothing is stored.
+  // Sentences for the page: damaged files, since when and why nothing is stored, and why rows are not summed.
   std::vector<std::string> notices() const;
 
   // Appends to today's file.
@@ -139,6 +139,7 @@ class LiveStore : public Store {
   Status CommitHeldNow();
   Status AppendWithWindows(Day day, std::span<const model::Batch> batches, duckdb::Transaction transaction);
   void Advance(Rollup& rollup, Day day, const std::optional<TimeRange>& times);
+  void TrackSums(const Rollup& rollup, Status summed);
   Status DeleteDay(Day day);
   int64_t BytesOf(Day day) const;
 

@@ -143,6 +143,35 @@ TEST_F(Windows, AStoreWrittenWithoutThemGetsThemWhenOpened) {
   ExpectExact(kSampleMidnightNs, kSampleMidnightNs + 2 * kDayNs);
 }
 
+TEST_F(Windows, RowsThatCantBeSummedDontKeepTheStoreFromBeingOpened) {
+  std::vector<int64_t> times;
+  for (int64_t i = 0; i < 300; ++i) times.push_back(kSampleMidnightNs + 21 * i);  // of one thread and stack
+  Commit(kSampleMidnightNs, times);
+  store_.reset();
+  {
+    auto instance = duckdb::Instance::Create({});
+    ASSERT_TRUE(instance.has_value());
+    auto connection = duckdb::Connection::Open(*instance);
+    ASSERT_TRUE(connection.has_value());
+    ASSERT_TRUE(
+        connection->Run(fmt::format("ATTACH '{}/2024-10-04.sonde' AS day", folder_ / "live")).has_value());
+    const Status narrow =
+        connection->Run("ALTER TABLE day.profile_windows ALTER count SET DATA TYPE TINYINT");
+    ASSERT_TRUE(narrow.has_value()) << narrow.error().message;
+  }
+  Reopen();
+  Commit(kSampleMidnightNs, {kSampleMidnightNs + 3 * kWindow});
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_LE(store_->sample_windows().to_ns, kSampleMidnightNs);
+    ASSERT_EQ(store_->notices().size(), 1u);
+    EXPECT_NE(store_->notices()[0].find("because windows are not summed: "), std::string::npos)
+        << store_->notices()[0];
+    EXPECT_EQ(Number("SELECT count(*) FROM samples"), 301);
+    ExpectExact(kSampleMidnightNs, kSampleMidnightNs + 4 * kWindow);
+    ASSERT_NO_FATAL_FAILURE(Reopen());
+  }
+}
+
 TEST_F(Windows, SayTheSameAsTheSamplesWhateverTheClockDoes) {
   std::mt19937_64 random(20261121);
   const auto below = [&](int64_t bound) {

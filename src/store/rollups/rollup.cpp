@@ -2,7 +2,7 @@
 #include "store/rollups/rollup.h"
 
 #include <algorithm>
-#include <vector>
+#include <utility>
 
 #include "base/time.h"
 
@@ -21,38 +21,63 @@ bool IsEmpty(const TimeRange& range) { return range.from_ns >= range.to_ns; }
 }  // namespace
 
 void Rollup::Reset() {
+  stored_.clear();
   summed_ = {};
   newest_ns_.clear();
-  last_ = {};
 }
 
-Status Rollup::Load(duckdb::Connection& connection, std::span<const std::string> catalogs) {
-  Reset();
+Status Rollup::Add(duckdb::Connection& connection, const std::string& catalog) {
   const Ask ask = [&connection](const SqlPart& sql) { return connection.Ask(sql.text, sql.parameters); };
-  std::vector<int64_t> ends;
-  for (const std::string& catalog : catalogs) {
-    ASSIGN_OR_RETURN(const RollupTables::Stored stored, tables_->Read(ask, catalog));
+  ASSIGN_OR_RETURN(stored_[catalog], tables_->Read(ask, catalog));
+  return {};
+}
+
+Status Rollup::Start(duckdb::Connection& connection) {
+  for (const auto& [catalog, stored] : stored_) {
     if (stored.newest_ns.has_value()) newest_ns_[catalog] = *stored.newest_ns;
-    ends.push_back(stored.summed.to_ns);
     if (IsEmpty(stored.summed)) continue;
     summed_.from_ns =
         IsEmpty(summed_) ? stored.summed.from_ns : std::min(summed_.from_ns, stored.summed.from_ns);
     summed_.to_ns = std::max(summed_.to_ns, stored.summed.to_ns);
   }
-  const RollupTables::Traits traits = tables_->traits();
   // Of a clock that was ahead: what is written from now on belongs to time that they include.
-  summed_.to_ns = std::min(summed_.to_ns, WindowStart(traits.shortest, epoch_now_()));
+  summed_.to_ns = std::min(summed_.to_ns, WindowStart(tables_->traits().shortest, epoch_now_()));
   summed_.from_ns = std::min(summed_.from_ns, summed_.to_ns);
+  TRY(SumMissing(connection));
+  return Try([&] { return SumEnded(connection); });
+}
+
+void Rollup::Pause(const Error& error) {
+  last_ = Fail(error);
+  retry_ns_ = monotonic_now_() + kMinPauseNs;
+}
+
+Status Rollup::Try(const std::function<Status()>& sum) {
+  const int64_t begin_ns = monotonic_now_();
+  if (!last_.has_value() && begin_ns < retry_ns_) return Fail(ErrorCode::kUnavailable, last_.error().message);
+  last_ = sum();
+  const int64_t end_ns = monotonic_now_();
+  retry_ns_ = end_ns + std::max(kPauseParts * (end_ns - begin_ns), kMinPauseNs);
+  return last_;
+}
+
+// Brings the files to one end. Where that fails, the sums of all of them end with those of the first: what is
+// in some files only is summed again.
+Status Rollup::SumMissing(duckdb::Connection& connection) {
+  const RollupTables::Traits traits = tables_->traits();
+  const int64_t end_ns = summed_.to_ns;
   const int64_t begin_ns =
-      std::max(summed_.from_ns, WindowStart(traits.shortest, summed_.to_ns - traits.backlog_ns));
-  for (size_t i = 0; i < catalogs.size(); ++i) {
-    const TimeRange missing{std::max(ends[i], begin_ns), summed_.to_ns};
-    const auto newest = newest_ns_.find(catalogs[i]);
-    if (!IsEmpty(missing) && newest != newest_ns_.end() &&
-        newest->second >= WindowStart(traits.open, missing.from_ns))
-      TRY(tables_->Sum(connection, catalogs[i], missing));
+      std::max(summed_.from_ns, WindowStart(traits.shortest, end_ns - traits.backlog_ns));
+  Status summed;
+  for (const auto& [catalog, stored] : std::exchange(stored_, {})) {
+    const TimeRange missing{std::max(stored.summed.to_ns, begin_ns), end_ns};
+    if (IsEmpty(missing) || !stored.newest_ns.has_value() ||
+        *stored.newest_ns < WindowStart(traits.open, missing.from_ns))
+      continue;
+    if (summed.has_value()) summed = Try([&] { return tables_->Sum(connection, catalog, missing); });
+    if (!summed.has_value()) summed_.to_ns = std::min(summed_.to_ns, missing.from_ns);
   }
-  return SumEnded(connection);
+  return summed;
 }
 
 Status Rollup::Correct(duckdb::Connection& connection, std::string_view catalog, const TimeRange& times) {
@@ -65,12 +90,7 @@ Status Rollup::Correct(duckdb::Connection& connection, std::string_view catalog,
 Status Rollup::Advance(duckdb::Connection& connection, const std::string& catalog, const TimeRange& times) {
   const auto newest = newest_ns_.try_emplace(catalog, times.to_ns).first;
   newest->second = std::max(newest->second, times.to_ns);
-  const int64_t begin_ns = monotonic_now_();
-  if (!last_.has_value() && begin_ns < retry_ns_) return last_;
-  last_ = SumEnded(connection);
-  const int64_t end_ns = monotonic_now_();
-  retry_ns_ = end_ns + std::max(kPauseParts * (end_ns - begin_ns), kMinPauseNs);
-  return last_;
+  return Try([&] { return SumEnded(connection); });
 }
 
 Status Rollup::SumEnded(duckdb::Connection& connection) {

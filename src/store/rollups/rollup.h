@@ -72,12 +72,18 @@ class Rollup {
   // The time range that is summed in every file; empty before there is any.
   const TimeRange& summed() const { return summed_; }
 
-  // Forgets everything: no file is open any more.
+  // Forgets all files: none is open any more. A pause after an error goes on.
   void Reset();
 
-  // Starts with the sums in these files. Files of a store that was closed between
-  // them are brought to one end, no further back than the backlog; then as Advance does.
-  Status Load(duckdb::Connection& connection, std::span<const std::string> catalogs);
+  // Reads the sums in a file. Call for every file, then Start.
+  Status Add(duckdb::Connection& connection, const std::string& catalog);
+
+  // Starts with the sums in the files. Those of a store that was closed between them are brought to one end,
+  // no further back than the backlog; then as Advance does. After an error `summed` is what every file has.
+  Status Start(duckdb::Connection& connection);
+
+  // Sums nothing for a while, as after this error.
+  void Pause(const Error& error);
 
   std::optional<TimeRange> TimesOf(std::span<const model::Batch> batches) const {
     return tables_->TimesOf(batches);
@@ -87,21 +93,25 @@ class Rollup {
   Status Correct(duckdb::Connection& connection, std::string_view catalog, const TimeRange& times);
 
   // Call after that transaction: sums the windows that ended at least the allowed lateness before the newest
-  // row. After an error a later call tries again, and those until then return it: a minute that has too much
-  // work for the memory that there is takes long to fail.
+  // row. After an error a later call tries again, and those until then return its message as kUnavailable: a
+  // minute that has too much work for the memory that there is takes long to fail.
   Status Advance(duckdb::Connection& connection, const std::string& catalog, const TimeRange& times);
 
   // The file is about to be deleted.
   void Forget(const std::string& catalog) { newest_ns_.erase(catalog); }
 
  private:
+  // Runs `sum` unless there is a pause, and pauses after its error.
+  Status Try(const std::function<Status()>& sum);
+  Status SumMissing(duckdb::Connection& connection);
   Status SumEnded(duckdb::Connection& connection);
 
   std::unique_ptr<const RollupTables> tables_;
   std::function<int64_t()> epoch_now_;
   std::function<int64_t()> monotonic_now_;
-  Status last_;           // of the last call of Advance that tried
-  int64_t retry_ns_ = 0;  // monotonic
+  Status last_;                                         // of the last try
+  int64_t retry_ns_ = 0;                                // monotonic
+  std::map<std::string, RollupTables::Stored> stored_;  // by catalog; of the files until Start
   TimeRange summed_;
   std::map<std::string, int64_t> newest_ns_;  // of the rows, by catalog
 };

@@ -74,8 +74,13 @@ class FakeTables : public RollupTables {
 class RollupTest : public duckdb::MemoryConnectionTest {
  protected:
   std::vector<std::string> Load(const std::vector<std::string>& catalogs) {
-    EXPECT_TRUE(rollup_.Load(*connection_, catalogs).has_value());
+    EXPECT_TRUE(Start(catalogs).has_value());
     return std::exchange(tables_.calls, {});
+  }
+  Status Start(const std::vector<std::string>& catalogs) {
+    rollup_.Reset();
+    for (const std::string& catalog : catalogs) EXPECT_TRUE(rollup_.Add(*connection_, catalog).has_value());
+    return rollup_.Start(*connection_);
   }
   // Of rows with these first and last times, in seconds.
   std::vector<std::string> Advance(const std::string& catalog, int64_t from, int64_t to) {
@@ -174,6 +179,33 @@ TEST_F(RollupTest, BringsFilesToOneEndWhenLoaded) {
   tables_.files["b"].summed.from_ns = 0;
   tables_.files["a"].newest_ns = 5500 * kSecond;
   EXPECT_THAT(Load({"a", "b"}), ElementsAre("a 5460-6060")) << "no further back than the backlog";
+}
+
+TEST_F(RollupTest, AfterAnErrorAtTheStartUsesOnlyWhatEveryFileHas) {
+  tables_.files = {{"a", {{5400 * kSecond, 5940 * kSecond}, 5990 * kSecond}},
+                   {"b", {{5400 * kSecond, 6000 * kSecond}, 6010 * kSecond}},
+                   {"c", {{5900 * kSecond, 6060 * kSecond}, 6065 * kSecond}}};
+  tables_.sums_fail = true;
+  EXPECT_EQ(Start({"a", "b", "c"}).error().message, "no memory");
+  EXPECT_EQ(Summed(), "5400-5940");
+  EXPECT_EQ(Start({"a", "b", "c"}).error().message, "no memory");
+  EXPECT_EQ(tables_.failures, 1) << "not tried again at once";
+  EXPECT_EQ(Summed(), "5400-5940");
+  tables_.sums_fail = false;
+  tables_.clock_ns += kMinute;
+  EXPECT_THAT(Advance("c", 6066, 6066), ElementsAre("a 5940-6000", "b 5940-6000", "c 5940-6000"));
+  EXPECT_EQ(Summed(), "5400-6000");
+}
+
+TEST_F(RollupTest, SumsNothingDuringAPause) {
+  rollup_.Pause({ErrorCode::kOutOfSpace, "no room"});
+  const Status paused = rollup_.Advance(*connection_, "a", {6000 * kSecond, 6070 * kSecond});
+  ASSERT_FALSE(paused.has_value());
+  EXPECT_EQ(paused.error().code, ErrorCode::kUnavailable) << "nothing was written that could fail";
+  EXPECT_EQ(paused.error().message, "no room");
+  EXPECT_THAT(tables_.calls, IsEmpty());
+  tables_.clock_ns += kMinute;
+  EXPECT_THAT(Advance("a", 6000, 6070), ElementsAre("a 5460-6060"));
 }
 
 TEST_F(RollupTest, SumsNothingInTheFutureOfAClockThatWasSteppedBack) {
