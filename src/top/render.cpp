@@ -61,11 +61,13 @@ std::string SpentOf(const Process& process) {
   return fmt::format("{:.2f}/{:g} %", *process.spent, *process.budget);
 }
 
-// "2.1 % (1.9 to 2.3)": what it costs while it goes on.
+// "2.1 % (1.9 to 2.3)": what it costs while it goes on. Nothing costs less than 0, though the estimate of a
+// small cost may be below.
 std::string CostOf(const Process& process) {
   if (!process.cost.has_value() || !process.cost_low.has_value() || !process.cost_high.has_value())
     return "-";
-  return fmt::format("{:.1f} % ({:.1f} to {:.1f})", *process.cost, *process.cost_low, *process.cost_high);
+  return fmt::format("{:.1f} % ({:.1f} to {:.1f})", std::max(*process.cost, 0.0),
+                     std::max(*process.cost_low, 0.0), std::max(*process.cost_high, 0.0));
 }
 
 // "0", "0,2", "0-7"; what is known only from its work has no number.

@@ -103,12 +103,14 @@ TEST(Render, TheProfilingOverheadIsAColumnWhereAProcessHasABudget) {
   snapshot.processes[0].cost_low = -0.2;
   snapshot.processes[0].cost_high = 4.06;
   const std::string text = Text(Render(snapshot, Width(120)));
-  EXPECT_THAT(text, HasSubstr("CPU    OVERHEAD                 COST  COMMAND"));
-  EXPECT_THAT(text, HasSubstr("98 %  0.43/0.5 %  2.1 % (-0.2 to 4.1)  python3"));
-  EXPECT_THAT(text, HasSubstr("120 %           -                    -  hold"));
+  EXPECT_THAT(text, HasSubstr("CPU    OVERHEAD                COST  COMMAND"));
+  EXPECT_THAT(text, HasSubstr("98 %  0.43/0.5 %  2.1 % (0.0 to 4.1)  python3")) << "no cost is below 0";
+  EXPECT_THAT(text, HasSubstr("120 %           -                   -  hold"));
   const std::string narrow = Text(Render(snapshot, Width(80)));
   EXPECT_THAT(narrow, HasSubstr("0.43/0.5 % python3 train.py --workers 2"));
   EXPECT_THAT(narrow, Not(HasSubstr("COST"))) << "the command matters more";
+  snapshot.processes[0].cost = -2.6;
+  EXPECT_THAT(Text(Render(snapshot, Width(120))), HasSubstr("0.0 % (0.0 to 4.1)"));
   snapshot.processes[0].cost.reset();
   EXPECT_THAT(Text(Render(snapshot, Width(120))), HasSubstr("98 %  0.43/0.5 %     -  python3"))
       << "not known yet";
