@@ -125,7 +125,7 @@ bool Host::CloseFiles() const {
   return store == nullptr || store->CloseFiles();
 }
 
-Result<int> Host::Retain(int max_days, int64_t max_bytes) {
+Result<int> Host::Retain(int max_days, int64_t max_bytes, const std::function<bool()>& is_stopping) {
   const int64_t seen_ns = last_seen_ns_;
   {
     const std::scoped_lock lock(mutex_);
@@ -133,10 +133,10 @@ Result<int> Host::Retain(int max_days, int64_t max_bytes) {
   }
   const bool was_open = IsOpen();
   ASSIGN_OR_RETURN(store::LiveStore* const store, Store());
-  const Result<int> gone = store->Retain(max_days, max_bytes);
+  const Result<int> gone = store->Retain(max_days, max_bytes, is_stopping);
   // After a start all hosts are opened here, one after the other.
   if (!was_open) store->CloseFiles();
-  if (!gone.has_value()) return gone;
+  if (!gone.has_value() || is_stopping()) return gone;
   const std::scoped_lock lock(mutex_);
   retained_ns_ = seen_ns;
   return gone;
@@ -225,7 +225,7 @@ void Hosts::Retain(int64_t epoch_now_ns, const std::function<bool()>& is_stoppin
   for (const std::shared_ptr<Host>& host : All()) {
     if (is_stopping()) return;
     if (IsPastRetention(*host, epoch_now_ns)) continue;
-    const Result<int> gone = host->Retain(options_.max_days, options_.max_bytes);
+    const Result<int> gone = host->Retain(options_.max_days, options_.max_bytes, is_stopping);
     if (!gone.has_value())
       LogError("can't delete days of {} past retention: {}", host->name(), gone.error().message);
     else if (*gone > 0)

@@ -77,7 +77,8 @@ class Host {
   bool CloseFiles() const;
 
   // Deletes old days (LiveStore::Retain), unless nothing has come since the last time. Returns how many.
-  Result<int> Retain(int max_days, int64_t max_bytes);
+  Result<int> Retain(
+      int max_days, int64_t max_bytes, const std::function<bool()>& is_stopping = [] { return false; });
 
  private:
   store::LiveStore* OpenedStore() const;  // null if it isn't
@@ -122,7 +123,7 @@ class Hosts {
 
   // Deletes old days of each host (LiveStore::Retain), and hosts that have sent nothing for max_days if the
   // days recorded by others say so as well: the clock of a server may be wrong. Failures are logged. Ends
-  // early, between two hosts, once `is_stopping`: opening many hosts' files takes a while.
+  // early, between two days or hosts, once `is_stopping`: opening and deleting many files takes a while.
   void Retain(int64_t epoch_now_ns, const std::function<bool()>& is_stopping = [] { return false; });
 
   // Closes the stores of silent hosts. While the process has more than `max_bytes` of memory, also closes

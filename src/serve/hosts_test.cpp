@@ -139,14 +139,20 @@ TEST_F(HostsTest, RetentionForAllTimeDeletesNoHostAndStillLimitsTheBytes) {
   EXPECT_EQ(hosts->Find("busy").value()->Store().value()->days().size(), 1u);
 }
 
-TEST_F(HostsTest, RetentionEndsBetweenTwoHostsWhenTheServerStops) {
+TEST_F(HostsTest, RetentionEndsBetweenTwoDaysOrHostsWhenTheServerStops) {
   const auto hosts =
       Hosts::Open({.folder = folder_.path() + "/hosts", .max_days = 1'000'000, .max_bytes = 0}).value();
   for (const char* const name : {"a", "b"}) SendThreeDays(*hosts, name);
   const auto days = [&](const char* name) {
     return hosts->Find(name).value()->Store().value()->days().size();
   };
-  hosts->Retain(EpochNow(), [&] { return days("a") == 1; });
+  const auto is_gone = [&](const char* file) {
+    return !std::filesystem::exists(folder_.path() + "/hosts/a/" + file);
+  };
+  hosts->Retain(EpochNow(), [&] { return is_gone("1970-01-02.sonde"); });
+  EXPECT_EQ(days("a"), 2u);
+  EXPECT_EQ(days("b"), 3u);
+  hosts->Retain(EpochNow(), [&] { return is_gone("1970-01-03.sonde"); });
   EXPECT_EQ(days("a"), 1u);
   EXPECT_EQ(days("b"), 3u);
   hosts->Retain(EpochNow());

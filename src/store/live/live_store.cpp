@@ -510,7 +510,7 @@ int64_t LiveStore::BytesOf(Day day) const {
   return bytes;
 }
 
-Result<int> LiveStore::Retain(int max_days, int64_t max_bytes) {
+Result<int> LiveStore::Retain(int max_days, int64_t max_bytes, const std::function<bool()>& is_stopping) {
   const std::scoped_lock lock(mutex_);
   TRY(EnsureOpen());
   if (max_days < 1)
@@ -529,7 +529,7 @@ Result<int> LiveStore::Retain(int max_days, int64_t max_bytes) {
   for (const auto& [day, damaged] : files) {
     const bool too_old =
         written_.has_value() && std::min(newest, *written_) - day >= std::chrono::days(max_days);
-    if (!too_old && bytes <= max_bytes) break;
+    if (is_stopping() || (!too_old && bytes <= max_bytes)) break;
     bytes -= DeleteDamaged(damaged);
     if (!too_old && bytes <= max_bytes) break;
     if (day == newest || day == written_ || !std::ranges::binary_search(days_, day)) continue;

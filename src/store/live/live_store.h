@@ -80,8 +80,10 @@ class LiveStore : public Store {
   // written to, then the oldest ones until the rest fits into `max_bytes`. Those two days always stay. Before
   // anything is written, what day it is isn't known, and no day is too old. Damaged files that were set aside
   // count and go with their day; those of the days that stay only for want of bytes.
-  // Running queries still see deleted days. Returns the number of deleted days.
-  Result<int> Retain(int max_days, int64_t max_bytes);
+  // Running queries still see deleted days. Ends early, between two days, once `is_stopping`: one may take
+  // seconds. Returns the number of deleted days.
+  Result<int> Retain(
+      int max_days, int64_t max_bytes, const std::function<bool()>& is_stopping = [] { return false; });
 
   std::vector<Day> days() const;
 

@@ -75,6 +75,14 @@ TEST_F(Retention, OldDaysGoBySizeButNeverTheNewest) {
   EXPECT_THAT(Left(), ElementsAre(2));
 }
 
+TEST_F(Retention, EndsBetweenTwoDaysWhenTheProcessStops) {
+  Commit({0, 1, 2, 3});
+  int asked = 0;
+  EXPECT_EQ(store_->Retain(1, kAnySize, [&] { return ++asked > 2; }).value(), 2);
+  EXPECT_THAT(Left(), ElementsAre(2, 3));
+  EXPECT_EQ(Retain(1), 1);
+}
+
 TEST_F(Retention, DamagedFilesCountAndGoWithTheirDay) {
   Commit({0, 1, 2, 3});
   store_.reset();
