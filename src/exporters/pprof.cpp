@@ -53,10 +53,10 @@ class PprofWriter {
   }
 
   void WriteHead() {
-    // The names that Pyroscope and Parca use.
+    // The names of times are those that Pyroscope and Parca use. Work on GPUs includes copies and sets.
     const bool waits = profile_.type == model::ProfileType::kOffCpu;
     const std::string_view time = is_gpu() ? "gpu_kernel_time" : waits ? "off_cpu" : "cpu";
-    SetType(*out_.add_sample_type(), is_gpu() ? "gpu_kernels" : waits ? "waits" : "samples", "count");
+    SetType(*out_.add_sample_type(), is_gpu() ? "gpu_operations" : waits ? "waits" : "samples", "count");
     SetType(*out_.add_sample_type(), time, "nanoseconds");
     SetType(*out_.mutable_period_type(), time, "nanoseconds");
     out_.set_default_sample_type(String(time));

@@ -59,7 +59,7 @@ std::string_view FrameTypeOf(model::FrameKind kind) {
 std::pair<std::string_view, std::string_view> TypesOf(model::ProfileType type) {
   switch (type) {
     case model::ProfileType::kGpu:
-      return {"gpu_kernel_time", "gpu_kernels"};
+      return {"gpu_kernel_time", "gpu_operations"};
     case model::ProfileType::kOffCpu:
       return {"off_cpu", "waits"};
     case model::ProfileType::kCpu:

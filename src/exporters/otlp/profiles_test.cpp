@@ -181,7 +181,7 @@ TEST_F(OtlpProfiles, GpuTimeHasItsDeviceAndStream) {
   profile.samples[0].graph = true;
   data_ = Decoded(profile);
   EXPECT_EQ(Type(ProfileAt(0, 0).sample_type()), "gpu_kernel_time/nanoseconds");
-  EXPECT_EQ(Type(ProfileAt(0, 1).sample_type()), "gpu_kernels/count");
+  EXPECT_EQ(Type(ProfileAt(0, 1).sample_type()), "gpu_operations/count");
   EXPECT_EQ(ProfileAt(0, 0).period(), 0);
   EXPECT_THAT(Attributes(ProfileAt(0, 0).attribute_indices()),
               ElementsAre("gpusonde.cuda.device.3=H100 (simulated)"));

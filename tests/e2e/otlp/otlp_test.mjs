@@ -139,7 +139,7 @@ function cpuSamplesAreThoseOfOurFoldedStacks(folder) {
 function gpuTimeIsThatOfOurFoldedStacks(folder) {
   const { profiles, folded } = exported(folder, ['--gpu'], ['--type', 'gpu']);
   const [times, counts] = profiles;
-  assert.deepEqual(profiles.map(({ type }) => type), ['gpu_kernel_time/nanoseconds', 'gpu_kernels/count']);
+  assert.deepEqual(profiles.map(({ type }) => type), ['gpu_kernel_time/nanoseconds', 'gpu_operations/count']);
   assert.equal(total(times), folded('us') * 1000);
   assert.equal(total(counts), folded('samples'));
   const gemm = times.samples.find(({ frames }) => frames[0]?.name === 'gemm(int)');
