@@ -93,6 +93,11 @@ Result<net::HttpReply> Ask(const ApiServer& server, const std::string& target,
                 url, {.content = *text, .type = "text/plain; charset=utf-8", .authorization = authorization},
                 server.max_reply_bytes, server.timeout_ns, tls)
           : net::HttpGet(url, authorization, server.max_reply_bytes, server.timeout_ns, tls);
+  if (!reply.has_value() && reply.error().code == ErrorCode::kIo)
+    return Fail(ErrorCode::kIo,
+                fmt::format("{} runs but gave no response within {} s: it may be busy; try again, "
+                            "or ask about less time or fewer hosts",
+                            address, server.timeout_ns / kNanosPerSecond));
   if (!reply.has_value())
     return Fail(
         ErrorCode::kUnavailable,
@@ -113,6 +118,13 @@ Result<net::HttpReply> Ask(const ApiServer& server, const std::string& target,
     return Fail(ErrorCode::kPermissionDenied,
                 fmt::format("{} answers: {}\nGive the file that has the token with {}.", address, message,
                             server.token_flag));
+  // A server that is busy says so (ErrorMessageOf); a proxy before one that doesn't answer has its own page.
+  if (message.empty() && reply->status >= 502 && reply->status <= 504)
+    return Fail(
+        ErrorCode::kUnavailable,
+        fmt::format("{} answers {} with status {}: gpusonde, or a proxy before it, is busy or down; try "
+                    "again in a moment",
+                    address, url.target.substr(0, url.target.find('?')), reply->status));
   return Fail(ErrorCode::kUnavailable,
               message.empty() ? fmt::format("{} is not gpusonde: it answers {} with status {}\nGive the "
                                             "address of `gpusonde up` with {}.",

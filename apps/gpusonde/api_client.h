@@ -66,8 +66,9 @@ inline ApiServer ParseApiServer(const ServerFlags& flags) {
 // A line for each host of an answer that failed, and why, each after a line feed; escaped.
 std::string ListFailures(const std::vector<std::pair<std::string, std::string>>& hosts);
 
-// The body of the response to GET /api/v1/`target`. Errors: kUnavailable without a response or with an error,
-// whose message is the server's; those of ReadToken, which is read each time. Thread-safe.
+// The body of the response to GET /api/v1/`target`. Errors: kIo when the server runs and gives no response in
+// time; kUnavailable when it can't be reached, or with an error, whose message is the server's; those of
+// ReadToken, which is read each time. Thread-safe.
 Result<std::string> AskApi(const ApiServer& server, const std::string& target);
 struct TimedAnswer {
   std::string body;

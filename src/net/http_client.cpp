@@ -181,13 +181,14 @@ std::string Explain(long verdict, const HttpUrl& url, const ClientTls& tls) {
   }
 }
 
-asio::awaitable<HttpReply> Run(const Exchange& exchange) {
+asio::awaitable<HttpReply> Run(const Exchange& exchange, bool& connected) {
   const HttpUrl& url = exchange.url;
   const auto executor = co_await asio::this_coro::executor;
   asio::ip::tcp::resolver resolver(executor);
   const auto addresses = co_await resolver.async_resolve(url.host, url.port, asio::use_awaitable);
   asio::ip::tcp::socket socket(executor);
   co_await asio::async_connect(socket, addresses, asio::use_awaitable);
+  connected = true;
   if (!url.tls) co_return co_await Talk(socket, exchange);
 
   ssl::context context(ssl::context::tls_client);
@@ -220,16 +221,19 @@ Error ErrorOf(const std::exception_ptr& thrown) {
 }
 
 Result<HttpReply> RunFor(const Exchange& exchange, int64_t timeout_ns) {
-  Result<HttpReply> done = Fail(ErrorCode::kUnavailable, "no response in time");
+  std::optional<Result<HttpReply>> done;
+  bool connected = false;
   asio::io_context loop(1);
-  asio::co_spawn(loop, Run(exchange), [&](const std::exception_ptr& thrown, HttpReply reply) {
+  asio::co_spawn(loop, Run(exchange, connected), [&](const std::exception_ptr& thrown, HttpReply reply) {
     if (thrown)
       done = Fail(ErrorOf(thrown));
     else
       done = std::move(reply);
   });
   loop.run_for(std::chrono::nanoseconds(timeout_ns));
-  return done;
+  if (done.has_value()) return *std::move(done);
+  return connected ? Fail(ErrorCode::kIo, "no response in time")
+                   : Fail(ErrorCode::kUnavailable, "no connection in time");
 }
 
 }  // namespace

@@ -51,9 +51,10 @@ struct HttpReply {
 };
 
 // POSTs a body and waits at most `timeout_ns` for the whole response (a name server that hangs may take
-// longer), whatever its status. Errors: kUnavailable without a response, and for one of more than
-// `max_reply_bytes`; kPermissionDenied where TLS is refused, as a certificate that no authority of
-// ClientTls::ca, or else of the machine and SSL_CERT_FILE, has signed, with what is wrong. Thread-safe.
+// longer), whatever its status. Errors: kIo when a server is connected and gives no response in that time, as
+// one that is busy; kUnavailable otherwise without a response, and for one of more than `max_reply_bytes`;
+// kPermissionDenied where TLS is refused, as a certificate that no authority of ClientTls::ca, or else of the
+// machine and SSL_CERT_FILE, has signed, with what is wrong. Thread-safe.
 Result<HttpReply> HttpExchange(const HttpUrl& url, const HttpBody& body, size_t max_reply_bytes,
                                int64_t timeout_ns, const ClientTls& tls = {});
 

@@ -234,6 +234,7 @@ TEST(HttpPost, ASilentServerTimesOut) {
   const Status done = HttpPost(url, "{}", kNanosPerSecond / 5);
   ASSERT_FALSE(done.has_value());
   EXPECT_EQ(done.error().message, "no response in time");
+  EXPECT_EQ(done.error().code, ErrorCode::kIo) << "it runs";
 }
 
 TEST(HttpUrl, IsSplitIntoPartsAndNothingElseIsAccepted) {

@@ -105,6 +105,7 @@ Status AskServer(const QueryOptions& options, ApiServer server) {
                                        ? PostToApi(server, target, sql)
                                        : AskApi(server, target + "&sql=" + encoded);
   if (!body.has_value()) {
+    if (body.error().code == ErrorCode::kIo) return Fail(body.error());
     const Result<std::string> overview = AskApi(server, "overview");
     if (!overview.has_value() || server::IsOverviewOfServe(*overview)) return Fail(body.error());
     return Fail(ErrorCode::kUnsupported,
