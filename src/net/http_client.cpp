@@ -230,7 +230,15 @@ Result<HttpReply> RunFor(const Exchange& exchange, int64_t timeout_ns) {
     else
       done = std::move(reply);
   });
-  loop.run_for(std::chrono::nanoseconds(timeout_ns));
+  try {
+    loop.run_for(std::chrono::nanoseconds(timeout_ns));
+  } catch (const system_error& error) {
+    // Names are looked up on a thread, whose start throws here and not in the coroutine.
+    return Fail(ErrorCode::kUnavailable,
+                fmt::format("can't start a thread to look up {}: {}; allow more (ulimit -u, pids.max of the "
+                            "cgroup, TasksMax of the systemd unit)",
+                            exchange.url.host, error.code().message()));
+  }
   if (done.has_value()) return *std::move(done);
   return connected ? Fail(ErrorCode::kIo, "no response in time")
                    : Fail(ErrorCode::kUnavailable, "no connection in time");
