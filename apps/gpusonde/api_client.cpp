@@ -50,6 +50,15 @@ bool IsThisMachine(const std::string& host) {
   return address.has_value() && address->IsLoopback();  // a name such as 127.example isn't an address
 }
 
+void RefuseIgnoredTls(const std::string& url_flag, const net::HttpUrl& url, const std::string& tls_flag,
+                      const std::string& file) {
+  if (!url.tls && !file.empty())
+    throw CLI::ValidationError(
+        url_flag,
+        fmt::format("http:// doesn't use TLS, so {} would be ignored: use https://, or leave it out",
+                    tls_flag));
+}
+
 ApiServer ParseApiServer(const std::string& url_flag, const std::string& url, const std::string& host,
                          const ClientFlags& client) {
   const auto parsed = net::HttpUrl::Parse(url);
@@ -63,6 +72,7 @@ ApiServer ParseApiServer(const std::string& url_flag, const std::string& url, co
   if (!client.token_file.empty() && !parsed->tls && !IsThisMachine(parsed->host))
     throw CLI::ValidationError(
         url_flag, fmt::format("'{}' would send the token unencrypted: use https://, or an SSH tunnel", url));
+  RefuseIgnoredTls(url_flag, *parsed, "--tls-ca", client.ca);
   return {.url = *parsed, .client = client, .host = host, .url_flag = url_flag};
 }
 

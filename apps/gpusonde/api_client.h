@@ -41,6 +41,11 @@ void CheckFilesOrServer(const std::vector<std::string>& files, const ServerFlags
 // Adds --host, which needs --server.
 void AddHostFlag(CLI::App& command, ServerFlags& flags);
 
+// Throws CLI::ValidationError for a file of TLS, of this option, with a URL that doesn't use it: it would be
+// ignored. An empty file: the option isn't given.
+void RefuseIgnoredTls(const std::string& url_flag, const net::HttpUrl& url, const std::string& tls_flag,
+                      const std::string& file);
+
 // Whether what is sent to the host stays on this machine.
 bool IsThisMachine(const std::string& host);
 

@@ -87,6 +87,7 @@ void CheckOtlpFlags(OtlpFlags& flags) {
         "--otlp", fmt::format("'{}' would send the headers and all data unencrypted: use https://, or an SSH "
                               "tunnel to the receiver's address on loopback; --otlp-insecure allows it",
                               flags.url));
+  RefuseIgnoredTls("--otlp", *url, "--otlp-tls-ca", flags.ca);
   flags.parsed = *url;
 }
 

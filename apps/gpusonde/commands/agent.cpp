@@ -123,6 +123,8 @@ void AddAgent(CLI::App& app, int& exit_status) {
     auto url = ParseServer(flags->server);
     if (!url.has_value()) throw CLI::ValidationError("--server", url.error().message);
     flags->url = *std::move(url);
+    RefuseIgnoredTls("--server", flags->url, "--tls-ca", flags->tls.ca);
+    RefuseIgnoredTls("--server", flags->url, "--tls-cert", flags->tls.certificate);
     if (const Status named = spool::CheckHostName(flags->host); !named.has_value())
       throw CLI::ValidationError("--host", named.error().message);
     CheckLiveFlags(flags->live);

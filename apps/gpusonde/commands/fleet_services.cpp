@@ -309,9 +309,13 @@ void AddReport(CLI::App& fleet, int& exit_status) {
   command->get_option("--tls-ca")
       ->description("PEM file with the CA of the certificates of --aggregator and --up [the system's CAs]");
   command->callback([options, &exit_status] {
+    // --tls-ca is for both.
+    const std::string ca = std::exchange(options->aggregator.client.ca, "");
     ParseAggregator(options->aggregator);
-    options->up_server = ParseApiServer(
-        "--up", options->up, "", {.token_file = options->up_token, .ca = options->aggregator.client.ca});
+    options->up_server = ParseApiServer("--up", options->up, "", {.token_file = options->up_token, .ca = {}});
+    if (!options->up_server.url.tls)
+      RefuseIgnoredTls("--aggregator", options->aggregator.parsed, "--tls-ca", ca);
+    options->aggregator.client.ca = options->up_server.client.ca = ca;
     options->up_server.token_flag = "--up-token-file";
     exit_status = ExitStatusOf("fleet report", Report(*options));
   });
