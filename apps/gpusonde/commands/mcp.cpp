@@ -91,7 +91,6 @@ int Mcp(const McpFlags& flags, const Http& http) {
 }
 
 Http ParseHttp(const McpFlags& flags) {
-  if (flags.listen.empty()) return std::nullopt;
   const server::ListenAddress listen = ParseListen("--listen", flags.listen, flags.protection);
   auto guard = OpenGuard(flags.protection);
   if (!guard.has_value()) throw CLI::ValidationError("--listen", guard.error().message);
@@ -123,10 +122,10 @@ void AddMcp(CLI::App& app, int& exit_status) {
   for (const char* option : {"--tokens", "--tls-cert", "--insecure"})
     command->get_option(option)->needs(listen);
   AddTraceOptions(*command, flags->reading);
-  command->callback([flags, files, live, &exit_status] {
+  command->callback([flags, files, live, listen, &exit_status] {
     if (files->empty() && live->empty()) throw CLI::RequiredError("FILE or --live");
     if (!live->empty() && flags->live.empty()) flags->live = kDefaultUrl;
-    exit_status = Mcp(*flags, ParseHttp(*flags));
+    exit_status = Mcp(*flags, listen->empty() ? std::nullopt : ParseHttp(*flags));
   });
 }
 

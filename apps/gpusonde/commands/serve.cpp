@@ -162,10 +162,11 @@ void AddServe(CLI::App& app, int& exit_status) {
                    "Store nothing while the disk has less free space than this; agents keep their data")
       ->capture_default_str()
       ->check(Number("MB", 0, 1e9));
-  command->callback([flags, &exit_status] {
+  command->callback([command, flags, &exit_status] {
     const server::ListenAddress listen = ParseListen("--listen", flags->listen, flags->protection);
     std::optional<server::ListenAddress> pages;
-    if (!flags->pages.empty()) pages = ParseListen("--pages-listen", flags->pages, flags->protection);
+    if (command->count("--pages-listen") > 0)
+      pages = ParseListen("--pages-listen", flags->pages, flags->protection);
     exit_status = ExitStatusOf("serve", RunServe(*flags, listen, pages));
   });
 }

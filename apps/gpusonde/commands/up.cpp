@@ -239,10 +239,11 @@ void AddUp(CLI::App& app, int& exit_status) {
                    "JSON file with rules that change the labels of /metrics; docs/metrics.md has them [none]")
       ->check(Path());
   command->add_flag("--no-open", options->no_open, "Don't open a browser");
-  command->callback([options, &exit_status] {
+  command->callback([command, options, &exit_status] {
     std::optional<server::ListenAddress> listen;
-    if (!options->listen.empty()) listen = ParseListen("--listen", options->listen, options->protection);
-    if (!options->metrics_listen.empty())
+    if (command->count("--listen") > 0)
+      listen = ParseListen("--listen", options->listen, options->protection);
+    if (command->count("--metrics-listen") > 0)
       options->metrics = ParseListen("--metrics-listen", options->metrics_listen, options->protection);
     CheckLiveFlags(options->live);
     if (!options->relabel.empty()) options->relabelling = ReadRules(options->relabel);

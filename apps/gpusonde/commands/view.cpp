@@ -120,9 +120,10 @@ void AddView(CLI::App& app, int& exit_status) {
   AddListenFlags(*command, options->protection);
   command->add_flag("--no-open", options->no_open, "Don't open a browser");
   AddTraceOptions(*command, options->reading);
-  command->callback([options, &exit_status] {
+  command->callback([command, options, &exit_status] {
     std::optional<server::ListenAddress> listen;
-    if (!options->listen.empty()) listen = ParseListen("--listen", options->listen, options->protection);
+    if (command->count("--listen") > 0)
+      listen = ParseListen("--listen", options->listen, options->protection);
     exit_status = ViewApart(*options, listen);
   });
 }
