@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <span>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -81,7 +82,10 @@ int Main(int argc, char** argv) {
     std::ranges::reverse(words);  // as CLI11 takes them
     app.parse(std::move(words));
   } catch (const CLI::Success& done) {  // --help, --version
-    return FinishOutput("help", app.exit(done));
+    std::ostringstream text;
+    const int status = app.exit(done, text);
+    WriteTo(stdout, text.str());
+    return FinishOutput("help", status);
   } catch (const CLI::ParseError& error) {
     return WrongUsage(ExplainUsage(app, error, has_separator));
   } catch (const std::system_error& error) {

@@ -21,6 +21,8 @@
 namespace gpusonde::app {
 namespace {
 
+constexpr std::string_view kStandardOutput = "standard output";
+
 std::string out_of_memory;  // NOLINT(cert-err58-cpp): an empty string doesn't allocate
 
 // Any thread may run out of memory, with nothing left to report it by exceptions.
@@ -40,7 +42,9 @@ std::optional<std::string> Do(const TraceWork& work, const std::string& output) 
   auto wrong = work.work(work.output);
   if (wrong.has_value()) return *std::move(wrong);
   Error error = std::move(wrong).error();
-  if (error.code == ErrorCode::kOutOfSpace && work.output != output) error = std::move(error).With(output);
+  // A child's standard output is the file.
+  if (work.output != output && error.message.starts_with(kStandardOutput))
+    error.message.replace(0, kStandardOutput.size(), output);
   if (!error.message.empty()) PrintError(work.command, error);
   return std::nullopt;
 }
@@ -83,8 +87,10 @@ int RunOverTraces(const TraceWork& work) {
 }
 
 Status WriteReport(std::string_view report, const std::string& output) {
-  if (output.empty()) return WriteAll(STDOUT_FILENO, std::as_bytes(std::span(report)));
-  return WriteFileAtomically(output, report);
+  if (!output.empty()) return WriteFileAtomically(output, report);
+  Status written = WriteAll(STDOUT_FILENO, std::as_bytes(std::span(report)));
+  if (!written.has_value()) return Fail(std::move(written).error().With(kStandardOutput));
+  return {};
 }
 
 std::string WrappedText(std::string_view report) {
