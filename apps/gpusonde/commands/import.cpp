@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
@@ -54,13 +55,19 @@ void PrintSummary(const convert::ImportSummary& summary) {
 }
 
 int Import(const ImportCommand& options) {
-  const auto summary =
-      convert::ImportTraces(options.traces, options.how, FolderForLargeFiles() + "/imported.sonde");
+  const std::string made = FolderForLargeFiles() + "/imported.sonde";
+  const auto summary = convert::ImportTraces(options.traces, options.how, made);
   if (summary.has_value()) {
     PrintSummary(*summary);
     return kExitOk;
   }
-  PrintError("import", summary.error());
+  Error error = summary.error();
+  // The user knows the output and not the file that becomes it, or DuckDB's beside that.
+  if (const size_t at = error.message.find(made); at != std::string::npos) {
+    const size_t end = std::min(error.message.find_first_of(": ", at + made.size()), error.message.size());
+    error.message.replace(at, end - at, options.output);
+  }
+  PrintError("import", error);
   return kExitFailed;
 }
 
