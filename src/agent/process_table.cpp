@@ -108,6 +108,12 @@ Status ProcessTable::Follow(int32_t pid) {
   const Process* process = AddFromProc(pid);
   if (process != nullptr && process->living_threads > 0) return {};
   by_pid_.erase(pid);  // its parent has yet to wait for it
+  if (process == nullptr && proc::HasProcess(pid))
+    return Fail(
+        ErrorCode::kUnavailable,
+        fmt::format("process {0} exists, but /proc/{0} can't be read: mount /proc, without hidepid for "
+                    "this user",
+                    pid));
   return Fail(ErrorCode::kNotFound, fmt::format("no process {}", pid));
 }
 
