@@ -20,6 +20,18 @@ bool IsAnonymous(const std::string& path) {
          path.starts_with("/dev/zero") || path.starts_with("anon_inode:");
 }
 
+// The kernel reports an exec before it has set the program's arguments: until then, /proc shows the file with
+// an empty command line, for as long as the process waits for a CPU or the disk.
+bool ReadMissingCommand(Process& process) {
+  proc::ProcessInfo& info = process.info;
+  if (!info.command.empty() || info.executable.empty() || process.exited_ns.has_value()) return false;
+  Result<proc::ProcessInfo> now = proc::ReadProcess(info.pid);
+  if (!now.has_value() || now->start_ticks != info.start_ticks || now->executable != info.executable)
+    return false;
+  info.command = std::move(now->command);
+  return !info.command.empty();
+}
+
 }  // namespace
 
 ProcessTable::ProcessTable(Options options, symbols::BinaryTable& binaries, Rows& rows)
@@ -272,7 +284,8 @@ std::vector<int32_t> ProcessTable::Resync(int64_t time_ns) {
 
 void ProcessTable::ResyncProgram(Process& process, proc::ProcessInfo now) {
   const bool is_replaced = process.info.executable != now.executable;  // the event of an exec was lost
-  process.changed |= is_replaced || process.info.name != now.name || process.info.cgroup != now.cgroup;
+  process.changed |= is_replaced || process.info.name != now.name || process.info.command != now.command ||
+                     process.info.cgroup != now.cgroup;
   process.info.name = std::move(now.name);
   if (is_replaced) return ReplaceProgram(process, std::move(now));
   process.info.command = std::move(now.command);
@@ -394,6 +407,7 @@ void ProcessTable::WriteAgain(int32_t pid, const Id128& id) {
 
 void ProcessTable::WriteProcess(Process& process) {
   if (!process.visible) return;
+  process.changed |= ReadMissingCommand(process);
   if (std::exchange(process.changed, false))
     rows_.processes.Append(
         ProcessRow(process.info, process.id, options_.source, process.started_ns, process.exited_ns));

@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/prctl.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,6 +17,9 @@
 #include <fstream>
 #include <iterator>
 #include <latch>
+#include <span>
+#include <sstream>
+#include <string>
 #include <system_error>
 #include <thread>
 #include <unordered_set>
@@ -47,6 +51,23 @@ bool MakeZombie(pid_t child) {
   siginfo_t ended;
   return ::kill(child, SIGKILL) == 0 &&
          ::waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOWAIT) == 0;
+}
+
+// The same size and place in a child of fork() as here.
+std::span<char> OwnArguments() {
+  std::ifstream file("/proc/self/stat");
+  const std::string stat(std::istreambuf_iterator<char>(file), {});
+  std::istringstream fields(stat.substr(stat.rfind(')') + 1));
+  std::string skipped;
+  for (int field = 3; field < 48; ++field) fields >> skipped;
+  uintptr_t start = 0, end = 0;
+  fields >> start >> end;
+  return {reinterpret_cast<char*>(start), reinterpret_cast<char*>(end)};
+}
+
+bool WriteMemory(pid_t pid, std::span<char> place, std::string& text) {
+  const iovec from{text.data(), text.size()}, to{place.data(), text.size()};
+  return ::process_vm_writev(pid, &from, 1, &to, 1, 0) == static_cast<ssize_t>(text.size());
 }
 
 class ProcessTableTest : public testing::Test {
@@ -96,6 +117,24 @@ TEST_F(ProcessTableTest, AnExecutedProgramIsInTheCgroupItWasMovedTo) {
   ::kill(child, SIGKILL);
   ::waitpid(child, nullptr, 0);
   std::filesystem::remove(cgroup);
+}
+
+TEST_F(ProcessTableTest, ACommandLineThatIsNotThereYetIsReadLater) {
+  const std::span<char> place = OwnArguments();
+  std::string arguments(place.begin(), place.end()), nothing(place.size(), '\0');
+  const pid_t child = ForkPaused();
+  if (!WriteMemory(child, place, nothing)) GTEST_SKIP() << "may not write to a child's memory";
+  ProcessTable table = Make();
+  ASSERT_TRUE(table.Follow(child).has_value());
+  ASSERT_EQ(table.FindSampled(child, now_).info.command, "");
+  table.WriteChanges();
+  ASSERT_TRUE(WriteMemory(child, place, arguments));
+  table.WriteChanges();
+  table.WriteChanges();
+  EXPECT_THAT(TextColumn(rows_.Take(), "processes", "command"),
+              ElementsAre("", testing::HasSubstr("gpusonde_agent_test")));
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
 }
 
 TEST_F(ProcessTableTest, AForkedChildIsNotTheFormerOwnerOfItsPid) {
