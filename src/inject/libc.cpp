@@ -2,6 +2,7 @@
 #include "inject/libc.h"
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <link.h>
 #include <linux/futex.h>
 #include <pthread.h>
@@ -33,9 +34,45 @@ uint64_t ReadClock(clockid_t clock) {
   return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
 }
 
+// By how much CLOCK_MONOTONIC of this process's time namespace (time_namespaces(7)) is ahead of the host's.
+int64_t g_ahead_ns = 0;
+
+bool IsSameLink(const char* one, const char* other) {
+  char links[2][64] = {};
+  return readlink(one, links[0], sizeof links[0] - 1) > 0 &&
+         readlink(other, links[1], sizeof links[1] - 1) > 0 && strcmp(links[0], links[1]) == 0;
+}
+
+int64_t ParseNumber(const char*& at) {
+  while (*at == ' ') ++at;
+  const bool negative = *at == '-';
+  if (negative) ++at;
+  int64_t number = 0;
+  for (; *at >= '0' && *at <= '9'; ++at) number = number * 10 + (*at - '0');
+  return negative ? -number : number;
+}
+
+// Before anything reads the clock. Without /proc, or before Linux 5.6, there is nothing to read.
+__attribute__((constructor)) void ReadTimeNamespace() {
+  const KeptErrno kept;
+  // After unshare(), the offsets are those of the children to come.
+  if (!IsSameLink("/proc/self/ns/time", "/proc/self/ns/time_for_children")) return;
+  const int file = open("/proc/self/timens_offsets", O_RDONLY | O_CLOEXEC);
+  if (file < 0) return;
+  char text[256] = {};  // "monotonic   SECONDS  NANOSECONDS", and a line for boottime
+  const ssize_t length = read(file, text, sizeof text - 1);
+  close(file);
+  constexpr char kClock[] = "monotonic";
+  const char* at = length > 0 ? strstr(text, kClock) : nullptr;
+  if (at == nullptr) return;
+  at += sizeof kClock - 1;
+  const int64_t seconds = ParseNumber(at);
+  g_ahead_ns = seconds * 1'000'000'000 + ParseNumber(at);
+}
+
 }  // namespace
 
-uint64_t NowNs() { return ReadClock(CLOCK_MONOTONIC); }
+uint64_t NowNs() { return ReadClock(CLOCK_MONOTONIC) - static_cast<uint64_t>(g_ahead_ns); }
 uint64_t RealTimeNs() { return ReadClock(CLOCK_REALTIME); }
 uint64_t ThreadCpuNs() { return ReadClock(CLOCK_THREAD_CPUTIME_ID); }
 

@@ -23,7 +23,8 @@ class KeptErrno {
   int value_;
 };
 
-// CLOCK_MONOTONIC. Also registered as CUPTI's timestamp callback.
+// CLOCK_MONOTONIC of the host, whatever the process's time namespace. Also registered as CUPTI's timestamp
+// callback.
 uint64_t NowNs();
 
 // CLOCK_REALTIME, which CUPTI uses unless a callback is registered; one can't be removed, only replaced.

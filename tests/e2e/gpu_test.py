@@ -45,6 +45,16 @@ class Gpu(program.TestCase):
         self.assertTrue(row["begun"] and row["ended"])
         self.assertGreaterEqual(row["shortest"], 20_000)
 
+    def test_work_in_a_time_namespace_has_the_hosts_time(self):
+        """As that of a program that CRIU has restored: its clocks are ahead of the host's."""
+        done = self.record_gpu("unshare", "-T", "--monotonic", "100000", sys.executable, LAUNCHES, str(ROUNDS), "1")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        (row,) = self.query("""
+            SELECT count(*) AS n, min(kernels.start_ns) >= min(sources.started_ns) AS begun,
+                   max(kernels.end_ns) <= max(sources.ended_ns) AS ended FROM kernels, sources""")
+        self.assertEqual(row, {"n": 153 * ROUNDS, "begun": True, "ended": True})
+        self.assertEqual(self.query("SELECT reason FROM drops WHERE reason LIKE 'gpu%'"), [])
+
     def assert_callers(self, sql, holds):
         """Asserts that the query's rows are as expected, for a program that loads long enough."""
         for loading_s in LOADING_S:
