@@ -209,7 +209,7 @@ void Diagnosis::Workload::AddStep(const StepSpan& span) {
 
 // Host signals are loaded when a program first uses a GPU. What slows a step before that isn't observed, and
 // may be the agent itself, which loads the eBPF programs and reads the program's files. Such a step is no
-// evidence. If no signals arrive, steps count after two seconds.
+// evidence. If no signals arrive, steps count after some seconds.
 bool Diagnosis::Workload::IsBeforeSignals(const StepSpan& step) {
   if (!options_.awaits_signals) return false;
   if (first_step_ns_ == 0) first_step_ns_ = step.start_ns;
