@@ -16,9 +16,9 @@
 #include "base/time.h"
 #include "diagnose/report.h"
 #include "diagnose/situation.h"
-#include "diagnose/step_kinds.h"
 #include "diagnose/usual_step.h"
 #include "model/batch.h"
+#include "model/step_kind.h"
 #include "model/tables/api_calls.h"
 #include "model/tables/collectives.h"
 #include "model/tables/communicators.h"
@@ -118,7 +118,7 @@ class Diagnosis {
     // Whether it waits for requests between steps; these waits are not part of its steps.
     bool waits_by_habit = false;
     UsualStep usual;
-    std::vector<StepKind> kinds;  // the common ones (step_kinds.h)
+    std::vector<model::StepKind> kinds;  // the common ones
   };
   // By process and thread. Ended processes are kept up to a limit.
   std::vector<Found> FoundSteps() const;

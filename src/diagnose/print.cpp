@@ -57,11 +57,11 @@ std::string TextOf(const UsualStep& usual) {
 }
 
 // What kinds of steps there are, in the order of their first ones; and since when, if one follows the other.
-std::string TextOf(const std::vector<StepKind>& kinds) {
+std::string TextOf(const std::vector<model::StepKind>& kinds) {
   if (kinds.empty()) return "";
   std::vector<std::string> parts;
   int64_t last_ns = 0;
-  for (const StepKind& kind : kinds) {
+  for (const model::StepKind& kind : kinds) {
     const bool follows = !parts.empty() && kind.first_ns >= last_ns;
     parts.push_back(fmt::format(
         "{}{} of {} ({}{:.0f})", follows ? fmt::format("from {} on ", FormatUtcClock(kind.first_ns)) : "",
@@ -71,9 +71,9 @@ std::string TextOf(const std::vector<StepKind>& kinds) {
   return fmt::format("  its steps are of {} kinds: {}\n", kinds.size(), fmt::join(parts, ", "));
 }
 
-void WriteKinds(JsonWriter& json, const std::vector<StepKind>& kinds) {
+void WriteKinds(JsonWriter& json, const std::vector<model::StepKind>& kinds) {
   json.BeginArray();
-  for (const StepKind& kind : kinds)
+  for (const model::StepKind& kind : kinds)
     json.BeginObject()
         .Field("steps", kind.steps)
         .Field("mean_ns", kind.mean_ns())

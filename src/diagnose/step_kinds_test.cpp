@@ -26,7 +26,7 @@ TEST_F(StepKindsTest, AreThoseWithATenthOfTheSteps) {
   Add(2, 60, 20, 19);
   Add(3, 5, 200, 7);
   Add(1, 40, 50, 51);
-  const std::vector<StepKind> kinds = kinds_.Common();
+  const std::vector<model::StepKind> kinds = kinds_.Common();
   ASSERT_EQ(kinds.size(), 2u);
   EXPECT_EQ(kinds[0].steps, 60);
   EXPECT_EQ(kinds[0].mean_work(), 19);

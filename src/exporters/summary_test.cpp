@@ -216,7 +216,9 @@ TEST(Summarise, SaysWhatStepsTakeTheirTimeFor) {
   facts.steps->other_loops = 1;
   facts.steps->other_processes = 3;
   text = Summarise(TwoFunctions(), facts);
-  EXPECT_THAT(text, HasSubstr("\nsteps     3105 of train (and those of 1 other loop, 3 other processes): 15.6 ms each"));
+  EXPECT_THAT(
+      text,
+      HasSubstr("\nsteps     3105 of train (and those of 1 other loop, 3 other processes): 15.6 ms each"));
 }
 
 TEST(Summarise, WithoutSamplesItSaysWhy) { EXPECT_THAT(Summarise({}, Facts()), HasSubstr("no samples")); }

@@ -85,6 +85,14 @@ void WriteProgram(JsonWriter& json, const store::UsualSteps& program) {
         .Field("time_ns", part.time_ns)
         .Field("sentence", part.sentence)
         .EndObject();
+  json.EndArray().Key("kinds").BeginArray();
+  for (const model::StepKind& kind : program.kinds)
+    json.BeginObject()
+        .Field("steps", kind.steps)
+        .Field("mean_ns", kind.mean_ns())
+        .Field("from_us", kind.first_ns / kNanosPerMicro)
+        .Field("to_us", kind.last_ns / kNanosPerMicro)
+        .EndObject();
   json.EndArray().EndObject();
 }
 

@@ -64,7 +64,8 @@ Tool IncidentsTool() {
                   {"steps", "integer", "How many steps were measured."},
                   {"incidents", "array", "Newest first. to_us is null while one lasts."},
                   {"programs", "array",
-                   "Those with steps: the parts of a usual step in ns; a sentence where one disturbs it."},
+                   "Those with steps: the parts of a usual step in ns; a sentence where one disturbs it; "
+                   "kinds: common steps that launch other work, and since when."},
                   {"warnings", "array", "Signs that come before slow steps, newest first."}},
       .run = RunIncidents};
 }

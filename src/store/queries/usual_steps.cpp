@@ -14,15 +14,26 @@ namespace gpusonde::store {
 
 Result<SelectedSteps> ReadUsualSteps(Store& store, const model::Selection& selection) {
   ASSIGN_OR_RETURN(const TimeRange range, ReadTimeRange(store, selection));
-  SqlPart counting{"SELECT process, tid, count(*) FROM steps WHERE end_ns >= ? AND start_ns < ?",
-                   {range.from_ns, range.to_ns}};
+  SqlPart counting{
+      "SELECT process, tid, count(*), sum(end_ns::DOUBLE - start_ns::DOUBLE), min(start_ns), max(end_ns) "
+      "FROM steps WHERE end_ns >= ? AND start_ns < ?",
+      {range.from_ns, range.to_ns}};
   counting += AndOfProcesses(selection);
-  counting.text += " GROUP BY process, tid";
+  counting.text += " GROUP BY process, tid, type";
   SelectedSteps steps;
-  std::map<std::pair<Id128, int64_t>, int64_t> counts;
+  struct Counted {
+    int64_t steps = 0;
+    std::vector<model::StepKind> kinds;
+  };
+  std::map<std::pair<Id128, int64_t>, Counted> counts;
   std::vector<Id128> processes;
   TRY(ForEachRow(store, counting, [&](const Rows& row) {
-    counts[{row.Id(0), row.Int64(1)}] = row.Int64(2);
+    Counted& loop = counts[{row.Id(0), row.Int64(1)}];
+    loop.steps += row.Int64(2);
+    loop.kinds.push_back({.steps = row.Int64(2),
+                          .total_ns = row.Float64(3),
+                          .first_ns = row.Int64(4),
+                          .last_ns = row.Int64(5)});
     processes.push_back(row.Id(0));
     steps.count += row.Int64(2);
   }));
@@ -42,7 +53,8 @@ Result<SelectedSteps> ReadUsualSteps(Store& store, const model::Selection& selec
                      .tid = tid,
                      .name = std::string(row.Text(2)),
                      .pid = static_cast<int32_t>(row.Int64(3)),
-                     .steps = count->second});
+                     .steps = count->second.steps,
+                     .kinds = model::CommonKinds(count->second.kinds, count->second.steps)});
     all.back().time_ns += row.Float64(5);
     all.back().parts.push_back({std::string(row.Text(4)), row.Float64(5), std::string(row.Text(6))});
   }));

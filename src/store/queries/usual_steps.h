@@ -8,6 +8,7 @@
 #include "base/id128.h"
 #include "base/result.h"
 #include "model/selection.h"
+#include "model/step_kind.h"
 #include "store/store.h"
 
 namespace gpusonde::store {
@@ -26,6 +27,8 @@ struct UsualSteps {
   int64_t steps = 0;             // in the selected time
   double time_ns = 0;            // of one, usually
   std::vector<Part> parts = {};  // that take any time, the longest first
+  // Of the steps in the selected time, the common ones (model::CommonKinds); their work isn't known.
+  std::vector<model::StepKind> kinds = {};
 };
 
 struct SelectedSteps {

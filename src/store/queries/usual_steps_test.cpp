@@ -63,6 +63,33 @@ TEST_F(UsualStepsTest, LoopsOfAProcessAreApart) {
   EXPECT_EQ(read->programs[1].tid, 0);
 }
 
+TEST_F(UsualStepsTest, NameTheCommonKindsOfStepsInTheSelectedTime) {
+  const Id128 process{1, 1};
+  Add(model::kSources, {{.source = {9, 9}, .started_ns = 0, .ended_ns = 10'000}});
+  for (int64_t i = 0; i < 40; ++i)
+    Add(model::kSteps, {{.process = process,
+                         .type = {0, i < 30 ? 1u : 2u},
+                         .ordinal = i,
+                         .start_ns = 100 * i,
+                         .end_ns = 100 * i + (i < 30 ? 20 : 50)}});
+  Add(model::kSteps, {{.process = process, .type = {0, 3}, .start_ns = 100, .end_ns = 900}});  // rare
+  Add(model::kUsualSteps, {{.process = process, .state = "step.cpu", .time_ns = 10}});
+  const auto all = ReadUsualSteps(*store_, {});
+  ASSERT_TRUE(all.has_value()) << all.error().message;
+  ASSERT_EQ(all->programs.size(), 1u);
+  const std::vector<model::StepKind>& kinds = all->programs[0].kinds;
+  ASSERT_EQ(kinds.size(), 2u);
+  EXPECT_EQ(kinds[0].steps, 30);
+  EXPECT_EQ(kinds[0].mean_ns(), 20);
+  EXPECT_EQ(kinds[0].last_ns, 2'920);
+  EXPECT_EQ(kinds[1].steps, 10);
+  EXPECT_EQ(kinds[1].mean_ns(), 50);
+  EXPECT_EQ(kinds[1].first_ns, 3'000);
+  const auto first = ReadUsualSteps(*store_, {.from_ns = 0, .to_ns = 2'500});
+  ASSERT_TRUE(first.has_value()) << first.error().message;
+  EXPECT_TRUE(first->programs.at(0).kinds.empty()) << "one is no choice";
+}
+
 TEST_F(UsualStepsTest, OfProcessesWithStepsInTheSelectedTime) {
   const Id128 early{1, 1}, late{1, 2};
   Add(model::kSources, {{.source = {9, 9}, .started_ns = 0, .ended_ns = 100}});

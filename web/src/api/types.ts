@@ -368,6 +368,8 @@ export interface Program {
   step_ns: number;
   // The longest first. The sentence explains a part that disturbs all steps, and is empty for others.
   parts: { signal: string; label: string; time_ns: number; sentence: string }[];
+  // Steps that launch other work each, by their first one, if several are common and differ in length.
+  kinds: { steps: number; mean_ns: number; from_us: number; to_us: number }[];
 }
 
 export interface Incidents {
