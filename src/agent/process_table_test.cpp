@@ -12,6 +12,7 @@
 
 #include <array>
 #include <atomic>
+#include <bit>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
@@ -62,7 +63,7 @@ std::span<char> OwnArguments() {
   for (int field = 3; field < 48; ++field) fields >> skipped;
   uintptr_t start = 0, end = 0;
   fields >> start >> end;
-  return {reinterpret_cast<char*>(start), reinterpret_cast<char*>(end)};
+  return {std::bit_cast<char*>(start), std::bit_cast<char*>(end)};
 }
 
 bool WriteMemory(pid_t pid, std::span<char> place, std::string& text) {

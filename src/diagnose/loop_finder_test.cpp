@@ -35,7 +35,7 @@ struct Worker {
 
 class LoopFinderTest : public ::testing::Test {
  protected:
-  // `rounds_of` of them may differ in their number of kernels.
+  // `extra_every`: rounds have up to so many kernels more, as requests of any size.
   void Run(const Worker& worker, int rounds, int extra_every = 0) {
     for (int round = 0; round < rounds; ++round) {
       const int64_t end_ns = (round + 1) * worker.period_ns;
@@ -146,7 +146,7 @@ TEST_F(LoopFinderTest, AThreadThatOnlyCopiesIsNoLoop) {
   Run({.tid = 10, .stream = StreamAt(13), .period_ns = 50 * kNanosPerMilli, .kernels = 20}, 20);
   for (int i = 0; i < 100; ++i) {
     Launch(11, StreamAt(14), 1);
-    Ingest(StreamAt(14), Work::Kind::kSync, "stream", i * 7 * kNanosPerMilli, -1);
+    Ingest(StreamAt(14), Work::Kind::kSync, "stream", int64_t{i} * 7 * kNanosPerMilli, -1);
   }
   EXPECT_THAT(finder_.Find(), ::testing::Optional(IsEmpty()));
 }

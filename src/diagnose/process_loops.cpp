@@ -80,7 +80,7 @@ void Diagnosis::ProcessLoops::BeginSearchIfNew(const Work& work, const Stream& o
   if (work.kind != Work::Kind::kSync || on.stream < 0 || awaited_.size() >= kStepTable.loops.max_streams ||
       !awaited_.insert(on).second)
     return;
-  if (!search_.has_value()) search_.emplace();
+  if (!search_.has_value()) search_ = Search();
 }
 
 // Looks for loops in what has come since the search began. Rounds of a second and more take longer to show.

@@ -39,8 +39,7 @@ struct LoopThread {
   int64_t steps = 0;
 };
 
-class ProcessLoopsTest : public testing::Test {
- protected:
+struct ProcessLoopsTest : testing::Test {
   ProcessLoopsTest() {
     diagnosis.Ingest(model::Process{.process = process, .pid = 11, .name = "learn", .cgroup = "/learn"});
     diagnosis.Ingest(model::Process{.process = stranger, .pid = 99, .name = "stress", .cgroup = "/batch"});

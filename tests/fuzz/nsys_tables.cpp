@@ -110,7 +110,7 @@ void Bind(Input& input, sqlite3_stmt* statement, int index) {
       sqlite3_bind_double(statement, index, static_cast<double>(input.Number(8)));
       break;
     default: {
-      const std::string_view bytes = input.Bytes(kind / 8);
+      const std::string bytes(input.Bytes(kind / 8));
       const auto size = static_cast<int>(bytes.size());
       if (kind % 8 == 6)
         sqlite3_bind_text(statement, index, bytes.data(), size, SQLITE_TRANSIENT);
