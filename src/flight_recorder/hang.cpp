@@ -329,8 +329,7 @@ class Finder {
     for (size_t i = 0; i < hang_.pending.size(); ++i)
       for (const Part& part : hang_.pending[i].missing)
         if (const auto where = waits_in.find(part.rank); where != waits_in.end() && LeadsBack(i, waits_in)) {
-          Blame(part.rank, Why::kDeadlock, i);
-          std::ranges::find(hang_.suspects, part.rank, &Suspect::rank)->waits_in = where->second;
+          Blame(part.rank, Why::kDeadlock, i).waits_in = where->second;
         }
   }
   // Whether following the missing ranks from this operation leads to it again.
@@ -350,19 +349,19 @@ class Finder {
     return false;
   }
   // A rank that is missing in several operations is named once, with that in which most others wait.
-  void Blame(int64_t rank, Why why, size_t pending) {
-    const auto same = [&](const Suspect& one) { return one.rank == rank && one.why == why; };
-    const auto before = std::ranges::find_if(hang_.suspects, same);
-    if (before != hang_.suspects.end()) {
-      if (hang_.pending[pending].waiting.size() > hang_.pending[before->pending].waiting.size())
-        before->pending = pending;
-      return;
+  Suspect& Blame(int64_t rank, Why why, size_t pending) {
+    const auto [known, is_new] = suspects_.try_emplace({rank, why}, hang_.suspects.size());
+    if (!is_new) {
+      Suspect& before = hang_.suspects[known->second];
+      if (hang_.pending[pending].waiting.size() > hang_.pending[before.pending].waiting.size())
+        before.pending = pending;
+      return before;
     }
     const auto dump = by_rank_.find(rank);
     const Entry* last =
         dump == by_rank_.end() || dump->second->entries.empty() ? nullptr : &dump->second->entries.back();
-    hang_.suspects.push_back(
-        {.rank = rank, .why = why, .pending = pending, .waits_in = {}, .last_call = last});
+    return hang_.suspects.emplace_back(
+        Suspect{.rank = rank, .why = why, .pending = pending, .waits_in = {}, .last_call = last});
   }
 
   // Who comes last finds the others waiting, so its own part is the shortest. Unlike the times of the calls,
@@ -404,6 +403,7 @@ class Finder {
   std::span<const Dump> dumps_;
   std::map<int64_t, const Dump*> by_rank_;
   std::map<GroupKey, Members> collectives_, transfers_;
+  std::map<std::pair<int64_t, Why>, size_t> suspects_;  // indices of hang_.suspects, until these are sorted
   Hang hang_;
 };
 
