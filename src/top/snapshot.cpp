@@ -197,7 +197,9 @@ void AddProcess(const json& process, int64_t now_us, GpusById& gpus, Snapshot& s
 }
 
 std::string NameOf(const json& process) {
-  return fmt::format("{} ({})", Text(process, "name"), Whole(process, "pid").value_or(0));
+  const int64_t tid = Whole(process, "tid").value_or(0);  // of one of several loops in the process
+  return fmt::format("{} ({}{})", Text(process, "name"), Whole(process, "pid").value_or(0),
+                     tid == 0 ? "" : fmt::format(", thread {}", tid));
 }
 
 // What disturbs all steps of programs that run now and have no incident.

@@ -53,7 +53,7 @@ class SnapshotTest : public testing::Test {
         {"pid":5,"name":"idle","command":"idle --now","exited_us":null,"cpu_ns":0,"gpus":[
           {"device":"a","kernels":0,"busy_ns":0,"memory_bytes":1048576}]}]})"},
       {"incidents",
-       R"({"incidents":[{"from_us":7,"to_us":null,"name":"hpc","pid":411,"sentence":"slow"},{"from_us":1,"to_us":2,"sentence":"was"}],
+       R"({"incidents":[{"from_us":7,"to_us":null,"name":"hpc","pid":411,"tid":412,"sentence":"slow"},{"from_us":1,"to_us":2,"sentence":"was"}],
         "programs":[{"name":"busy","pid":9,"parts":[{"sentence":""},{"sentence":"always"},{"sentence":"cold"}]},
           {"name":"idle","pid":5,"parts":[{"sentence":""}]},{"name":"gone","pid":6,"parts":[{"sentence":"then"}]}],
         "warnings":[{"from_us":8,"to_us":null,"sentence":"hot"},{"from_us":8,"to_us":9,"sentence":"was"}]})"}};
@@ -138,7 +138,7 @@ TEST_F(SnapshotTest, IncidentsAreThoseThatLast) {
   const Result<Snapshot> snapshot = Read();
   ASSERT_THAT(snapshot->incidents, SizeIs(3));
   EXPECT_EQ(snapshot->incidents[0].sentence, "slow");
-  EXPECT_EQ(snapshot->incidents[0].process, "hpc (411)");
+  EXPECT_EQ(snapshot->incidents[0].process, "hpc (411, thread 412)");
   EXPECT_EQ(snapshot->incidents[2].sentence, "hot");
   EXPECT_EQ(snapshot->incidents[2].process, "");
 }

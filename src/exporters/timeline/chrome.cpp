@@ -184,7 +184,9 @@ Status ChromeWriter::Add(const ThreadSpan& span) {
 Status ChromeWriter::Add(const model::Step& step) {
   ASSIGN_OR_RETURN(const int64_t pid, tracks_->OfProcess(step.process));
   JsonWriter arguments;
-  arguments.BeginObject().Field("step", step.ordinal).EndObject();
+  arguments.BeginObject().Field("step", step.ordinal);
+  if (step.tid != 0) arguments.Field("thread", step.tid);
+  arguments.EndObject();
   return Asynchronous("step", "step", step.type.low, {.pid = pid, .tid = pid}, step.start_ns, step.end_ns,
                       std::move(arguments));
 }

@@ -152,8 +152,12 @@ TEST_F(Chrome, TheSameNumbersOfOtherProcessesGetTracksAndIdsOfTheirOwn) {
 }
 
 TEST_F(Chrome, StepsIncidentsAndRangesThatNestInNothingAreAsynchronous) {
-  Add(model::Step{
-      .process = kTrain, .type = {5, 5}, .ordinal = 3, .start_ns = kStartNs, .end_ns = kStartNs + 1000});
+  Add(model::Step{.process = kTrain,
+                  .tid = 42,
+                  .type = {5, 5},
+                  .ordinal = 3,
+                  .start_ns = kStartNs,
+                  .end_ns = kStartNs + 1000});
   Add(model::Incident{.incident = {6, 6},
                       .process = kTrain,
                       .start_ns = kStartNs,
@@ -167,6 +171,7 @@ TEST_F(Chrome, StepsIncidentsAndRangesThatNestInNothingAreAsynchronous) {
   Add(range);
   const json trace = Finish();
   EXPECT_EQ(Only(trace, "b", "step")["args"]["step"], 3);
+  EXPECT_EQ(Only(trace, "b", "step")["args"]["thread"], 42);
   EXPECT_EQ(Only(trace, "e", "step")["id"], Only(trace, "b", "step")["id"]);
   EXPECT_EQ(Only(trace, "b", "incident")["args"]["sentence"], "the clocks were low");
   EXPECT_EQ(Only(trace, "b", "nvtx")["name"], "epoch");

@@ -114,7 +114,8 @@ Status PerfettoWriter::Add(const ThreadSpan& span) {
 }
 
 Status PerfettoWriter::Add(const model::Step& step) {
-  ASSIGN_OR_RETURN(const uint64_t track, tracks_->OfRow(step.process, "steps", step.start_ns, step.end_ns));
+  const std::string row = step.tid == 0 ? "steps" : fmt::format("steps of thread {}", step.tid);
+  ASSIGN_OR_RETURN(const uint64_t track, tracks_->OfRow(step.process, row, step.start_ns, step.end_ns));
   TrackEvent& event = BeginSpan(track, step.start_ns, "step", "step");
   writer_.AddArgument(event, "step").set_int_value(step.ordinal);
   return EndSpan(track, step.end_ns);

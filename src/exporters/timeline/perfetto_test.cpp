@@ -191,6 +191,7 @@ TEST_F(Perfetto, TheSameStreamOfAnotherProcessIsAnotherTrack) {
 
 TEST_F(Perfetto, StepsIncidentsAndMetricsHaveRowsOfTheirOwn) {
   Add(model::Step{.process = kTrained, .ordinal = 3, .start_ns = kBeginNs, .end_ns = kBeginNs + 10});
+  Add(model::Step{.process = kTrained, .tid = 42, .start_ns = kBeginNs, .end_ns = kBeginNs + 10});
   Add(model::Incident{.process = kTrained,
                       .start_ns = kBeginNs,
                       .end_ns = kBeginNs + 20,
@@ -199,14 +200,15 @@ TEST_F(Perfetto, StepsIncidentsAndMetricsHaveRowsOfTheirOwn) {
   Add(model::MetricValue{
       .time_ns = kBeginNs, .source = kRun, .device = kGpu0, .metric = "gpu.power", .value = 312.5});
   const std::vector<Event> events = Finish();
-  ASSERT_EQ(events.size(), 5u);
+  ASSERT_EQ(events.size(), 7u);
   EXPECT_EQ(events[0].track, "steps");
   EXPECT_EQ(events[0].arguments.at("step"), "3");
-  EXPECT_EQ(events[2].track, "incidents");
-  EXPECT_EQ(events[2].arguments.at("sentence"), "the clocks were low");
-  EXPECT_EQ(events[4].track, "gpu.power (W)");
-  EXPECT_EQ(events[4].parent, "GPU 0: H100");
-  EXPECT_EQ(events[4].event.double_counter_value(), 312.5);
+  EXPECT_EQ(events[2].track, "steps of thread 42") << "of another loop in the process";
+  EXPECT_EQ(events[4].track, "incidents");
+  EXPECT_EQ(events[4].arguments.at("sentence"), "the clocks were low");
+  EXPECT_EQ(events[6].track, "gpu.power (W)");
+  EXPECT_EQ(events[6].parent, "GPU 0: H100");
+  EXPECT_EQ(events[6].event.double_counter_value(), 312.5);
 }
 
 TEST_F(Perfetto, NamesAreUtf8AndMoreThanAreKeptByIdStayRight) {
