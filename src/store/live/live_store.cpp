@@ -152,8 +152,10 @@ Status LiveStore::EnsureOpen() {
     }
     const Status room = database_->CheckRoom();
     for (Rollup* rollup : {samples_.get(), work_.get()}) {
-      if (!room.has_value()) rollup->Pause(room.error());
-      if (database_->is_open()) TrackSums(*rollup, rollup->Start(writer()));
+      if (!database_->is_open()) break;
+      Status summed = rollup->Start(writer(), room);
+      // That the disk is full is said when rows are to be stored.
+      if (room.has_value()) TrackSums(*rollup, std::move(summed));
     }
   }
   return {};

@@ -32,7 +32,7 @@ Status Rollup::Add(duckdb::Connection& connection, const std::string& catalog) {
   return {};
 }
 
-Status Rollup::Start(duckdb::Connection& connection) {
+Status Rollup::Start(duckdb::Connection& connection, const Status& may_write) {
   for (const auto& [catalog, stored] : stored_) {
     if (stored.newest_ns.has_value()) newest_ns_[catalog] = *stored.newest_ns;
     if (IsEmpty(stored.summed)) continue;
@@ -43,13 +43,8 @@ Status Rollup::Start(duckdb::Connection& connection) {
   // Of a clock that was ahead: what is written from now on belongs to time that they include.
   summed_.to_ns = std::min(summed_.to_ns, WindowStart(tables_->traits().shortest, epoch_now_()));
   summed_.from_ns = std::min(summed_.from_ns, summed_.to_ns);
-  TRY(SumMissing(connection));
+  TRY(SumMissing(connection, may_write));
   return Try([&] { return SumEnded(connection); });
-}
-
-void Rollup::Pause(const Error& error) {
-  last_ = Fail(error);
-  retry_ns_ = monotonic_now_() + kMinPauseNs;
 }
 
 Status Rollup::Try(const std::function<Status()>& sum) {
@@ -63,12 +58,12 @@ Status Rollup::Try(const std::function<Status()>& sum) {
 
 // Brings the files to one end. Where that fails, the sums of all of them end with those of the first: what is
 // in some files only is summed again.
-Status Rollup::SumMissing(duckdb::Connection& connection) {
+Status Rollup::SumMissing(duckdb::Connection& connection, const Status& may_write) {
   const RollupTables::Traits traits = tables_->traits();
   const int64_t end_ns = summed_.to_ns;
   const int64_t begin_ns =
       std::max(summed_.from_ns, WindowStart(traits.shortest, end_ns - traits.backlog_ns));
-  Status summed;
+  Status summed = may_write.has_value() ? Status() : Fail(ErrorCode::kUnavailable, may_write.error().message);
   for (const auto& [catalog, stored] : std::exchange(stored_, {})) {
     const TimeRange missing{std::max(stored.summed.to_ns, begin_ns), end_ns};
     if (IsEmpty(missing) || !stored.newest_ns.has_value() ||

@@ -79,11 +79,9 @@ class Rollup {
   Status Add(duckdb::Connection& connection, const std::string& catalog);
 
   // Starts with the sums in the files. Those of a store that was closed between them are brought to one end,
-  // no further back than the backlog; then as Advance does. After an error `summed` is what every file has.
-  Status Start(duckdb::Connection& connection);
-
-  // Sums nothing for a while, as after this error.
-  void Pause(const Error& error);
+  // no further back than the backlog; then as Advance does. After an error `summed` is what every file has;
+  // one in `may_write`, as of a disk without room, is returned as kUnavailable, and nothing is written.
+  Status Start(duckdb::Connection& connection, const Status& may_write);
 
   std::optional<TimeRange> TimesOf(std::span<const model::Batch> batches) const {
     return tables_->TimesOf(batches);
@@ -103,7 +101,7 @@ class Rollup {
  private:
   // Runs `sum` unless there is a pause, and pauses after its error.
   Status Try(const std::function<Status()>& sum);
-  Status SumMissing(duckdb::Connection& connection);
+  Status SumMissing(duckdb::Connection& connection, const Status& may_write);
   Status SumEnded(duckdb::Connection& connection);
 
   std::unique_ptr<const RollupTables> tables_;
