@@ -278,8 +278,8 @@ describe("the lanes", () => {
 
   test("a place is in a lane and a row, or in none", () => {
     const { lanes, height } = layoutLanes(timeline, []);
-    const ranges = lanes[5]!;
-    expect(laneAt(lanes, ranges.top + 20)).toBe(5);
+    const ranges = lanes[6]!;
+    expect(laneAt(lanes, ranges.top + 20)).toBe(6);
     expect(rowAt(ranges, ranges.top + 20)).toBe(1);
     expect(rowAt(ranges, ranges.top + 55)).toBeNull();
     expect(rowAt(lanes[0]!, 2)).toBeNull();
