@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <iterator>
 #include <numeric>
+#include <ranges>
 
 #include "diagnose/step_table.h"
 
@@ -111,10 +112,9 @@ std::vector<LoopFinder::Group> LoopFinder::GroupByThread() const {
   std::vector<Group> groups;
   for (const auto& [stream, by_thread] : calls) {
     Group joined{.streams = {stream}};
-    const int64_t all = std::accumulate(by_thread.begin(), by_thread.end(), int64_t{0},
-                                        [](int64_t sum, const auto& each) { return sum + each.second; });
+    const int64_t most = std::ranges::max(by_thread | std::views::values);
     for (const auto& [tid, count] : by_thread)
-      if (static_cast<double>(count) >= kTable.min_share * static_cast<double>(all))
+      if (static_cast<double>(count) >= kTable.min_share * static_cast<double>(most))
         joined.loop.threads.insert(tid);
     const auto shares_thread = [&](const Group& group) {
       return std::ranges::any_of(group.loop.threads,

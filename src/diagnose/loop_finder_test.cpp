@@ -93,6 +93,18 @@ TEST_F(LoopFinderTest, ThreadsThatLaunchToOneStreamAreOneLoop) {
   EXPECT_THAT(loops[0].threads, ElementsAre(10, 11));
 }
 
+TEST_F(LoopFinderTest, AnyNumberOfThreadsMayShareAStream) {
+  for (int32_t tid = 20; tid < 60; ++tid) Launch(tid, StreamAt(13), 1);
+  for (int i = 1; i <= 20; ++i) {
+    Ingest(StreamAt(13), Work::Kind::kKernel, "gemm", int64_t{50} * i * kNanosPerMilli, -1);
+    Ingest(StreamAt(13), Work::Kind::kSync, "stream", int64_t{50} * i * kNanosPerMilli, -1);
+  }
+  Run({.tid = 11, .stream = StreamAt(14), .period_ns = 7 * kNanosPerMilli}, 140);
+  const std::vector<Loop> loops = finder_.FindAtEnd();
+  ASSERT_THAT(loops, SizeIs(2));
+  EXPECT_THAT(loops[1].threads, SizeIs(40));
+}
+
 TEST_F(LoopFinderTest, AThreadThatOnlyPreparedAStreamIsNotOfItsLoop) {
   Run({.tid = 10, .stream = StreamAt(13), .period_ns = 50 * kNanosPerMilli, .kernels = 20}, 20);
   Run({.tid = 11, .stream = StreamAt(14), .period_ns = 7 * kNanosPerMilli}, 140);

@@ -84,7 +84,7 @@ struct StepTable {
 
   struct {
     Tuned<size_t> max_pieces{100'000, "pieces of work", "bounds memory"};
-    Tuned<double> min_share{0.1, "of a stream's calls",
+    Tuned<double> min_share{0.1, "of the calls of a stream's busiest thread",
                             "a thread that made fewer prepared the stream, rather than works with it"};
     Tuned<double> same_pace{1.1, "ratio", "of their rounds: stages of a pipeline, or lock-step workers"};
     Tuned<double> min_usual{0.75, "of the rounds", "of one kind, so that it is the loop's"};
