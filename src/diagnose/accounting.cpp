@@ -153,10 +153,11 @@ const AccountedStep& Accounting::Add(const StepSpan& span, bool slow) {
   last_time_ = {.total_ns = path.states.total(),
                 .idle_ns = path.idle.total(),
                 .asleep_ns = path.launch_thread_asleep,
+                .others_asleep_ns = path.others_asleep(),
                 .outside_ns = outside_ns,
                 .packets_ns = path.packets};
   if (habit_.waits()) {
-    const auto idle_ns = static_cast<int64_t>(accounted.path.RemoveIdle());
+    const auto idle_ns = static_cast<int64_t>(accounted.path.RemoveIdle(habit_.waits_for_sleepers()));
     accounted.step.start_ns = std::min(span.start_ns + idle_ns, span.end_ns - 1);
   }
   recent_.push_back(std::move(accounted));
@@ -197,7 +198,7 @@ void Accounting::Refresh(AccountedStep& accounted) {
   const bool was_slow = accounted.slow;
   if (was_slow) RemoveSlow(accounted);
   accounted.path = AccountOf(accounted.launch_thread, {accounted.from_ns, accounted.step.end_ns});
-  if (habit_.waits()) accounted.path.RemoveIdle();
+  if (habit_.waits()) accounted.path.RemoveIdle(habit_.waits_for_sleepers());
   if (was_slow) AddSlow(accounted);
 }
 

@@ -255,6 +255,27 @@ TEST_F(AccountingTest, TheWaitForARequestIsNotPartOfTheStep) {
   EXPECT_NEAR(served.path.states.total(), 40 * kMs, 1);
 }
 
+// A server that sleeps between its requests, and then waits for a thread that sleeps with a lock.
+TEST_F(AccountingTest, AWaitForAThreadThatSleepsIsPartOfTheStepOfAServerThatNeverWaitedForOne) {
+  int number = 0;
+  do {
+    Running(number, 40 * kMs);
+    AddSignal(number, "thread.sleeping", 60 * kMs, program, kTid);
+    accounting.Add(Span(number), false);
+  } while (!accounting.MarkClean() && ++number < 50);
+  ASSERT_TRUE(accounting.waits_by_habit());
+  Running(++number, 40 * kMs);
+  AddSignal(number, "thread.sleeping", 20 * kMs, program, kTid);
+  AddSignal(number, "thread.waiting", 40 * kMs, program, kTid, program);
+  AddSignal(number, "thread.sleeping", kStep / 2, program, kTid + 1);
+  AddSignal(number, "thread.running", kStep / 2, program, kTid + 1);
+  const AccountedStep served = accounting.Add(Span(number), false);
+  EXPECT_EQ(served.step.start_ns, Span(number).start_ns + 20 * kMs);
+  EXPECT_NEAR(served.path.states[State::kSleeping], 20 * kMs, 1);
+  EXPECT_NEAR(served.path.slept.at(program), 20 * kMs, 1);
+  EXPECT_NEAR(served.path.states.total(), 80 * kMs, 1);
+}
+
 // A server whose client is a process that it started; or a program with a loader that paces itself.
 TEST_F(AccountingTest, SleepsOfAnotherProcessAreRequestsOnlyIfTheyAreIrregular) {
   for (const bool regular : {true, false}) {

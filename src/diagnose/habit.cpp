@@ -32,7 +32,9 @@ bool Habit::Learn(const StepTime& clean) {
   recent_.push_back(clean);
   if (recent_.size() > kStepTable.habit.steps) recent_.pop_front();
   AddRequest(clean);
-  return Update(IsShown());
+  const bool sleepers_changed = UpdateSleepers(clean);
+  const bool waited = waits_;
+  return Update(IsShown()) || (waited && sleepers_changed);
 }
 
 bool Habit::LearnSuspect(const StepTime& suspect) {
@@ -54,6 +56,14 @@ bool Habit::Update(bool shown) {
   by_idle_time_ = IdlesWhenEmpty();
   waits_ = (shown && !rare) || WaitsWhenEmpty() || by_idle_time_;
   return waits_;
+}
+
+// Returns true if for_sleepers_ changes.
+bool Habit::UpdateSleepers(const StepTime& clean) {
+  clean_idle_ns_ += clean.idle_ns;
+  clean_others_asleep_ns_ += clean.others_asleep_ns;
+  const double share = kStepTable.habit.sleepers_share * (for_sleepers_ ? 0.5 : 1);
+  return std::exchange(for_sleepers_, clean_others_asleep_ns_ > share * clean_idle_ns_) != for_sleepers_;
 }
 
 // Whether half of the recent steps wait, and mostly by choice or for irregular times.

@@ -9,8 +9,9 @@ namespace gpusonde::diagnose {
 // A step's time, ns.
 struct StepTime {
   double total_ns = 0;
-  double idle_ns = 0;    // of the total: waiting for external events
-  double asleep_ns = 0;  // of the idle time: in a sleep that the launch thread asked for
+  double idle_ns = 0;           // of the total: waiting for external events
+  double asleep_ns = 0;         // of the idle time: in a sleep that the launch thread asked for
+  double others_asleep_ns = 0;  // of the idle time: in sleeps of other threads, for which it waited
   // Of the idle time: what may have been waits for requests, for known processes outside the program, or of
   // the process itself for packets of unknown origin.
   double outside_ns = 0, packets_ns = 0;
@@ -24,16 +25,21 @@ struct StepTime {
 // requests again and again. Not thread-safe.
 class Habit {
  public:
-  // These return true if this step changes waits(): steps before it aren't comparable with later ones.
+  // These return true if this step changes waits() or waits_for_sleepers(): steps before it aren't comparable
+  // with later ones.
   bool Learn(const StepTime& clean);
   // A step that isn't part of an incident, but may turn out to be. Of a server that is seldom without
   // requests most of those that wait are suspected.
   bool LearnSuspect(const StepTime& suspect);
 
   bool waits() const { return waits_; }
+  // Whether the waits are, in part, for threads that sleep: requests may come from a thread that generates
+  // them. A server that only sleeps itself, and then waits for such a thread, waits for a lock that it holds.
+  bool waits_for_sleepers() const { return waits_ && for_sleepers_; }
 
  private:
   bool Update(bool shown);
+  bool UpdateSleepers(const StepTime& clean);
   bool IsShown() const;
   void AddRequest(const StepTime& step);
   bool HasRequests(double part) const;
@@ -47,7 +53,8 @@ class Habit {
   std::deque<double> requests_;  // the newest long waits that may have been for requests, ns
   std::deque<double> idle_;      // the newest long waits for external events, ns
   double total_ns_ = 0, idle_ns_ = 0, outside_ns_ = 0, packets_ns_ = 0;
-  bool waits_ = false;
+  double clean_idle_ns_ = 0, clean_others_asleep_ns_ = 0;
+  bool waits_ = false, for_sleepers_ = false;
   bool by_idle_time_ =
       false;  // of waits_: rare waits showed it, and not those that may have been for requests
 };

@@ -47,6 +47,32 @@ TEST_F(HabitTest, NoSingleStepShowsIt) {
   }
 }
 
+// Requests come from a thread that generates them; or another thread held a lock once.
+TEST_F(HabitTest, WaitsForThreadsThatSleepArePartOfItIfTheyAreCommon) {
+  for (const double share : {0.1, 0.4}) {
+    Habit fresh;
+    for (int i = 0; i < 100; ++i) {
+      const double idle_ns = RandomWait();
+      fresh.Learn({.total_ns = 10 * kMs + idle_ns, .idle_ns = idle_ns, .others_asleep_ns = share * idle_ns});
+    }
+    ASSERT_TRUE(fresh.waits());
+    EXPECT_EQ(fresh.waits_for_sleepers(), share > 0.2) << share;
+  }
+}
+
+TEST_F(HabitTest, SaysWhenWaitsForThreadsThatSleepBecomePartOfIt) {
+  ASSERT_EQ(Learn(100, [&] { return RandomWait(); }), 1);
+  ASSERT_FALSE(habit.waits_for_sleepers());
+  int changes = 0;
+  for (int i = 0; i < 100; ++i) {
+    const double idle_ns = RandomWait();
+    changes +=
+        habit.Learn({.total_ns = 2 * idle_ns, .idle_ns = idle_ns, .others_asleep_ns = idle_ns}) ? 1 : 0;
+  }
+  EXPECT_EQ(changes, 1);
+  EXPECT_TRUE(habit.waits_for_sleepers());
+}
+
 TEST_F(HabitTest, IsGivenUpIfWaitsTurnOutToBeRare) {
   ASSERT_EQ(Learn(100, [&] { return RandomWait(); }), 1) << "downloads its data first";
   EXPECT_EQ(Learn(2000, [] { return 0.0; }), 1);

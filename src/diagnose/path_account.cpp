@@ -33,14 +33,19 @@ void PathAccount::Add(const PathAccount& other, double factor) {
   AddScaled(other.loaders_behind, factor, loaders_behind);
 }
 
-double PathAccount::RemoveIdle() {
-  const double taken = idle.total();
+double PathAccount::RemoveIdle(bool with_sleeps_of_others) {
+  Account kept;
+  if (with_sleeps_of_others)
+    slept.clear();  // all of these are idle time
+  else
+    kept[State::kSleeping] = others_asleep();
+  idle.Add(kept, -1);
+  const double removed = idle.total();
   states.Add(idle, -1);
-  idle = {};
-  waited_outside.clear();  // all of these are idle time
-  slept.clear();
+  idle = kept;
+  waited_outside.clear();  // as these are
   launch_thread_asleep = packets = 0;
-  return taken;
+  return removed;
 }
 
 }  // namespace gpusonde::diagnose

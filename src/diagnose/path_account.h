@@ -42,8 +42,10 @@ struct PathAccount {
   std::map<Id128, double> loaders_behind;
 
   void Add(const PathAccount& other, double factor);
-  // Removes the idle time from the states. Returns its length, ns.
-  double RemoveIdle();
+  // Removes the idle time from the states, that in sleeps of other threads only if asked to. Returns the
+  // length of what it removed, ns.
+  double RemoveIdle(bool with_sleeps_of_others);
+  double others_asleep() const { return idle[State::kSleeping] - launch_thread_asleep; }  // of the idle time
 };
 
 }  // namespace gpusonde::diagnose

@@ -115,6 +115,9 @@ struct StepTable {
     Tuned<double> idle_share{0.1, "of the time", "in waits of any kind for external events, sleeps included"};
     Tuned<double> packets_share{0.1, "of the time",
                                 "in those and waits for packets, which may also bring a trainer its data"};
+    Tuned<double> sleepers_share{
+        0.2, "of the waits of clean steps",
+        "in waits for threads that sleep, if those are part of the habit; half of it keeps them so"};
   } habit;
 };
 inline constexpr StepTable kStepTable{};
