@@ -23,7 +23,7 @@ constexpr int64_t kSumsKeptNs = 2 * kDetector.calm.ns;
 constexpr int64_t kBucketNs = 10 * kNanosPerMilli;
 
 constexpr std::array kGpuWork = {&GpuWork::kernels, &GpuWork::copies, &GpuWork::syncs,
-                                 &GpuWork::of_other_loops};
+                                 &GpuWork::of_other_loops, &GpuWork::syncs_of_other_loops};
 
 void Append(std::span<const WorkTime> times, std::vector<TimeRange>& ranges) {
   for (const WorkTime& time : times) ranges.push_back({time.end_ns - time.length_ns, time.end_ns});
@@ -56,7 +56,10 @@ void Accounting::Ingest(Work::Kind kind, std::span<const WorkTime> times) {
                                             : added_.syncs);
 }
 
-void Accounting::IngestOfOtherLoop(std::span<const WorkTime> times) { Append(times, added_.of_other_loops); }
+void Accounting::IngestOfOtherLoop(Work::Kind kind, std::span<const WorkTime> times) {
+  if (kind == Work::Kind::kRange) return;
+  Append(times, kind == Work::Kind::kSync ? added_.syncs_of_other_loops : added_.of_other_loops);
+}
 
 void Accounting::UpdateProgram(const LaunchThreads& launch_threads) {
   // Descendants count as the program's own.

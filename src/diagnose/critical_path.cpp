@@ -56,7 +56,8 @@ class Accountant {
         syncs_(UnionOf(gpu.syncs)),
         kernels_(UnionOf(gpu.kernels, step)),
         copies_(UnionOf(gpu.copies, step)),
-        of_other_loops_(UnionOf(gpu.of_other_loops, step)) {}
+        of_other_loops_(UnionOf(gpu.of_other_loops, step)),
+        syncs_of_other_loops_(UnionOf(gpu.syncs_of_other_loops, step)) {}
 
   PathAccount Run() {
     int64_t covered_until_ns = step_.from_ns;
@@ -295,8 +296,33 @@ class Accountant {
     }
     if (who != program_.process) RemoveWaitsForProgram(ns, time);
     const double factor = ns / time.total();
+    if (who == program_.process) MoveWaitForGpu(factor, range, time);
     AddOther(who, time, factor, range);
     AddWaitOf(who, factor * time[kWaiting], range, depth);
+  }
+
+  // Takes out of the time of a thread of the program what it waited for the GPU, as the thread of another
+  // loop does.
+  void MoveWaitForGpu(double factor, const TimeRange& range, ThreadTime& time) {
+    const std::vector<TimeRange> syncs = Intersect(std::array{range}, syncs_of_other_loops_);
+    const double length = LengthOf(syncs);
+    double left = length;
+    TimeBy<ThreadState, kThreadStates> kept;
+    kept.ns.fill(1);
+    for (const ThreadState state : {kSleeping, kWaiting, kNetwork}) {
+      const double taken = std::min(left, time[state]);
+      if (taken <= 0) continue;
+      kept[state] -= taken / time[state];
+      left -= taken;
+    }
+    if (left >= length) return;
+    const double busy = AnyIn(syncs, {kernels_, copies_, of_other_loops_});
+    const double share = factor * (length - left) / length;
+    account_.states[State::kGpuRun] += share * busy;
+    account_.states[State::kGpuQueue] += share * (length - busy);
+    ThreadTime rest;
+    rest.Add(time, kept);
+    time = std::move(rest);
   }
 
   // A process can't have waited for the program while that waited `ns` for it: it did so in the rest of the
@@ -506,7 +532,7 @@ class Accountant {
   const Program& program_;
   const HostTimeline& host_;
   TimeRange step_;
-  std::vector<TimeRange> syncs_, kernels_, copies_, of_other_loops_;
+  std::vector<TimeRange> syncs_, kernels_, copies_, of_other_loops_, syncs_of_other_loops_;
   std::map<Id128, std::optional<int32_t>> busiest_;
   std::map<Id128, Waits> waits_;
   PathAccount account_;

@@ -19,7 +19,8 @@ struct GpuWork {
   std::vector<TimeRange> kernels;
   std::vector<TimeRange> copies;
   std::vector<TimeRange> syncs;
-  std::vector<TimeRange> of_other_loops;  // kernels and copies of the process
+  // Of the process's other loops: kernels and copies, and waits for them.
+  std::vector<TimeRange> of_other_loops, syncs_of_other_loops;
 };
 
 // The program whose steps are accounted for.

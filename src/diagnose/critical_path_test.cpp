@@ -42,6 +42,16 @@ struct CriticalPathTest : testing::Test {
                               .values = {static_cast<int64_t>(ns)}});
   }
 
+  // The same of another thread of the program.
+  void AddSignalOfOther(const std::string& metric, double ns) {
+    host.Ingest(model::Signal{.start_ns = kBegin,
+                              .bucket_ns = kBucket,
+                              .metric = metric,
+                              .process = Rank(0),
+                              .tid = 555,
+                              .values = {static_cast<int64_t>(ns)}});
+  }
+
   PathAccount Account(const GpuWork& gpu = {}) const {
     return AccountFor(program, host, gpu, {kBegin, kBegin + kBucket});
   }
@@ -131,18 +141,8 @@ TEST_F(CriticalPathTest, AWaitForAThreadOfTheSameProcessIsSplitByWhatThatThreadD
     host = {};
     AddRanks(1);
     AddSignal(0, "thread.waiting", 10 * kMs, Rank(0));
-    host.Ingest(model::Signal{.start_ns = kBegin,
-                              .bucket_ns = kBucket,
-                              .metric = runs ? "thread.running" : "thread.sleeping",
-                              .process = Rank(0),
-                              .tid = 555,
-                              .values = {static_cast<int64_t>(9 * kMs)}});
-    host.Ingest(model::Signal{.start_ns = kBegin,
-                              .bucket_ns = kBucket,
-                              .metric = "thread.running",
-                              .process = Rank(0),
-                              .tid = 555,
-                              .values = {static_cast<int64_t>(1 * kMs)}});
+    AddSignalOfOther(runs ? "thread.running" : "thread.sleeping", 9 * kMs);
+    AddSignalOfOther("thread.running", 1 * kMs);
     const PathAccount account = Account();
     EXPECT_NEAR(account.states[State::kLoader], (runs ? 10 : 1) * kMs, 1);
     EXPECT_NEAR(account.states[State::kSleeping], (runs ? 0 : 9) * kMs, 1);
@@ -292,6 +292,25 @@ TEST_F(CriticalPathTest, WorkOfAnotherLoopIsOnlyWaitedForWithinAWait) {
   EXPECT_NEAR(account.states[State::kGpuQueue], 1 * kMs, 1);
   EXPECT_NEAR(account.states[State::kGpuRun], 4 * kMs, 1);
   EXPECT_NEAR(account.states[State::kSleeping], 4 * kMs, 1);
+  EXPECT_NEAR(account.states.total(), 10 * kMs, 1);
+}
+
+// A learner waits for its actor, which sleeps for 8 ms: for 5 ms of them in a wait for its own work on the
+// GPU.
+TEST_F(CriticalPathTest, AWaitForTheThreadOfAnotherLoopIsWhatThatWaitedFor) {
+  AddRanks(1);
+  AddSignal(0, "thread.waiting", 10 * kMs, Rank(0));
+  AddSignalOfOther("thread.running", 2 * kMs);
+  AddSignalOfOther("thread.sleeping", 8 * kMs);
+  GpuWork gpu;
+  gpu.of_other_loops = {{kBegin + 3 * kMs, kBegin + 7 * kMs}};
+  gpu.syncs_of_other_loops = {{kBegin + 2 * kMs, kBegin + 7 * kMs}};
+  const PathAccount account = Account(gpu);
+  EXPECT_NEAR(account.states[State::kLoader], 2 * kMs, 1);
+  EXPECT_NEAR(account.states[State::kGpuRun], 4 * kMs, 1);
+  EXPECT_NEAR(account.states[State::kGpuQueue], 1 * kMs, 1);
+  EXPECT_NEAR(account.states[State::kSleeping], 3 * kMs, 1);
+  EXPECT_NEAR(account.idle.total(), 3 * kMs, 1);
   EXPECT_NEAR(account.states.total(), 10 * kMs, 1);
 }
 

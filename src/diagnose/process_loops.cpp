@@ -168,9 +168,8 @@ void Diagnosis::ProcessLoops::Route(const Work& work, std::span<const WorkTime> 
                                     std::optional<int32_t> tid) {
   Workload& loop = LoopOf(on, tid);
   loop.Ingest(work, times, on.device);
-  if (work.kind != Work::Kind::kKernel && work.kind != Work::Kind::kCopy) return;
   for (const auto& other : loops_)
-    if (other.get() != &loop) other->IngestOfOtherLoop(times);
+    if (other.get() != &loop) other->IngestOfOtherLoop(work.kind, times);
 }
 
 }  // namespace gpusonde::diagnose

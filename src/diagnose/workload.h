@@ -63,7 +63,9 @@ class Diagnosis::Workload {
   // Ingests pieces of work that are alike but for their times. The times in `work` are not read.
   void Ingest(const Work& work, std::span<const WorkTime> times, const Id128& device);
   // The same of another loop of the process: the GPU is busy with it.
-  void IngestOfOtherLoop(std::span<const WorkTime> times) { accounting_.IngestOfOtherLoop(times); }
+  void IngestOfOtherLoop(Work::Kind kind, std::span<const WorkTime> times) {
+    accounting_.IngestOfOtherLoop(kind, times);
+  }
   void CountThread(int32_t tid, int64_t time_ns) { accounting_.CountThread(tid, time_ns); }
   // This thread is another loop's.
   void ForgetThread(int32_t tid) { accounting_.ForgetThread(tid); }
