@@ -11,6 +11,7 @@ launcher-thread  the main thread prepares, another one launches and waits (queue
 slow-steps       steps of 2 s, accumulated from 8 batches with a wait each
 two-streams      copies on a stream of their own, joined by waits for both
 mpi-ranks        OpenMPI, two ranks that reduce gradients in each step
+actor-learner    a thread simulates, with a policy on a stream of its own; the main thread trains on what it collects
 """
 
 import asyncio
@@ -256,6 +257,32 @@ def two_streams(arguments):
         log.write(begin, gpu_ns=time.monotonic_ns() - waits)
 
 
+def actor_learner(arguments):
+    episodes = queue.Queue(2)
+
+    def act():
+        gpu = Gpu("policy")
+        while True:
+            for _step in range(8):
+                compute(35)
+                gpu.launch("policy", 450)
+                gpu.wait()
+            episodes.put(128 << 10)
+
+    log, gpu = StepLog(arguments), Gpu("value", "gradient", "clip", "adam")
+    threading.Thread(target=act, daemon=True).start()
+    while log.goes_on():
+        begin = time.monotonic_ns()
+        size = episodes.get()
+        loaded = time.monotonic_ns()
+        gpu.upload(size)
+        for name, duration_us in (("value", 1900), ("gradient", 4100), ("clip", 150), ("adam", 550)):
+            gpu.launch(name, duration_us)
+        log.write(begin, loaded - begin, gpu_ns=gpu.wait())
+    log.file.flush()
+    os._exit(0)
+
+
 def mpi_ranks(arguments):
     os.execvp("mpirun", ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "2", sys.executable, __file__, "mpi-rank",
                          "--step-log", str(arguments.step_log), "--seconds", str(arguments.seconds)])
@@ -293,5 +320,5 @@ def mpi_rank(arguments):
 if __name__ == "__main__":
     main({"async-server": async_server, "process-pool": process_pool, "double-buffer": double_buffer, "phases": phases,
           "spinner": spinner, "launcher-thread": launcher_thread, "slow-steps": slow_steps, "two-streams": two_streams,
-          "mpi-ranks": mpi_ranks, "mpi-rank": mpi_rank}, __doc__)
+          "mpi-ranks": mpi_ranks, "mpi-rank": mpi_rank, "actor-learner": actor_learner}, __doc__)
     sys.exit(0)

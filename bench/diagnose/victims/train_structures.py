@@ -12,6 +12,7 @@ checkpoints    writes its state every 150 steps, a natural phase
 graph-loop     each step one launch of a CUDA graph
 thread-pool    futures of a concurrent.futures.ThreadPoolExecutor
 socket-ranks   two ranks that exchange gradients over a Unix socket
+two-models     two threads, each with a model and a stream of its own; the steps are those of the first
 """
 
 import concurrent.futures
@@ -238,6 +239,32 @@ def thread_pool(arguments):
             log.write(begin, loaded - begin, gpu_ns=gpu.wait())
 
 
+def two_models(arguments):
+    log, work, ready = StepLog(arguments), Switch(arguments.heavier), threading.Barrier(2)
+
+    def classify():
+        gpu = Gpu("tokenize", "classify")
+        ready.wait()
+        while True:
+            compute(50)
+            gpu.launch("tokenize", 200)
+            gpu.launch("classify", 1300)
+            gpu.wait()
+
+    threading.Thread(target=classify, daemon=True).start()
+    gpu = Gpu("encode", "attend", "decode")
+    ready.wait()
+    while log.goes_on():
+        begin = time.monotonic_ns()
+        compute(160 * work.factor.value)
+        gpu.upload(256 << 10)
+        for name, duration_us in (("encode", 1400), ("attend", 2600), ("decode", 1100)):
+            gpu.launch(name, duration_us)
+        log.write(begin, gpu_ns=gpu.wait())
+    log.file.flush()
+    os._exit(0)
+
+
 def receive(connection, size):
     while size > 0:
         received = len(connection.recv(min(size, MB)))
@@ -289,5 +316,5 @@ def socket_ranks(arguments):
 if __name__ == "__main__":
     main({"short-loop": short_loop, "pool": pool, "pipeline": pipeline, "event-loop": event_loop, "micro-batches": micro_batches,
           "long-steps": long_steps, "checkpoints": checkpoints, "graph-loop": graph_loop, "thread-pool": thread_pool,
-          "socket-ranks": socket_ranks}, __doc__)
+          "socket-ranks": socket_ranks, "two-models": two_models}, __doc__)
     sys.exit(0)
