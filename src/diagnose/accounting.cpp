@@ -65,7 +65,8 @@ void Accounting::UpdateProgram(const LaunchThreads& launch_threads) {
   // Descendants count as the program's own.
   program_.family = actors_.FamilyOf(process_);
   const model::Process* row = actors_.Find(process_);
-  usual_launch_thread_ = launch_thread_.Usual().value_or(row == nullptr ? 0 : row->pid);
+  program_.main_thread = row == nullptr ? 0 : row->pid;
+  usual_launch_thread_ = launch_thread_.Usual().value_or(program_.main_thread);
   program_.launch_threads = launch_threads;
   program_.launch_threads.erase(process_);
   // Forget ended processes.

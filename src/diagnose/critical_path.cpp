@@ -60,6 +60,7 @@ class Accountant {
         syncs_of_other_loops_(UnionOf(gpu.syncs_of_other_loops, step)) {}
 
   PathAccount Run() {
+    FindStart();
     int64_t covered_until_ns = step_.from_ns;
     host_.ForEachBucket(program_.process, program_.launch_thread, step_,
                         [&](const ThreadTime& whole, const TimeRange& bucket, const TimeRange& part) {
@@ -136,11 +137,39 @@ class Accountant {
     AddGpu(wait, factor);
   }
 
+  // Finds the bucket in which the launch thread started, if that isn't the main thread.
+  void FindStart() {
+    if (program_.launch_thread == program_.main_thread) return;
+    first_bucket_ns_ = host_.KnownSince(program_.process, program_.launch_thread).value_or(0);
+  }
+
   // An interval without signals: only the GPU's part is known.
   void AddUncovered(const TimeRange& range) {
     const GpuWait wait = WaitIn(range);
     AddGpu(wait, 1);
-    account_.states[State::kUnexplained] += LengthOf(range) - wait.total();
+    AddRest(LengthOf(range) - wait.total(), range);
+  }
+
+  // Adds what no signal of the launch thread covers. Before it started, the main thread led to it.
+  void AddRest(double ns, const TimeRange& range) {
+    if (ns <= 0) return;
+    ThreadTime time;
+    if (range.from_ns <= first_bucket_ns_) {
+      time = host_.Of(program_.process, program_.main_thread, range);
+      RemoveWaitsForProgram(ns, time);
+    }
+    const double known = std::min(ns, time.total());
+    account_.states[State::kUnexplained] += ns - known;
+    if (known > 0) AddMainThread(time, known / time.total(), range);
+  }
+
+  void AddMainThread(const ThreadTime& time, double factor, const TimeRange& range) {
+    const ThreadParts parts = SplitTime(time);
+    AddActive(parts, factor, State::kCpu, account_.states);
+    AddRunQueue(time, factor);
+    AddStopped(program_.process, time, factor);
+    AddSleep(factor * parts[kSleeping]);
+    AddWaits(time, factor, factor, range);
   }
 
   // How much of an interval the thread may have waited for the GPU: while it had a CPU or wanted none.
@@ -207,20 +236,29 @@ class Accountant {
     const double running = assign(kRunning);
     const double blocked = assign(kBlocked);
     const double blocked_io = assign(kBlockedIo);
-    states[State::kSleeping] += sleeping;
-    account_.idle[State::kSleeping] += sleeping;
-    account_.launch_thread_asleep += sleeping;
+    AddSleep(sleeping);
     states[State::kCpu] += running;
     states[State::kBlocked] += blocked;
     states[State::kBlockedIo] += blocked_io;
-    if (time[kWaiting] > 0)
-      for (const auto& [who, ns] : time.By(kWaiting)) AddWait(who, ns * waiting / time[kWaiting], range);
-    if (time[kNetwork] > 0)
-      for (const auto& [who, ns] : time.By(kNetwork)) {
-        const double share = ns * network / time[kNetwork];
-        who.IsZero() ? AddNetworkWait(program_.process, share, range) : AddWait(who, share, range);
-      }
-    states[State::kUnexplained] += open;
+    AddWaits(time, time[kWaiting] > 0 ? waiting / time[kWaiting] : 0,
+             time[kNetwork] > 0 ? network / time[kNetwork] : 0, range);
+    AddRest(open, range);
+  }
+
+  // A sleep that the step's own thread asked for.
+  void AddSleep(double ns) {
+    account_.states[State::kSleeping] += ns;
+    account_.idle[State::kSleeping] += ns;
+    account_.launch_thread_asleep += ns;
+  }
+
+  // Adds what the step's own thread waited for others and for packets, each with a factor.
+  void AddWaits(const ThreadTime& time, double waiting, double network, const TimeRange& range) {
+    for (const auto& [who, ns] : time.By(kWaiting)) AddWait(who, ns * waiting, range);
+    for (const auto& [who, ns] : time.By(kNetwork)) {
+      const double share = ns * network;
+      who.IsZero() ? AddNetworkWait(program_.process, share, range) : AddWait(who, share, range);
+    }
   }
 
   // Adds what a thread did itself, except waiting for a CPU. `cpu` is the state in which running counts.
@@ -533,6 +571,7 @@ class Accountant {
   const HostTimeline& host_;
   TimeRange step_;
   std::vector<TimeRange> syncs_, kernels_, copies_, of_other_loops_, syncs_of_other_loops_;
+  int64_t first_bucket_ns_ = 0;  // of the launch thread, in which it started; 0: it is the main thread
   std::map<Id128, std::optional<int32_t>> busiest_;
   std::map<Id128, Waits> waits_;
   PathAccount account_;

@@ -27,6 +27,7 @@ struct GpuWork {
 struct Program {
   Id128 process;
   int32_t launch_thread = 0;  // the thread that launches the GPU work of the step
+  int32_t main_thread = 0;    // the process's first one
   std::set<Id128> family;     // the process and its descendants
   // Processes of the family that the launch thread has waited for: its loaders.
   std::set<Id128> loaders;
@@ -36,10 +37,11 @@ struct Program {
   std::set<Id128> ranks;
 };
 
-// Splits the time of a step into exclusive states. While the launch thread waits for the GPU, the state is
-// that of the GPU; while it waits for another process of the family, the state is what that process does.
-// While it waits for another rank, the chain of waiting ranks is followed, and the time belongs to the last
-// rank.
+// Splits the time of a step into exclusive states. Before its launch thread started, the step was in the main
+// thread, as in a server that starts a thread for each request. While the launch thread waits for the GPU,
+// the state is that of the GPU; while it waits for another process of the family, the state is what that
+// process does. While it waits for another rank, the chain of waiting ranks is followed, and the time belongs
+// to the last rank.
 PathAccount AccountFor(const Program& program, const HostTimeline& host, const GpuWork& gpu,
                        const TimeRange& step);
 

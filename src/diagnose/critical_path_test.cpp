@@ -295,6 +295,36 @@ TEST_F(CriticalPathTest, WorkOfAnotherLoopIsOnlyWaitedForWithinAWait) {
   EXPECT_NEAR(account.states.total(), 10 * kMs, 1);
 }
 
+// A server sleeps for 14 ms, and starts a thread for a request, for which it waits.
+TEST_F(CriticalPathTest, BeforeTheLaunchThreadStartedTheStepIsInTheMainThread) {
+  AddRanks(1);
+  program.main_thread = 555;
+  const auto add = [&](int bucket, const std::string& metric, int32_t tid, int64_t ms,
+                       const Id128& other = {}) {
+    host.Ingest(model::Signal{.start_ns = kBegin + bucket * kBucket,
+                              .bucket_ns = kBucket,
+                              .metric = metric,
+                              .process = Rank(0),
+                              .tid = tid,
+                              .other = other,
+                              .values = {ms * kNanosPerMilli}});
+  };
+  add(0, "thread.sleeping", 555, 10);
+  add(1, "thread.sleeping", 555, 4);
+  add(1, "thread.running", 555, 1);
+  add(1, "thread.waiting", 555, 5, Rank(0));
+  add(1, "thread.running", Tid(0), 5);
+  const TimeRange step{kBegin, kBegin + 2 * kBucket};
+  const PathAccount account = AccountFor(program, host, {}, step);
+  EXPECT_NEAR(account.states[State::kSleeping], 14 * kMs, 1);
+  EXPECT_NEAR(account.launch_thread_asleep, 14 * kMs, 1);
+  EXPECT_NEAR(account.states[State::kCpu], (5 + 1) * kMs, 1);
+  EXPECT_NEAR(account.states.total(), 20 * kMs, 1);
+  // One that has long been there, and has no signals yet, may do anything.
+  add(-1, "thread.running", Tid(0), 1);
+  EXPECT_NEAR(AccountFor(program, host, {}, step).states[State::kUnexplained], 15 * kMs, 1);
+}
+
 // A learner waits for its actor, which sleeps for 8 ms: for 5 ms of them in a wait for its own work on the
 // GPU.
 TEST_F(CriticalPathTest, AWaitForTheThreadOfAnotherLoopIsWhatThatWaitedFor) {
