@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`GET /metrics` of `gpusonde up`, as Debian's Prometheus and promtool read it, on the simulated GPU."""
+"""`GET /metrics` of `gpusonde up`, as Debian's Prometheus and promtool read it, on the simulated GPU; and the alerts of
+deploy/prometheus."""
 
 import json
 import os
@@ -21,6 +22,8 @@ CPUS = 0.125  # it waits for programs with GPU work, and scrapes
 TAKES_S = 50
 LIBRARY = program.BUILD / "lib/libgpusonde-inject.so"
 DASHBOARD = program.ROOT / "deploy/grafana/gpusonde.json"
+ALERTS = program.ROOT / "deploy/prometheus/alerts.yaml"
+ALERTS_TEST = program.ROOT / "tests/e2e/prometheus/alerts_test.yaml"
 LABEL = re.compile(r'(\w+)="((?:\\.|[^"\\])*)"')
 
 
@@ -207,6 +210,28 @@ class Prometheus(program.TestCase):
         for address in (base, self.url):
             self.assertEqual(self.scrape(address + "healthz"), "ok\n")
         self.assertEqual(self.scrape(self.url + "readyz"), "ready\n")
+
+
+class Alerts(program.TestCase):
+    needs_recording = False
+
+    def setUp(self):
+        super().setUp()
+        if shutil.which("promtool") is None:
+            self.skipTest("no promtool; install Debian's package prometheus")
+        self.rules = ALERTS.read_text(encoding="utf-8")
+
+    def test_each_fires_where_it_must_and_nowhere_else(self):
+        done = subprocess.run(["promtool", "test", "rules", ALERTS_TEST], capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        tested = set(re.findall(r"alertname: (\w+)", ALERTS_TEST.read_text(encoding="utf-8")))
+        self.assertEqual(set(re.findall(r"alert: (\w+)", self.rules)), tested)
+
+    def test_they_use_metrics_that_exist(self):
+        used = set(re.findall(r"\b(?:gpusonde|DCGM_FI)_\w+", self.rules))
+        documented = set(re.findall(r"^\| `(\w+)`", (program.ROOT / "docs/metrics.md").read_text(encoding="utf-8"), re.MULTILINE))
+        self.assertGreater(len(used), 10)
+        self.assertEqual(used - documented, set())
 
 
 class Refusals(program.TestCase):
