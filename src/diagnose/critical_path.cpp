@@ -65,7 +65,7 @@ class Accountant {
     host_.ForEachBucket(program_.process, program_.launch_thread, step_,
                         [&](const ThreadTime& whole, const TimeRange& bucket, const TimeRange& part) {
                           if (part.from_ns > covered_until_ns) AddUncovered({covered_until_ns, part.from_ns});
-                          AddBucket(TimeIn(part, whole, bucket), part);
+                          AddBucket(TimeIn(part, whole, bucket), part, bucket.from_ns);
                           covered_until_ns = std::max(covered_until_ns, part.to_ns);
                         });
     if (covered_until_ns < step_.to_ns) AddUncovered({covered_until_ns, step_.to_ns});
@@ -147,14 +147,14 @@ class Accountant {
   void AddUncovered(const TimeRange& range) {
     const GpuWait wait = WaitIn(range);
     AddGpu(wait, 1);
-    AddRest(LengthOf(range) - wait.total(), range);
+    AddRest(LengthOf(range) - wait.total(), range, range.from_ns < first_bucket_ns_);
   }
 
   // Adds what no signal of the launch thread covers. Before it started, the main thread led to it.
-  void AddRest(double ns, const TimeRange& range) {
+  void AddRest(double ns, const TimeRange& range, bool before_start) {
     if (ns <= 0) return;
     ThreadTime time;
-    if (range.from_ns <= first_bucket_ns_) {
+    if (before_start) {
       time = host_.Of(program_.process, program_.main_thread, range);
       RemoveWaitsForProgram(ns, time);
     }
@@ -203,7 +203,8 @@ class Accountant {
     return time;
   }
 
-  void AddBucket(const ThreadTime& time, const TimeRange& range) {
+  // Adds the part of a bucket that lies in the range.
+  void AddBucket(const ThreadTime& time, const TimeRange& range, int64_t bucket_ns) {
     const ThreadParts parts = SplitTime(time);
     Account& states = account_.states;
     // Interrupts, reclaim, stops and the run queue delay the path whatever else happens.
@@ -242,7 +243,7 @@ class Accountant {
     states[State::kBlockedIo] += blocked_io;
     AddWaits(time, time[kWaiting] > 0 ? waiting / time[kWaiting] : 0,
              time[kNetwork] > 0 ? network / time[kNetwork] : 0, range);
-    AddRest(open, range);
+    AddRest(open, range, bucket_ns <= first_bucket_ns_);
   }
 
   // A sleep that the step's own thread asked for.

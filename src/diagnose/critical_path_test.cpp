@@ -320,6 +320,10 @@ TEST_F(CriticalPathTest, BeforeTheLaunchThreadStartedTheStepIsInTheMainThread) {
   EXPECT_NEAR(account.launch_thread_asleep, 14 * kMs, 1);
   EXPECT_NEAR(account.states[State::kCpu], (5 + 1) * kMs, 1);
   EXPECT_NEAR(account.states.total(), 20 * kMs, 1);
+  // A step that begins within the thread's first bucket.
+  const PathAccount late = AccountFor(program, host, {}, {kBegin + kBucket + kBucket / 2, step.to_ns});
+  EXPECT_NEAR(late.states[State::kSleeping], 2 * kMs, 1);
+  EXPECT_NEAR(late.states[State::kUnexplained], 0, 1);
   // One that has long been there, and has no signals yet, may do anything.
   add(-1, "thread.running", Tid(0), 1);
   EXPECT_NEAR(AccountFor(program, host, {}, step).states[State::kUnexplained], 15 * kMs, 1);
