@@ -6,9 +6,10 @@ import random
 
 # victims/train_structures.py and test_structures.py: how programs arrange their work
 TRAIN_STRUCTURES = ("short-loop", "pool", "pipeline", "event-loop", "micro-batches", "long-steps", "checkpoints", "graph-loop",
-                    "thread-pool", "socket-ranks", "two-models")
+                    "thread-pool", "socket-ranks", "two-models", "request-threads")
 TRAIN_LOADING = ("pool", "pipeline", "thread-pool")  # GPU-bound, and wait for data if there is more to do for it
-TRAIN_COMPUTING = ("short-loop", "event-loop", "micro-batches", "long-steps", "checkpoints", "graph-loop", "two-models")
+TRAIN_COMPUTING = ("short-loop", "event-loop", "micro-batches", "long-steps", "checkpoints", "graph-loop", "two-models",
+                   "request-threads")
 TEST_STRUCTURES = ("async-server", "process-pool", "double-buffer", "phases", "spinner", "launcher-thread", "slow-steps",
                    "two-streams", "mpi-ranks", "actor-learner")
 TEST_LOADING = ("process-pool", "double-buffer", "launcher-thread")

@@ -2,17 +2,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Victims of the benchmark's train split that differ in how their work is arranged. None marks its steps.
 
-short-loop     steps of 2 ms: some CPU work, one kernel, a wait
-pool           batches from a multiprocessing.Pool, three ahead
-pipeline       threads with condition variables: decode, collate, train
-event-loop     an epoll server; a client asks at irregular times over a Unix socket
-micro-batches  four micro-batches, each with a wait, and an update
-long-steps     steps of 0.7 s of many kernels
-checkpoints    writes its state every 150 steps, a natural phase
-graph-loop     each step one launch of a CUDA graph
-thread-pool    futures of a concurrent.futures.ThreadPoolExecutor
-socket-ranks   two ranks that exchange gradients over a Unix socket
-two-models     two threads, each with a model and a stream of its own; the steps are those of the first
+short-loop       steps of 2 ms: some CPU work, one kernel, a wait
+pool             batches from a multiprocessing.Pool, three ahead
+pipeline         threads with condition variables: decode, collate, train
+event-loop       an epoll server; a client asks at irregular times over a Unix socket
+micro-batches    four micro-batches, each with a wait, and an update
+long-steps       steps of 0.7 s of many kernels
+checkpoints      writes its state every 150 steps, a natural phase
+graph-loop       each step one launch of a CUDA graph
+thread-pool      futures of a concurrent.futures.ThreadPoolExecutor
+socket-ranks     two ranks that exchange gradients over a Unix socket
+two-models       two threads, each with a model and a stream of its own; the steps are those of the first
+request-threads  a server that starts a thread for each request, at irregular times
 """
 
 import concurrent.futures
@@ -265,6 +266,27 @@ def two_models(arguments):
     os._exit(0)
 
 
+def request_threads(arguments):
+    log, gpu, work = StepLog(arguments), Gpu("embed", "interact", "rank"), Switch(arguments.heavier)
+    generator, gpu_ns = random.Random(4), 0
+
+    def serve():
+        nonlocal gpu_ns
+        compute(140 * work.factor.value)
+        gpu.upload(64 << 10)
+        for name, duration_us in (("embed", 900), ("interact", 2100), ("rank", 250)):
+            gpu.launch(name, duration_us)
+        gpu_ns = gpu.wait()
+
+    while log.goes_on():
+        time.sleep(generator.expovariate(150))
+        begin = time.monotonic_ns()
+        request = threading.Thread(target=serve)
+        request.start()
+        request.join()
+        log.write(begin, gpu_ns=gpu_ns)
+
+
 def receive(connection, size):
     while size > 0:
         received = len(connection.recv(min(size, MB)))
@@ -316,5 +338,5 @@ def socket_ranks(arguments):
 if __name__ == "__main__":
     main({"short-loop": short_loop, "pool": pool, "pipeline": pipeline, "event-loop": event_loop, "micro-batches": micro_batches,
           "long-steps": long_steps, "checkpoints": checkpoints, "graph-loop": graph_loop, "thread-pool": thread_pool,
-          "socket-ranks": socket_ranks, "two-models": two_models}, __doc__)
+          "socket-ranks": socket_ranks, "two-models": two_models, "request-threads": request_threads}, __doc__)
     sys.exit(0)
