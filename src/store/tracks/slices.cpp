@@ -20,10 +20,12 @@ constexpr size_t kMaxEventsPerCell = 4;
 Grid Grid::Of(const TimeRange& range, int columns) {
   const int64_t span_ns = range.to_ns - range.from_ns;
   const int64_t column_ns = span_ns / columns + (span_ns % columns != 0 ? 1 : 0);
-  return {range, static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(column_ns, 1))))};
+  constexpr int64_t kMaxResolutionNs = int64_t{1} << 62;
+  return {range, static_cast<int64_t>(std::bit_ceil(
+                     static_cast<uint64_t>(std::clamp<int64_t>(column_ns, 1, kMaxResolutionNs))))};
 }
 
-SliceSums::SliceSums(const Grid& grid) : grid_(grid), first_ns_(grid.first_ns()), cells_(grid.cells()) {}
+SliceSums::SliceSums(const Grid& grid) : grid_(grid), cells_(grid.cells()) {}
 
 void SliceSums::Add(const TimeRange& event, int32_t row_number, int32_t name) {
   const auto& [range, resolution_ns] = grid_;
@@ -46,7 +48,7 @@ void SliceSums::Add(const TimeRange& event, int32_t row_number, int32_t name) {
     bytes_ += sizeof(Slice);
     return;
   }
-  const auto place = static_cast<size_t>((std::max(event.from_ns, first_ns_) - first_ns_) / resolution_ns);
+  const size_t place = grid_.PlaceOf(event.from_ns);
   if (counts_only_) {
     if (row.has_cell.empty()) row.has_cell.resize(cells_);
     slices_ += row.has_cell[place] ? 0 : 1;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -16,14 +17,21 @@ struct Grid {
   int64_t resolution_ns = 1;  // a power of two
 
   // Requires 1 ≤ columns. The resolution is the smallest power of two with which the range has no more
-  // columns.
+  // columns, at most 2^62.
   static Grid Of(const TimeRange& range, int columns);
 
   // The cells: one resolution each, aligned to multiples of it since the epoch. The first lies before the
   // range, because a short event that reaches into the range starts at most one cell before it.
   int64_t CellOf(int64_t time_ns) const { return time_ns & ~(resolution_ns - 1); }  // its start
   int64_t first_ns() const { return CellOf(range.from_ns) - resolution_ns; }
-  size_t cells() const { return static_cast<size_t>((range.to_ns - first_ns()) / resolution_ns) + 1; }
+  size_t cells() const { return PlaceOf(range.to_ns) + 1; }
+  // The index of a time's cell; that of the first cell for earlier times. From the first cell's start to a
+  // time can be more than 63 bits.
+  size_t PlaceOf(int64_t time_ns) const {
+    const int64_t first = first_ns();
+    return (static_cast<uint64_t>(std::max(time_ns, first)) - static_cast<uint64_t>(first)) /
+           static_cast<uint64_t>(resolution_ns);
+  }
 };
 
 // What is drawn as one rectangle: an event, or short ones that follow each other.
@@ -78,7 +86,6 @@ class SliceSums {
   void AddTo(Cell& cell, const TimeRange& event, int32_t name);
 
   Grid grid_;
-  int64_t first_ns_;  // start of the first cell
   size_t cells_;
   std::vector<Row> rows_;
   bool counts_only_ = false;

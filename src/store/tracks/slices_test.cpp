@@ -17,6 +17,26 @@ TEST(Grid, HasTheFinestPowerOfTwoThatFits) {
   EXPECT_EQ(Grid::Of({5, 6}, 1000).resolution_ns, 1);
 }
 
+// As GET /api/v1/timeline takes them, with few columns.
+TEST(Grid, HasAPlaceForEachTimeOfCenturies) {
+  constexpr int64_t kNow = 1'800'000'000'000'000'000, kEnd = 9'007'199'254'740'991'000;
+  for (const int columns : {1, 2, 3, 7, 40, 61, 1200}) {
+    const Grid grid = Grid::Of({0, kEnd}, columns);
+    EXPECT_GE(grid.resolution_ns, 1) << columns;
+    EXPECT_LE(grid.cells(), static_cast<size_t>(columns) + 2);
+    for (const int64_t time_ns : {int64_t{0}, kNow, kEnd - 1})
+      EXPECT_LT(grid.PlaceOf(time_ns), grid.cells()) << columns << " " << time_ns;
+    for (const bool counts_only : {false, true}) {
+      SliceSums sums(grid);
+      if (counts_only) sums.CountOnly();
+      sums.Add({kNow, kNow + 10}, 0, 7);
+      sums.Add({kNow + 20, kNow + 30}, 0, 7);
+      EXPECT_EQ(sums.slices(), 1U) << columns;
+      EXPECT_EQ(sums.events(), 2) << columns;
+    }
+  }
+}
+
 TEST(SliceSums, ALongEventIsItself) {
   SliceSums sums(Grid{{1000, 2000}, 16});
   sums.Add({900, 1100}, 0, 7);

@@ -23,7 +23,7 @@ void StateSums::Add(const TimeRange& bucket, int32_t state, int64_t time_ns) {
   }
   // A bucket shorter than a cell lies in one or two; the time is divided evenly.
   const int64_t cell_ns = grid_.CellOf(bucket.from_ns);
-  const int64_t beyond_ns = std::max<int64_t>(bucket.to_ns - (cell_ns + resolution_ns), 0);
+  const int64_t beyond_ns = std::max<int64_t>(bucket.to_ns - cell_ns - resolution_ns, 0);
   const auto beyond = static_cast<int64_t>(static_cast<double>(time_ns) * static_cast<double>(beyond_ns) /
                                            static_cast<double>(bucket_ns));
   AddTo({cell_ns, resolution_ns, state}, time_ns - beyond);
@@ -50,9 +50,8 @@ std::optional<size_t> StateSums::PlaceOf(const Cell& cell) {
   const auto number = static_cast<size_t>(known - states_.begin());
   if (number == kMaxStates) return std::nullopt;
   if (known == states_.end()) states_.push_back(cell.state);
-  const int64_t from_first_ns = std::max(cell.start_ns, grid_.first_ns()) - grid_.first_ns();
   // The last cell may have time of a bucket that reaches beyond it.
-  const size_t column = std::min(static_cast<size_t>(from_first_ns / grid_.resolution_ns), grid_.cells());
+  const size_t column = std::min(grid_.PlaceOf(cell.start_ns), grid_.cells());
   return column * kMaxStates + number;
 }
 

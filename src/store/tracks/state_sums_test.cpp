@@ -34,6 +34,20 @@ TEST(StateSums, CountsWithoutTimesAsManySlices) {
   }
 }
 
+TEST(StateSums, ACellMayEndLaterThanTimesDo) {
+  constexpr int64_t kFrom = 4'700'000'000'000'000'000, kTo = 9'007'199'254'740'991'000;
+  for (const bool counts_only : {false, true}) {
+    StateSums sums(Grid::Of({0, kTo}, 2));
+    if (counts_only) sums.CountOnly();
+    sums.Add({kFrom, kFrom + 100}, 7, 30);
+    sums.Add({kFrom + 100, kFrom + 200}, 7, 20);
+    EXPECT_EQ(sums.slices(), 1U);
+    const std::vector<Slice> slices = sums.Take();
+    ASSERT_EQ(slices.size(), counts_only ? 0U : 1U);
+    if (!counts_only) EXPECT_EQ(slices[0].busy_ns, 50);
+  }
+}
+
 // As of a wait of 350 ns, in the first of the buckets that keep it.
 TEST(StateSums, TimeThatIsLongerThanItsBucketBeganBeforeIt) {
   for (const int64_t resolution_ns : {64, 128}) {
