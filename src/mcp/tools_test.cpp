@@ -211,6 +211,22 @@ TEST(McpTools, IncidentsKeepTheirEvidenceAndAreReadWithoutStrips) {
   EXPECT_EQ(answer["programs"][0]["name"], "train");
 }
 
+TEST(McpTools, OfManyProgramsTheFirstAreShown) {
+  json body = {{"steps", 7}, {"omitted", 0}, {"incidents", json::array()}, {"warnings", json::array()}};
+  for (int i = 0; i < 40; ++i) body["programs"].push_back({{"name", fmt::format("train {}", i)}});
+  const auto source = ServerSource([&](const std::string& target) -> Result<std::string> {
+    return target == "overview" ? "{}" : body.dump();
+  });
+  Server server(*source);
+  const json call = json::parse(*server.Handle(
+      {.id = "1", .method = "tools/call", .params = R"({"name":"incidents","arguments":{"limit":50}})"}));
+  const json answer = call["result"]["structuredContent"];
+  ASSERT_TRUE(answer.contains("programs")) << call.dump();
+  EXPECT_EQ(answer["programs"].size(), 12U);
+  EXPECT_EQ(answer["programs"][11]["name"], "train 11");
+  EXPECT_EQ(answer["programs_omitted"], 28);
+}
+
 TEST(McpTools, UsageIsAskedForByWhatIsChosen) {
   std::string asked;
   const auto source = ServerSource([&](const std::string& target) -> Result<std::string> {

@@ -15,8 +15,10 @@ constexpr size_t kShownEvidence = 12;
 void KeepFirst(Json& incident, const char* key) {
   Json& list = incident[key];
   if (list.size() <= kShownEvidence) return;
-  incident[std::string(key) + "_omitted"] = list.size() - kShownEvidence;
+  const size_t omitted = list.size() - kShownEvidence;
   list.erase(list.begin() + kShownEvidence, list.end());
+  // Only now: a new key may move those that are there, as they lie in a vector.
+  incident[std::string(key) + "_omitted"] = omitted;
 }
 
 Result<std::string> RunIncidents(Source& source, const Arguments& arguments) {
