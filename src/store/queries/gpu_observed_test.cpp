@@ -81,6 +81,19 @@ TEST_F(GpuObserved, TimeAfterTheLastRunIsNotIdle) {
   EXPECT_EQ(observed_s(), 2 + 3) << "by a clock that was ahead of the store's";
 }
 
+// The data ends before such a time begins, or begins after it ends.
+TEST_F(GpuObserved, OfATimeWithoutDataNothingIsKnown) {
+  Run(7'200 * kSecond, 7'210 * kSecond);
+  Add(model::kKernels, {Kernel(1, 7'201 * kSecond, 7'202 * kSecond)});
+  const model::Selection open;
+  for (const TimeRange& time : {TimeRange{14'400 * kSecond, open.to_ns}, {open.from_ns, 3'600 * kSecond}}) {
+    const auto uses = ReadDeviceUse(*store_, {.from_ns = time.from_ns, .to_ns = time.to_ns, .filter = {}});
+    ASSERT_TRUE(uses.has_value()) << uses.error().message;
+    for (const DeviceUse& use : *uses) EXPECT_EQ(use.observed_ns, 0);
+  }
+  EXPECT_THAT(*ReadDeviceUse(*store_, {}), SizeIs(1));
+}
+
 TEST_F(GpuObserved, TimeBetweenTwoRunsIsNotIdle) {
   Run(0, 2 * kSecond);
   Run(8 * kSecond, 10 * kSecond);

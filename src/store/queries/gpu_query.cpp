@@ -240,7 +240,7 @@ Result<std::vector<DeviceUse>> ReadDeviceUse(Store& store, const model::Selectio
   ASSIGN_OR_RETURN(const TimeRange range, WorkRange(store, selection));
   std::map<Id128, DeviceUse> by_id;
   ASSIGN_OR_RETURN(const bool any_work, HasWork(store));
-  if (any_work) {
+  if (any_work && range.from_ns < range.to_ns) {
     TRY(ReadTimeSums(store, selection, range, by_id));
     TRY(ReadStreamSums(store, selection, range, by_id));
   }
