@@ -13,11 +13,12 @@ namespace gpusonde::agent {
 namespace {
 
 // Memory without a file, in the kernel's words ("//anon", "[heap]", memfds, shared zero pages): JITs run code
-// there.
-bool IsAnonymous(const std::string& path) {
+// there. A memfd that the process executes (fexecve) is its program's file.
+bool IsAnonymous(const std::string& path, const std::string& executable) {
   return path.empty() || path.starts_with("//") || path.starts_with("[heap]") ||
-         path.starts_with("[stack]") || path.starts_with("[anon") || path.starts_with("/memfd:") ||
-         path.starts_with("/dev/zero") || path.starts_with("anon_inode:");
+         path.starts_with("[stack]") || path.starts_with("[anon") ||
+         (path.starts_with("/memfd:") && path != executable) || path.starts_with("/dev/zero") ||
+         path.starts_with("anon_inode:");
 }
 
 // The kernel reports an exec before it has set the program's arguments: until then, /proc shows the file with
@@ -163,7 +164,7 @@ void ProcessTable::On(const perf::MapEvent& event, int64_t time_ns) {
   const symbols::BinaryTable::Binary* binary = nullptr;
   if (event.path == "[vdso]")
     binary = binaries_.InternFromProcess(event.pid, event.path);
-  else if (!IsAnonymous(event.path))
+  else if (!IsAnonymous(event.path, process->info.executable))
     binary = binaries_.Intern(
         {.pid = event.pid, .user_id = process->info.user_id, .build_id = event.build_id, .path = event.path});
   Map(*process, {event.start, event.start + event.length, event.file_offset, binary}, time_ns);
@@ -322,7 +323,7 @@ std::vector<AddressSpace::Mapping> ProcessTable::ReadMappings(const Process& pro
   std::vector<AddressSpace::Mapping> mappings;
   for (const proc::MappedFile& file : files)
     mappings.push_back({file.start, file.end, file.file_offset,
-                        IsAnonymous(file.path)
+                        IsAnonymous(file.path, process.info.executable)
                             ? nullptr
                             : binaries_.InternFromProcess(process.info.pid, file.path, file.outside_root)});
   return mappings;

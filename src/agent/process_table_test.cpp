@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
@@ -26,6 +27,7 @@
 #include <unordered_set>
 
 #include "agent/rows_testing.h"
+#include "base/fd.h"
 #include "base/time.h"
 
 namespace gpusonde::agent {
@@ -44,6 +46,29 @@ pid_t ForkPaused() {
     ::pause();
     ::_exit(0);
   }
+  return child;
+}
+
+// A child that executes a copy of /bin/sleep in a memfd, once it does so; without one that may be executed,
+// -1.
+pid_t ExecuteFromMemfd(const char* name) {
+  const Fd program(::memfd_create(name, MFD_CLOEXEC));
+  std::ifstream file("/bin/sleep", std::ios::binary);
+  const std::string content(std::istreambuf_iterator<char>(file), {});
+  std::array<int, 2> executed{};
+  if (!WriteAll(program.get(), std::as_bytes(std::span(content))).has_value() ||
+      ::pipe2(executed.data(), O_CLOEXEC) != 0)
+    return -1;
+  const pid_t child = ::_Fork();
+  if (child == 0) {
+    std::array<char*, 3> arguments = {const_cast<char*>("sleep"), const_cast<char*>("100"), nullptr};
+    ::fexecve(program.get(), arguments.data(), environ);
+    ::_exit(1);
+  }
+  ::close(executed[1]);
+  char end = 0;
+  (void)!::read(executed[0], &end, 1);  // until the exec has closed the other end
+  ::close(executed[0]);
   return child;
 }
 
@@ -231,6 +256,27 @@ TEST_F(ProcessTableTest, ExecForgetsMappingsAndRenames) {
   EXPECT_EQ(child.info.executable, "");
   table.WriteChanges();
   EXPECT_THAT(TextColumn(rows_.Take(), "processes", "name"), Contains("new"));
+}
+
+TEST_F(ProcessTableTest, AProgramThatIsExecutedFromAMemfdIsNoJitCode) {
+  const pid_t child = ExecuteFromMemfd("program");
+  ASSERT_GT(child, 0);
+  const std::string path = "/memfd:program (deleted)";
+  ProcessTable table = Make();
+  ASSERT_TRUE(table.Follow(child).has_value());
+  const Process& process = table.FindSampled(child, now_);
+  EXPECT_EQ(process.info.executable, path);
+  std::vector<std::string> names;
+  process.mappings.ForEach([&](const AddressSpace::Mapping& mapping) {
+    names.push_back(mapping.binary == nullptr ? "" : mapping.binary->name);
+  });
+  EXPECT_THAT(names, Contains("memfd:program")) << "as /proc shows it";
+  for (const std::string& mapped : {path, std::string("/memfd:jit (deleted)")}) {
+    table.Apply(Event(now_, perf::MapEvent{.pid = child, .start = 0x1000, .length = 0x1000, .path = mapped}));
+    EXPECT_EQ(process.mappings.Find(0x1800)->binary != nullptr, mapped == path) << mapped;
+  }
+  ASSERT_TRUE(MakeZombie(child));
+  EXPECT_EQ(::waitpid(child, nullptr, 0), child);
 }
 
 TEST_F(ProcessTableTest, AProcessEndsWithItsLastThread) {
