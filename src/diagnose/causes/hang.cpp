@@ -41,10 +41,11 @@ std::optional<Finding> DescribeWait(const Situation& situation) {
   if (blocked)
     finding.sentence = fmt::format("a step was blocked in the kernel for {:.0f} s, {}", idle_s, kBlockers);
   else if (helper.has_value())
-    finding.sentence = fmt::format("a step waited {:.0f} s for {}, which was stopped {}", idle_s,
-                                   NameActor(*helper), kStoppers);
+    finding.sentence = fmt::format("a step waited {:.0f} s for {}, which was stopped {}{}", idle_s,
+                                   NameActor(*helper), kStoppers, LetContinue(situation));
   else if (stopped)
-    finding.sentence = fmt::format("a step was stopped for {:.0f} s, {}", idle_s, kStoppers);
+    finding.sentence =
+        fmt::format("a step was stopped for {:.0f} s, {}{}", idle_s, kStoppers, LetContinue(situation));
   else if (situation.own_threads_idle_during - situation.own_threads_idle_before > finding.explained_ns / 2)
     finding.sentence =
         fmt::format("a step waited {:.0f} s for other threads of its process, which did nothing", idle_s);

@@ -22,12 +22,7 @@ std::optional<Finding> EvaluateStopped(const Situation& situation) {
   finding.sentence = helper.has_value() ? fmt::format("the step waited {} for {}, which was stopped {}",
                                                       share, NameActor(*helper), kStoppers)
                                         : fmt::format("the step was stopped {}, {}", share, kStoppers);
-  for (const bool own : {false, true}) {
-    const auto who = LargestRises(situation.stopped_before, situation.stopped_during, own);
-    if (who.empty() || who.front().first.name.empty()) continue;
-    finding.sentence += fmt::format("; {} let it continue", NameActor(who.front().first));
-    break;
-  }
+  finding.sentence += LetContinue(situation);
   return finding;
 }
 

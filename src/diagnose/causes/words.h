@@ -91,4 +91,15 @@ inline std::optional<Actor> StoppedHelper(const Situation& situation) {
   return halted.front().first;
 }
 
+// "; gdb (process 412) let it continue": who ended the stops, and so nearly always also began them, another
+// program's process first; empty if unknown.
+inline std::string LetContinue(const Situation& situation) {
+  for (const bool own : {false, true}) {
+    const auto who = LargestRises(situation.stopped_before, situation.stopped_during, own);
+    if (!who.empty() && !who.front().first.name.empty())
+      return fmt::format("; {} let it continue", NameActor(who.front().first));
+  }
+  return "";
+}
+
 }  // namespace gpusonde::diagnose
