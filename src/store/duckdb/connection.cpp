@@ -113,6 +113,21 @@ std::string WithoutRepetition(std::string_view message) {
   return std::string(message.substr(0, same ? second : message.size()));
 }
 
+constexpr std::string_view kOnlyReading =
+    "only statements that read are run here, such as SELECT and DESCRIBE";
+
+// What the parser and the planner refuse, for which DuckDB's words speak of its own functions.
+struct Refusal {
+  std::string_view part;
+  std::string_view meaning;
+};
+constexpr std::array kRefusals = {
+    Refusal{"Cannot prepare multiple statements", "this is more than one statement; run them one by one"},
+    Refusal{"No statement to prepare", "the SQL has no statement, only comments"},
+    Refusal{"Can only delete from base table", kOnlyReading},
+    Refusal{"Can only update base table", kOnlyReading},
+};
+
 // Errors that a person can mend are said without DuckDB's exception names and advice about its settings.
 std::string InOurWords(ErrorCode code, std::string_view message) {
   const std::string_view file = QuotedFile(message);
@@ -257,6 +272,9 @@ Error ErrorOf(std::string_view message) {
   };
   for (const Rule& rule : kRules)
     if (message.find(rule.part) != std::string_view::npos) return {rule.code, InOurWords(rule.code, message)};
+  for (const Refusal& refusal : kRefusals)
+    if (message.find(refusal.part) != std::string_view::npos)
+      return {ErrorCode::kInvalidArgument, std::string(refusal.meaning)};
   return {ErrorCode::kInvalidArgument, WithoutRepetition(message)};
 }
 
@@ -353,8 +371,7 @@ Status Connection::Execute(const std::string& sql, std::span<const Parameter> pa
     return Fail(ErrorOf(message == nullptr ? "the statement is empty" : message));
   }
   if (allow == Allow::kReading && !OnlyReads(library, get(), written.sql, statement.get()))
-    return Fail(ErrorCode::kInvalidArgument,
-                "only statements that read are run here, such as SELECT and DESCRIBE");
+    return Fail(ErrorCode::kInvalidArgument, std::string(kOnlyReading));
   if (allow == Allow::kReading) {
     const std::string_view explained = ExplainedBy(written.sql);
     TRY(CheckFunctions(instance_, explained.empty() ? written.sql : explained));
