@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -18,6 +19,7 @@
 #include "importers/sonde/sonde.h"
 #include "importers/sqlite/table.h"
 #include "importers/trace.h"
+#include "store/recordings/recording.h"
 
 namespace gpusonde::importers {
 namespace {
@@ -35,7 +37,12 @@ Status CheckRegularFile(const std::string& path) {
   if (path == "-" && ::access("-", F_OK) != 0)
     return Fail(ErrorCode::kInvalidArgument,
                 "-: standard input is not read, as a trace is read more than once; save it to a file");
-  if (::stat(path.c_str(), &info) != 0) return Fail(ErrnoError(errno, path));
+  if (::stat(path.c_str(), &info) != 0) {
+    const int failure = errno;
+    if (std::optional<Error> why = store::WhyAbsent(path); failure == ENOENT && why.has_value())
+      return Fail(*std::move(why));
+    return Fail(ErrnoError(failure, path));
+  }
   if (S_ISDIR(info.st_mode))
     return Fail(ErrorCode::kInvalidArgument, path + ": a folder; name the traces in it");
   if (!S_ISREG(info.st_mode))

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <system_error>
@@ -88,11 +89,11 @@ struct FileBytes {
 };
 
 // Of a recording that isn't there: perhaps its recorder was killed, or isn't done.
-std::unexpected<Error> Unfinished(std::string_view recording) {
-  return Fail(ErrorCode::kNotFound,
-              fmt::format("{} is not finished: it is being recorded, or its recorder was killed and "
-                          "`gpusonde record --recover -o {}` finishes it",
-                          recording, ShellWord(recording)));
+Error Unfinished(std::string_view recording) {
+  return {ErrorCode::kNotFound,
+          fmt::format("{} is not finished: it is being recorded, or its recorder was killed and "
+                      "`gpusonde record --recover -o {}` finishes it",
+                      recording, ShellWord(recording))};
 }
 
 // Checks that the file is a DuckDB database as far as its first bytes tell.
@@ -100,18 +101,17 @@ Result<FileBytes> Inspect(const std::string& path) {
   struct stat status{};
   if (::stat(path.c_str(), &status) != 0) {
     const int failure = errno;
-    std::error_code ignored;
-    if (failure == ENOENT && std::filesystem::is_directory(fmt::format("{}{}", path, kSpoolEnding), ignored))
-      return Unfinished(path);
     if (failure == ENOENT && path == "-")
       return Fail(ErrorCode::kInvalidArgument, "-: standard input is not read; save it to a file");
+    if (std::optional<Error> why = WhyAbsent(path); failure == ENOENT && why.has_value())
+      return Fail(*std::move(why));
     return Fail(ErrnoError(failure, "open recording " + path));
   }
   const auto corrupt = [&](std::string_view what) {
     return Fail(ErrorCode::kCorrupt, fmt::format("{} is no recording: {}", path, what));
   };
   if (S_ISDIR(status.st_mode) && path.ends_with(kSpoolEnding))
-    return Unfinished(std::string_view(path).substr(0, path.size() - kSpoolEnding.size()));
+    return Fail(Unfinished(std::string_view(path).substr(0, path.size() - kSpoolEnding.size())));
   if (S_ISDIR(status.st_mode)) return corrupt("it is a folder; name the files in it");
   if (!S_ISREG(status.st_mode)) return corrupt("it is no regular file");
   ASSIGN_OR_RETURN(const Fd fd, Open(path, O_RDONLY));
@@ -201,6 +201,18 @@ uint64_t BytesOf(const std::vector<std::string>& paths) {
 }
 
 }  // namespace
+
+std::optional<Error> WhyAbsent(const std::string& path) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(fmt::format("{}{}", path, kSpoolEnding), ignored))
+    return Unfinished(path);
+  if (path.starts_with("http://") || path.starts_with("https://"))
+    return Error{ErrorCode::kInvalidArgument,
+                 path +
+                     ": a URL; files are read here, so download it. A running gpusonde is asked with "
+                     "--server by diagnose, query and usage"};
+  return std::nullopt;
+}
 
 int ThreadsFor(uint64_t bytes) {
   // DuckDB's threads share a table by its row groups of 122,880 rows, so a second one has nothing to do in

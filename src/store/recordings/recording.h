@@ -5,6 +5,7 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -59,6 +60,9 @@ Status LoadDatabase();
 // DuckDB takes only UTF-8 as the name of a file. Checked before a recording begins, as it is written at its
 // end. Errors: kInvalidArgument.
 Status CheckRecordingName(const std::string& path);
+
+// Why there is no recording or trace at `path`, if that is known: it is not finished, or is a URL.
+std::optional<Error> WhyAbsent(const std::string& path);
 
 // Opens recordings read-only as one store; the tables of several files are read as one. Those of each file
 // alone are in the catalogs recording0, recording1, …; their rows are numbered from 0 as `rowid`.
