@@ -7,14 +7,17 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <filesystem>
 #include <numeric>
 #include <optional>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "base/display_width.h"
 #include "base/printable.h"
+#include "base/shell_word.h"
 #include "base/terminal.h"
 #include "base/text.h"
 
@@ -261,9 +264,14 @@ std::string ExplainExtras(const CLI::App& command, const std::vector<std::string
                           bool has_separator) {
   const auto is_option = [](const std::string& word) { return word.starts_with("-"); };
   // What follows a wrong command may be right.
-  if (!command.get_subcommands({}).empty() && !is_option(words.front()))
+  if (!command.get_subcommands({}).empty() && !is_option(words.front())) {
+    std::error_code ignored;
+    if (command.get_parent() == nullptr && std::filesystem::is_regular_file(words.front(), ignored))
+      return fmt::format("{} is a file; a command comes before it, as in `gpusonde view {}`", words.front(),
+                         ShellWord(words.front()));
     return fmt::format("unknown command {}{}", words.front(),
                        DidYouMean(words.front(), CommandNames(command)));
+  }
   const auto option = std::ranges::find_if(words, is_option);
   if (option != words.end()) return ExplainOption(command, *option, has_separator);
   return fmt::format("unexpected argument {}", words.front());
