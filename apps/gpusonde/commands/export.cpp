@@ -88,6 +88,15 @@ std::string Describe(const model::Profile& profile, bool gpu, bool off_cpu) {
                      estimated);
 }
 
+// Of a selection that is empty: what times there are, if one was chosen.
+Result<std::string> TimesOf(store::Store& store, const SelectionFlags& selection) {
+  if (selection.from.empty() && selection.to.empty()) return "";
+  ASSIGN_OR_RETURN(const store::Overview overview, store::ReadOverview(store));
+  if (!overview.from_ns.has_value() || !overview.to_ns.has_value()) return "";
+  return fmt::format("; the recording is of {} to {}", FormatUtc(*overview.from_ns),
+                     FormatUtc(*overview.to_ns));
+}
+
 Result<std::string> ExportProfile(store::Store& store, const ExportOptions& options,
                                   const exporters::Exporter& exporter, int to) {
   ASSIGN_OR_RETURN(model::Selection selection, Select(store, options.selection));
@@ -95,13 +104,16 @@ Result<std::string> ExportProfile(store::Store& store, const ExportOptions& opti
   selection.off_cpu = options.type == "offcpu";
   ASSIGN_OR_RETURN(const model::Profile profile,
                    gpu ? store::ReadGpuProfile(store, selection) : store::ReadProfile(store, selection));
-  if (profile.samples.empty())
-    return Fail(ErrorCode::kNotFound,
-                gpu ? "no GPU work in this selection"
-                : selection.off_cpu
-                    ? "no samples in this selection"
-                    : "no CPU samples in this selection; --type gpu exports GPU work on the stacks "
-                      "that launched it");
+  if (profile.samples.empty()) {
+    ASSIGN_OR_RETURN(const std::string times, TimesOf(store, options.selection));
+    return Fail(
+        ErrorCode::kNotFound,
+        (gpu                 ? "no GPU work in this selection"
+         : selection.off_cpu ? "no samples in this selection"
+                             : "no CPU samples in this selection; --type gpu exports GPU work on the stacks "
+                               "that launched it") +
+            times);
+  }
   exporters::Options how{.title = TitleOf(options.files),
                          .value = options.value == "us" || (options.value.empty() && options.type != "cpu")
                                       ? exporters::Value::kMicroseconds
