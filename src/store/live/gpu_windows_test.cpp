@@ -26,6 +26,7 @@
 #include "model/tables/processes.h"
 #include "model/tables/sources.h"
 #include "model/tables/stacks.h"
+#include "store/duckdb/connection.h"
 #include "store/live/live_store.h"
 #include "store/memory_limit.h"
 #include "store/queries/gpu_query.h"
@@ -342,6 +343,22 @@ TEST_F(GpuWindows, AreNotUsedOfFilesOfWhichOneHasNone) {
   ASSERT_TRUE(both.has_value()) << both.error().message;
   const auto summed = UseRecordedSums(*std::move(both), 2).value();
   EXPECT_GE(summed->gpu_windows().from_ns, summed->gpu_windows().to_ns);
+}
+
+// As one that an older gpusonde wrote.
+TEST_F(GpuWindows, AreNotUsedOfAFileWithoutTheirTables) {
+  const std::string path = folder_ / "older.sonde";
+  ASSERT_TRUE(CreateRecording(path).has_value());
+  {
+    auto connection = duckdb::Connection::Open(duckdb::Instance::Create({}).value()).value();
+    ASSERT_TRUE(connection.Run(fmt::format("ATTACH {} AS file", duckdb::QuoteText(path))).has_value());
+    for (const std::string table : {"kernel_packs", "kernel_windows", "profile_windows"})
+      ASSERT_TRUE(connection.Run("DROP TABLE file.main." + table).has_value());
+  }
+  const auto summed = UseRecordedSums(OpenRecordings({path}).value(), 1);
+  ASSERT_TRUE(summed.has_value()) << summed.error().message;
+  EXPECT_GE((*summed)->gpu_windows().from_ns, (*summed)->gpu_windows().to_ns);
+  EXPECT_GE((*summed)->sample_windows().from_ns, (*summed)->sample_windows().to_ns);
 }
 
 // Of every window of an hour or minute, the sketch is that of the durations that its count counts.

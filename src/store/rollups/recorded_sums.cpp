@@ -42,15 +42,18 @@ Result<TimeRange> SummedInAll(Store& recordings, size_t files, const RollupTable
   const WindowLevel open = tables.traits().open;
   TimeRange complete{kFirst, kLast}, any{kLast, kFirst};
   for (size_t i = 0; i < files; ++i) {
-    ASSIGN_OR_RETURN(const RollupTables::Stored stored, tables.Read(ask, fmt::format("recording{}", i)));
-    if (!stored.newest_ns.has_value()) continue;
-    if (stored.oldest_ns.value_or(kFirst) < stored.summed.from_ns)
-      complete.from_ns = std::max(complete.from_ns, stored.summed.from_ns);
+    const Result<RollupTables::Stored> stored = tables.Read(ask, fmt::format("recording{}", i));
+    // A file of an older gpusonde, which had no such tables: its rows are read instead of sums.
+    if (!stored.has_value() && stored.error().message.starts_with("Catalog Error")) return TimeRange{};
+    if (!stored.has_value()) return std::unexpected(stored.error());
+    if (!stored->newest_ns.has_value()) continue;
+    if (stored->oldest_ns.value_or(kFirst) < stored->summed.from_ns)
+      complete.from_ns = std::max(complete.from_ns, stored->summed.from_ns);
     // Longer windows than the last ones of a file may not have been over when it was closed.
-    if (stored.summed.to_ns < WindowStart(open, *stored.newest_ns) + open.length_ns)
-      complete.to_ns = std::min(complete.to_ns, stored.summed.to_ns);
-    any.from_ns = std::min(any.from_ns, stored.summed.from_ns);
-    any.to_ns = std::max(any.to_ns, stored.summed.to_ns);
+    if (stored->summed.to_ns < WindowStart(open, *stored->newest_ns) + open.length_ns)
+      complete.to_ns = std::min(complete.to_ns, stored->summed.to_ns);
+    any.from_ns = std::min(any.from_ns, stored->summed.from_ns);
+    any.to_ns = std::max(any.to_ns, stored->summed.to_ns);
   }
   const TimeRange range{std::max(complete.from_ns, any.from_ns), std::min(complete.to_ns, any.to_ns)};
   return range.from_ns < range.to_ns ? range : TimeRange{};
