@@ -465,19 +465,6 @@ TEST_F(CausesTest, AProgramThatIsStoppedNowAndThenNamesWhoContinuesIt) {
   EXPECT_THAT(report.incident.sentence, HasSubstr("stress (process 99) in /batch.slice let it continue"));
 }
 
-// As by a debugger, at a breakpoint.
-TEST_F(CausesTest, AProgramThatIsStoppedForSecondsNamesWhoContinuesIt) {
-  world.Run({}, 150);
-  world.Run({.stopped_ns = 8 * kNanosPerSecond});
-  world.Run({}, 150);
-  const std::vector<Report> reports = world.Finish();
-  ASSERT_EQ(reports.size(), 1u) << FormatText(diagnosis);
-  EXPECT_EQ(reports[0].incident.cause, "hang") << FormatText(diagnosis);
-  EXPECT_THAT(reports[0].incident.sentence,
-              HasSubstr("a step was stopped for 8 s, by a signal, a tracer or a frozen cgroup; stress "
-                        "(process 99) in /batch.slice let it continue"));
-}
-
 TEST_F(CausesTest, AHelperThatIsStoppedIsNamed) {
   const Report report =
       Slow({.loader_runs_ns = 5 * kMs}, {.loader_runs_ns = 5 * kMs, .loader_stopped_ns = 30 * kMs});

@@ -38,6 +38,20 @@ TEST(Explain, AWaitForNobodyNamesAProcessOfTheProgramThatEnded) {
               HasSubstr("in \"Waiting\"; loader (process 12) of the program had ended. The flame graph"));
 }
 
+// As by a debugger, at a breakpoint.
+TEST(Explain, AHangOfAProgramThatWasStoppedNamesWhoLetItContinue) {
+  Situation situation{.onset_ns = kBegin, .slowdown = 800, .idle_ns = 8e9, .signals_known = true};
+  situation.before[State::kCpu] = situation.during[State::kCpu] = 10e6;
+  situation.during[State::kStopped] = 8e9;
+  situation.stopped_during = {{{.name = "gdb", .pid = 12}, 8e9}};
+  const std::vector<Candidate> causes = Rank(situation);
+  ASSERT_FALSE(causes.empty());
+  EXPECT_EQ(causes[0].cause->id, CauseId::kHang);
+  EXPECT_THAT(Explain(situation, causes, kBegin).sentence,
+              HasSubstr("a step was stopped for 8 s, by a signal, a tracer or a frozen cgroup; gdb (process "
+                        "12) let it continue"));
+}
+
 TEST(Explain, KernelsThatHaveGrownAreNamedWhereNothingExplainsTheirTime) {
   Situation situation{.onset_ns = kBegin, .slowdown = 2, .signals_known = true};
   situation.before[State::kGpuRun] = 20e6;
