@@ -62,6 +62,7 @@ interface HostPagesProps {
 function HostPages({ host, onHost, theme, account }: HostPagesProps) {
   const [helping, setHelping] = useState(false);
   const search = useRef<HTMLInputElement>(null);
+  const body = useRef<HTMLSpanElement>(null);
   const data = useHostData(host);
   const { overview, hosts, view, nav, retry } = data;
   const onHelp = () => setHelping(true);
@@ -87,6 +88,9 @@ function HostPages({ host, onHost, theme, account }: HostPagesProps) {
   }
   return (
     <div class={`app ${data.busy ? "busy" : ""}`}>
+      <button type="button" class="plain skip" onClick={() => body.current?.focus()}>
+        Skip to the page
+      </button>
       <Header
         overview={seen}
         hosts={hosts.data?.hosts ?? []}
@@ -110,6 +114,9 @@ function HostPages({ host, onHost, theme, account }: HostPagesProps) {
       <StripsPanel data={data} isDark={theme.isDark} />
       <PageNav data={data} />
       {data.busy && <div class="progress" role="progressbar" aria-label="Reading samples" />}
+      <span class="unseen" ref={body} tabIndex={-1}>
+        {title}
+      </span>
       <PageBody data={data} overview={seen} isDark={theme.isDark} search={search} />
       {helping && <Help onClose={() => setHelping(false)} />}
     </div>

@@ -198,6 +198,19 @@ export const tests = [
     },
   },
   {
+    name: "the first stop of Tab skips what is above the page",
+    async run(page) {
+      await page.ready();
+      await page.press("Tab");
+      const skip = page.raw.getByRole("button", { name: "Skip to the page" });
+      assert.equal(await skip.evaluate((button) => button === document.activeElement && button.getBoundingClientRect().top >= 0), true);
+      await page.press("Enter");
+      await page.press("Tab");
+      assert.equal(await page.raw.evaluate(() => document.activeElement.closest("main.profile") !== null), true);
+      assert.equal(await skip.evaluate((button) => button.getBoundingClientRect().bottom <= 0), true, "it is seen only while it has the focus");
+    },
+  },
+  {
     name: "live data grows, and zoom, search, focus and tooltip stay",
     scenario: "live",
     query: "?search=libc",
