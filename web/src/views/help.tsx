@@ -32,6 +32,7 @@ const KEYS: [where: string, keys: Line[]][] = [
       [["S"], "Time by source line for the highlighted function or the zoomed frame"],
       [["F"], "Show or fold the frames of the interpreter, start-up code and CUDA’s libraries"],
       [["C"], "Colour by binary or by kind"],
+      [["↑", "↓"], "In the table: the function above or below"],
     ],
   ],
   [

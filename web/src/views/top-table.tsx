@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { useMemo } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
 import { binaryOf, type Tree } from "../flamegraph/model";
 import { narrowLongNames } from "../flamegraph/names";
 import { sortedFunctions, totalsByFunction } from "../flamegraph/table";
@@ -38,18 +38,24 @@ export function TopTable({ tree, zoom, view, nav, matches }: Props) {
   const bars = view.sort === "total" ? totals.total : totals.self;
   const longest = useMemo(() => order.reduce((most, f) => Math.max(most, bars[f]!), 0) || 1, [order, bars]);
 
+  // Tab leads to one row, and the arrow keys to the others: the row that had the focus last, else the picked or the first one.
+  const [left, setLeft] = useState<string | null>(null);
+  const inSight = order.subarray(first, last);
+  const stop = [left, view.pick].map((wanted) => inSight.find((f) => name[f] === wanted)).find((f) => f !== undefined) ?? inSight[0];
+
   const row = (f: number, index: number) => {
     const picked = view.pick === name[f];
+    const tabIndex = f === stop ? 0 : -1;
     const self = totals.self[f]!;
     const total = totals.total[f]!;
     const file = tree.functions.file[f]!;
     return (
-      <tr key={f} class={picked ? "picked" : ""} aria-rowindex={index + 2} onClick={() => nav.step({ pick: picked ? null : name[f]! })}>
+      <tr key={f} class={picked ? "picked" : ""} aria-rowindex={index + 2} onFocusCapture={() => setLeft(name[f]!)} onClick={() => nav.step({ pick: picked ? null : name[f]! })}>
         <td class="name" style={{ "--share": bars[f]! / longest }}>
-          <button type="button" aria-pressed={picked} title={`${printable(name[f]!)}\n${printable(binaryOf(tree.functions, f)?.name ?? "")}`}>
+          <button type="button" tabIndex={tabIndex} aria-pressed={picked} title={`${printable(name[f]!)}\n${printable(binaryOf(tree.functions, f)?.name ?? "")}`}>
             {narrow[f]}
           </button>
-          {isSourceFile(file) && <SourceLink file={file} nav={nav} />}
+          {isSourceFile(file) && <SourceLink file={file} nav={nav} tabIndex={tabIndex} />}
         </td>
         <td>{self === 0 ? "–" : formatValue(self, tree.unit)}</td>
         <td>
@@ -76,7 +82,7 @@ export function TopTable({ tree, zoom, view, nav, matches }: Props) {
           </thead>
           <tbody>
             {first > 0 && <tr aria-hidden="true" style={{ height: `${first * ROW}px` }} />}
-            {Array.from(order.subarray(first, last), (f, i) => row(f, first + i))}
+            {Array.from(inSight, (f, i) => row(f, first + i))}
             {last < order.length && <tr aria-hidden="true" style={{ height: `${(order.length - last) * ROW}px` }} />}
           </tbody>
         </table>

@@ -222,6 +222,19 @@ export const tests = [
     },
   },
   {
+    name: "Tab leads to one function of the table, and the arrow keys to the others",
+    async run(page) {
+      await page.ready();
+      const stops = () => page.raw.locator(".top tbody button:not(.source-link)").evaluateAll((all) => all.filter((button) => button.tabIndex === 0).map((button) => button.textContent));
+      const [first, second] = (await page.rows()).map(([name]) => name);
+      assert.deepEqual(await stops(), [first]);
+      await page.raw.locator(".top tbody button").first().focus();
+      await page.press("ArrowDown");
+      await page.settle();
+      assert.deepEqual(await stops(), [second], "the way back leads to the row that was left");
+    },
+  },
+  {
     name: "arrows walk the frames, Enter zooms, Escape zooms out",
     query: "?fold=none",
     async run(page) {
