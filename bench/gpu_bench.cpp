@@ -24,7 +24,7 @@
 namespace gpusonde {
 namespace {
 
-constexpr int64_t kFirstNs = int64_t{20'000} * 86'400 * kNanosPerSecond;  // 2024-10-04
+constexpr int64_t kFirstNs = 20'000 * kNanosPerDay;  // 2024-10-04
 constexpr int64_t kMinutes = 60;
 
 store::LiveStore& Node() {

@@ -27,7 +27,6 @@ namespace {
 constexpr int kMinRoundMs = 900, kRoundMs = 1100;
 // How long to wait for the names and lines of the last samples, at the end and when the clock steps.
 constexpr int64_t kFinishNs = kNanosPerSecond / 2;
-constexpr int64_t kDayNs = 86'400 * kNanosPerSecond;
 // Frames read from the spool at once while catching up; a frame has at most some hundred kB.
 constexpr size_t kFramesAtOnce = 64;
 
@@ -66,7 +65,7 @@ struct LiveAgent::State {
   int64_t fresh_first = 0;
   ProblemLog problem;
 
-  int64_t Today() const { return (MonotonicNow() + engine.epoch_offset_ns()) / kDayNs; }
+  int64_t Today() const { return (MonotonicNow() + engine.epoch_offset_ns()) / kNanosPerDay; }
   bool behind() { return ingested < engine.spool().last_sequence(); }
   bool behind_durable() { return committed < engine.spool().last_sequence(); }
   Status SendAll();

@@ -48,7 +48,7 @@ class TestSink : public Sink {
     for (const int64_t offset_ns : FixedColumn<int64_t>(frames, "sources", "epoch_offset_ns"))
       source_offsets.insert(offset_ns);
     for (const int64_t time_ns : FixedColumn<int64_t>(frames, "samples", "time_ns"))
-      newest_sample_ns = time_ns, ++samples_of_day[{day, time_ns / (86'400 * kNanosPerSecond)}];
+      newest_sample_ns = time_ns, ++samples_of_day[{day, time_ns / kNanosPerDay}];
     const std::vector<std::string> reasons = TextColumn(frames, "drops", "reason");
     const std::vector<int64_t> counts = FixedColumn<int64_t>(frames, "drops", "count");
     for (size_t i = 0; i < reasons.size(); ++i)

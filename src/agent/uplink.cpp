@@ -36,7 +36,6 @@ constexpr size_t kMaxReplyBytes = 16 << 10;
 constexpr size_t kBytesPerSecond = 64 << 10;
 // Far from where arithmetic overflows.
 constexpr int64_t kMaxSequence = int64_t{1} << 59;
-constexpr int64_t kNsPerDay = 86'400 * kNanosPerSecond;
 
 // The integer after `"name":` in a flat JSON object that the server wrote.
 std::optional<int64_t> NumberOf(std::string_view json, std::string_view name) {
@@ -233,7 +232,7 @@ Uplink::State::Outcome Uplink::State::Send(const Request& request) {
   if ((reply->status == 400 || reply->status == 413) && !message.empty() && request.frames > 0)
     return LogOutcome(Outcome::kRefused, fmt::format("the server refuses frames {} to {}: {}", request.first,
                                                      request.first + request.frames - 1, Printable(message)));
-  const int64_t today = options.epoch_now() / kNsPerDay;
+  const int64_t today = options.epoch_now() / kNanosPerDay;
   if (reply->status == 409 && !message.empty() && request.frames > 0 &&
       !spool::IsPlausibleDay(request.day, today))
     return LogOutcome(Outcome::kWrongTime,

@@ -200,7 +200,6 @@ TEST_F(UplinkTest, WhateverAServerAnswersNothingIsLostBeforeItSaysStored) {
 }
 
 TEST_F(UplinkTest, RowsOfADayThatTheServerExcludesWaitUntilThisMachinesClockExcludesItToo) {
-  constexpr int64_t kNanosPerDay = 86'400 * kNanosPerSecond;
   std::atomic<int> refused = 0;
   net::HttpReceiver server([&](const net::HttpReceiver::Request& request) {
     if (FramesIn(request) == 0 || NumberIn(request, "day") == 20'000) return Stored(request);

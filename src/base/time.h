@@ -11,6 +11,7 @@ namespace gpusonde {
 constexpr int64_t kNanosPerMicro = 1'000;
 constexpr int64_t kNanosPerMilli = 1'000'000;
 constexpr int64_t kNanosPerSecond = 1'000'000'000;
+constexpr int64_t kNanosPerDay = 86'400 * kNanosPerSecond;
 
 // CLOCK_REALTIME, ns since the Unix epoch: what every table stores.
 int64_t EpochNow();

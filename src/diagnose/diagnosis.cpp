@@ -26,7 +26,7 @@ uint64_t ShapeOf(const Launch& kernel) {
 
 // Times come from other programs; work with implausible ones is dropped.
 bool IsTime(int64_t start_ns, int64_t end_ns) {
-  return start_ns > 0 && end_ns >= start_ns && end_ns - start_ns < 86'400 * kNanosPerSecond;
+  return start_ns > 0 && end_ns >= start_ns && end_ns - start_ns < kNanosPerDay;
 }
 
 template <class Row>

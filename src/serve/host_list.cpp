@@ -15,7 +15,7 @@ namespace gpusonde::serve {
 namespace {
 
 constexpr int64_t kBusyNs = 900 * kNanosPerSecond;
-constexpr int64_t kIncidentsNs = 86'400 * kNanosPerSecond;
+constexpr int64_t kIncidentsNs = kNanosPerDay;
 constexpr int64_t kMaxNewest = 20;
 // When a summary is read again: the list is read every 10 s while a page is open. Of a silent host little
 // changes.

@@ -30,7 +30,6 @@ constexpr int64_t kClaimNs = 120 * kNanosPerSecond;
 constexpr int64_t kSilentNs = 150 * kNanosPerSecond;
 // A page that is open asks every 2 s.
 constexpr int64_t kWatchNs = 15 * kNanosPerSecond;
-constexpr int64_t kDayNs = 86'400 * kNanosPerSecond;
 
 // Calls visit(size, changed) for every file of the folder; `changed` is in ns since the epoch.
 template <class Visit>
@@ -218,7 +217,7 @@ std::set<std::string> Hosts::NamesOfOldHosts() const {
 
 // By the server's clock. In days: a million of them don't fit into nanoseconds.
 bool Hosts::IsPastRetention(const Host& host, int64_t epoch_now_ns) const {
-  return (epoch_now_ns - host.last_seen_ns()) / kDayNs >= options_.max_days;
+  return (epoch_now_ns - host.last_seen_ns()) / kNanosPerDay >= options_.max_days;
 }
 
 void Hosts::Retain(int64_t epoch_now_ns, const std::function<bool()>& is_stopping) {

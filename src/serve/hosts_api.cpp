@@ -36,7 +36,7 @@ namespace {
 // The newest incidents of all hosts that the list shows.
 constexpr size_t kMaxIncidents = 100;
 
-constexpr int64_t kUsageNs = 86'400 * kNanosPerSecond;  // of the time asked for, where it has no begin
+constexpr int64_t kUsageNs = kNanosPerDay;  // of the time asked for, where it has no begin
 
 // How far the newest sample of a host may be from now on arrival without a notice. Agents pause for at most a
 // minute, and clocks differ a little.

@@ -112,8 +112,7 @@ TEST_F(HostsApiTest, TheListHasALineForEachHost) {
 }
 
 TEST_F(HostsApiTest, OfAHostThatIsGoneNeitherIdleTimeNorAnIncidentLasts) {
-  constexpr int64_t kDay = 86'400 * kNanosPerSecond;
-  const int64_t begin_ns = EpochNow() - 3 * kDay;
+  const int64_t begin_ns = EpochNow() - 3 * kNanosPerDay;
   for (const char* name : {"gone", "there"}) {
     const auto host = hosts_->FindOrMake(name).value();
     const auto add = [&](const auto& table, const auto& row) {
@@ -133,7 +132,7 @@ TEST_F(HostsApiTest, OfAHostThatIsGoneNeitherIdleTimeNorAnIncidentLasts) {
     add(model::kIncidents, model::Incident{.incident = {7, 1}, .process = {5, 1}, .start_ns = begin_ns});
     host->SetLastSeen(EpochNow());
   }
-  hosts_->Find("gone").value()->SetLastSeen(EpochNow() - 2 * kDay);
+  hosts_->Find("gone").value()->SetLastSeen(EpochNow() - 2 * kNanosPerDay);
   const json list = Ok("hosts");
   EXPECT_EQ(list["hosts"][0]["error"], "");
   EXPECT_EQ(list["hosts"][0]["gpus"], 1);
@@ -302,8 +301,8 @@ TEST_F(HostsApiTest, PagesDoNotKeepAHostFromBeingDeleted) {
     const auto other = hosts_->FindOrMake("other").value();
     ASSERT_TRUE(other->Store().has_value());
     other->SetLastSeen(EpochNow());
-    std::ofstream(other->folder() + "/" +
-                  FormatUtcMinute(EpochNow() + day * 86'400 * kNanosPerSecond).substr(0, 10) + ".sonde");
+    std::ofstream(other->folder() + "/" + FormatUtcMinute(EpochNow() + day * kNanosPerDay).substr(0, 10) +
+                  ".sonde");
   }
   hosts_->Retain(EpochNow());
   ASSERT_EQ(Ok("hosts")["hosts"].size(), 1u);

@@ -22,7 +22,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-constexpr int64_t kRetainedDayNs = 86'400 * kNanosPerSecond;
+constexpr int64_t kRetainedDayNs = kNanosPerDay;
 
 std::vector<std::string> NamesOf(const Hosts& hosts) {
   std::vector<std::string> names;

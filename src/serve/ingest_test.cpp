@@ -30,7 +30,6 @@ namespace {
 using nlohmann::json;
 using testing::HasSubstr;
 
-constexpr int64_t kDayNs = 86'400 * kNanosPerSecond;
 constexpr int64_t kToday = 20'000;
 constexpr Id128 kAgent{7, 1};
 
@@ -71,7 +70,7 @@ class IngestTest : public testing::Test {
   TempFolder folder_;
   std::unique_ptr<Hosts> hosts_ = Hosts::Open({.folder = folder_ / "hosts", .max_hosts = 2}).value();
   IngestCounts counts_;
-  server::HttpRoutes routes_ = IngestRoutes(*hosts_, counts_, [] { return kToday * kDayNs + 1; });
+  server::HttpRoutes routes_ = IngestRoutes(*hosts_, counts_, [] { return kToday * kNanosPerDay + 1; });
 };
 
 TEST_F(IngestTest, FramesAreStoredOnceHoweverOftenTheyCome) {
@@ -89,7 +88,7 @@ TEST_F(IngestTest, WhatWasAnsweredSurvivesTheServer) {
   // As after a kill: the files as they are now, without the store being closed.
   std::filesystem::copy(folder_ / "hosts", folder_ / "copy", std::filesystem::copy_options::recursive);
   hosts_ = Hosts::Open({.folder = folder_ / "copy"}).value();
-  routes_ = IngestRoutes(*hosts_, counts_, [] { return kToday * kDayNs + 1; });
+  routes_ = IngestRoutes(*hosts_, counts_, [] { return kToday * kNanosPerDay + 1; });
   EXPECT_EQ(Value("SELECT count(*) FROM samples"), "3");
   EXPECT_EQ(Ok(Post({Samples(100, 3)}, 1))["committed"], 1);
   EXPECT_EQ(Value("SELECT count(*) FROM samples"), "3");
@@ -114,7 +113,7 @@ TEST_F(IngestTest, AServerThatHasSetADaysFileAsideAsksForTheNames) {
   const std::string today = folder_ / "hosts/node-1/2024-10-04.sonde";
   std::filesystem::resize_file(today, std::filesystem::file_size(today) / 2);
   hosts_ = Hosts::Open({.folder = folder_ / "hosts"}).value();
-  routes_ = IngestRoutes(*hosts_, counts_, [] { return kToday * kDayNs + 1; });
+  routes_ = IngestRoutes(*hosts_, counts_, [] { return kToday * kNanosPerDay + 1; });
   EXPECT_EQ(Ok(Post({Samples(300, 1)}, 3))["repeat_names"], 1);
   EXPECT_EQ(Ok(Post({Samples(400, 1)}, 4))["repeat_names"], 0);
 }
@@ -187,7 +186,7 @@ model::Batch OneRow(const Table& table, const typename Table::Row& row) {
 }
 
 TEST_F(IngestTest, WhatAKilledAgentLeftOpenEndsWhenItWasLastSeen) {
-  constexpr int64_t kBase = kToday * kDayNs;
+  constexpr int64_t kBase = kToday * kNanosPerDay;
   const auto at = [](int64_t seconds) { return kBase + seconds * kNanosPerSecond; };
   const auto run = [&](uint64_t number, int64_t seconds) {
     return OneRow(model::kSources, {.source = {8, number}, .host = "node-1", .started_ns = at(seconds)});
@@ -303,7 +302,7 @@ TEST_F(IngestTest, NothingElseIsAnswered) {
 
 TEST_F(IngestTest, AServerWithoutRoomIsNotReadyAndTurnsAgentsAway) {
   const auto full = Hosts::Open({.folder = folder_ / "full", .min_free_bytes = int64_t{1} << 60}).value();
-  routes_ = IngestRoutes(*full, counts_, [] { return kToday * kDayNs; });
+  routes_ = IngestRoutes(*full, counts_, [] { return kToday * kNanosPerDay; });
   EXPECT_EQ(
       routes_.api({.path = "/readyz", .query = {}, .if_none_match = {}, .accept = {}, .body = {}}).status,
       503);

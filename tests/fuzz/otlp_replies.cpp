@@ -12,10 +12,10 @@
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string text(reinterpret_cast<const char*>(data), size);
   if (gpusonde::exporters::ReadOtlpResponse(text).items < 0) std::abort();
-  constexpr int64_t kDayNs = 86'400 * gpusonde::kNanosPerSecond;
-  for (const int64_t now_ns : {int64_t{0}, 20'000 * kDayNs})
+  using gpusonde::kNanosPerDay;
+  for (const int64_t now_ns : {int64_t{0}, 20'000 * kNanosPerDay})
     if (const auto pause_ns = gpusonde::otlp::ReadRetryAfter(text, now_ns);
-        pause_ns.has_value() && (*pause_ns < 0 || *pause_ns > kDayNs))
+        pause_ns.has_value() && (*pause_ns < 0 || *pause_ns > kNanosPerDay))
       std::abort();
   return 0;
 }

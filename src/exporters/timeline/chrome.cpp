@@ -28,7 +28,6 @@ namespace {
 using model::GpuWork;
 using model::ThreadSpan;
 
-constexpr int64_t kDayNs = 86'400 * kNanosPerSecond;
 constexpr size_t kPieceBytes = size_t{1} << 20;
 
 class ChromeWriter final : public model::TimelineSink {
@@ -71,7 +70,7 @@ class ChromeWriter final : public model::TimelineSink {
 };
 
 Status ChromeWriter::Begin(const model::TimelineNames& names) {
-  base_ns_ = std::max<int64_t>(0, names.start_ns - names.start_ns % kDayNs);
+  base_ns_ = std::max<int64_t>(0, names.start_ns - names.start_ns % kNanosPerDay);
   tracks_.emplace(names, [this](JsonWriter& event) { return Emit(event); });
   JsonWriter head;
   head.BeginObject().Field("schemaVersion", 1).Field("baseTimeNanoseconds", base_ns_);

@@ -87,8 +87,8 @@ class Live : public testing::Test {
 TEST(DayOf, IsTheDayOfUtc) {
   EXPECT_EQ(DayOf(0), Day(days(0)));
   EXPECT_EQ(DayOf(-1), Day(days(-1)));
-  EXPECT_EQ(DayOf(86'400 * kNanosPerSecond - 1), Day(days(0)));
-  EXPECT_EQ(DayOf(86'400 * kNanosPerSecond), Day(days(1)));
+  EXPECT_EQ(DayOf(kNanosPerDay - 1), Day(days(0)));
+  EXPECT_EQ(DayOf(kNanosPerDay), Day(days(1)));
 }
 
 TEST_F(Live, DaysAreReadAsOneAndEachStandsForItself) {

@@ -22,9 +22,8 @@ namespace gpusonde::store {
 namespace {
 
 constexpr Id128 kSampleSpool{1, 2};
-constexpr int64_t kDayNs = 86'400 * kNanosPerSecond;
 constexpr int64_t kWindow = kFiveMinutes.length_ns;
-constexpr int64_t kSampleMidnightNs = 20'000 * kDayNs;
+constexpr int64_t kSampleMidnightNs = 20'000 * kNanosPerDay;
 constexpr int64_t kEarliest = std::numeric_limits<int64_t>::min();
 constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
 
@@ -115,16 +114,16 @@ TEST_F(Windows, IncludeLateSamples) {
       << "two of the four are in what is over";
   ExpectExact(kSampleMidnightNs, kSampleMidnightNs + kWindow * 4);
   // In the file of the next day, too.
-  Commit(kSampleMidnightNs + kDayNs,
-         {kSampleMidnightNs + kDayNs - 1, kSampleMidnightNs + kDayNs + kWindow * 2});
-  Commit(kSampleMidnightNs + kDayNs, {kSampleMidnightNs + kDayNs - 2});
-  ExpectExact(kSampleMidnightNs, kSampleMidnightNs + 2 * kDayNs);
+  Commit(kSampleMidnightNs + kNanosPerDay,
+         {kSampleMidnightNs + kNanosPerDay - 1, kSampleMidnightNs + kNanosPerDay + kWindow * 2});
+  Commit(kSampleMidnightNs + kNanosPerDay, {kSampleMidnightNs + kNanosPerDay - 2});
+  ExpectExact(kSampleMidnightNs, kSampleMidnightNs + 2 * kNanosPerDay);
 }
 
 TEST_F(Windows, AStoreWrittenWithoutThemGetsThemWhenOpened) {
   Commit(kSampleMidnightNs, {kSampleMidnightNs, kSampleMidnightNs + kWindow * 3});
-  Commit(kSampleMidnightNs + kDayNs,
-         {kSampleMidnightNs + kDayNs - 1, kSampleMidnightNs + kDayNs + kWindow * 2});
+  Commit(kSampleMidnightNs + kNanosPerDay,
+         {kSampleMidnightNs + kNanosPerDay - 1, kSampleMidnightNs + kNanosPerDay + kWindow * 2});
   const std::string sql = "SELECT sum(count)::BIGINT FROM profile_windows";
   const int64_t before = Number(sql);
   store_.reset();
@@ -140,7 +139,7 @@ TEST_F(Windows, AStoreWrittenWithoutThemGetsThemWhenOpened) {
   }
   Reopen();
   EXPECT_EQ(Number(sql), before);
-  ExpectExact(kSampleMidnightNs, kSampleMidnightNs + 2 * kDayNs);
+  ExpectExact(kSampleMidnightNs, kSampleMidnightNs + 2 * kNanosPerDay);
 }
 
 TEST_F(Windows, RowsThatCantBeSummedDontKeepTheStoreFromBeingOpened) {
@@ -194,8 +193,8 @@ TEST_F(Windows, SayTheSameAsTheSamplesWhateverTheClockDoes) {
               0);
   ExpectExact(kEarliest, kNoLimit);
   for (int i = 0; i < 40; ++i) {
-    const int64_t from_ns = kSampleMidnightNs - kDayNs + below(4 * kDayNs);
-    ExpectExact(from_ns, from_ns + below(3 * kDayNs));
+    const int64_t from_ns = kSampleMidnightNs - kNanosPerDay + below(4 * kNanosPerDay);
+    ExpectExact(from_ns, from_ns + below(3 * kNanosPerDay));
   }
 }
 

@@ -21,7 +21,7 @@ inline constexpr std::string_view kSampleVariance =
 
 inline constexpr WindowLevel kFiveMinutes{300 * kNanosPerSecond, false};
 inline constexpr WindowLevel kHour{3'600 * kNanosPerSecond, true};
-inline constexpr WindowLevel kDay{86'400 * kNanosPerSecond, true};
+inline constexpr WindowLevel kDay{kNanosPerDay, true};
 
 // PiecesOf with the levels of samples; `summed` is that of Store::sample_windows().
 std::vector<TimePiece> PiecesOfSamples(const TimeRange& range, const TimeRange& summed, bool by_stack);

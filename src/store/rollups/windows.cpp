@@ -11,7 +11,7 @@
 namespace gpusonde::store {
 namespace {
 
-constexpr int64_t kLatestNs = std::numeric_limits<int64_t>::max() - kNanosPerSecond * 86'400 * 2;
+constexpr int64_t kLatestNs = std::numeric_limits<int64_t>::max() - 2 * kNanosPerDay;
 
 // The whole windows of the range that are summed; empty when from_ns ≥ to_ns.
 TimeRange WholeWindows(const WindowLevel& level, const TimeRange& range, const TimeRange& summed) {
