@@ -65,10 +65,9 @@ FullQueueLine MakeFullQueueLine(const FullQueue& queue, int64_t first_ns) {
 // Notes times without any event: how long they are together.
 void AddUnrecorded(size_t trace, NoteKind kind, std::span<const TimeRange> ranges, std::vector<Note>& notes) {
   if (ranges.empty()) return;
-  const auto length = [](const TimeRange& range) { return range.to_ns - range.from_ns; };
-  Note note{.trace = trace, .kind = kind};
-  for (const TimeRange& range : ranges) note.count += length(range);
-  const TimeRange& longest = *std::ranges::max_element(ranges, {}, length);
+  Note note{.trace = trace, .kind = kind, .count = LengthOf(ranges)};
+  const TimeRange& longest =
+      *std::ranges::max_element(ranges, {}, [](const TimeRange& range) { return LengthOf(range); });
   note.time = {static_cast<int64_t>(ranges.size()), longest.from_ns, longest.to_ns};
   notes.push_back(note);
 }

@@ -5,17 +5,6 @@
 #include <utility>
 
 namespace gpusonde::analyze {
-namespace {
-
-int64_t LengthOf(const TimeRange& range) { return range.to_ns - range.from_ns; }
-
-int64_t Total(std::span<const TimeRange> ranges) {
-  int64_t total_ns = 0;
-  for (const TimeRange& range : ranges) total_ns += LengthOf(range);
-  return total_ns;
-}
-
-}  // namespace
 
 void RecordedTime::Keep() {
   if (!recent_.IsEmpty()) Insert(std::exchange(recent_, {}));
@@ -80,13 +69,13 @@ UnrecordedTime FindUnrecorded(const RecordedTime& recorded) {
   const Extent extent = recorded.extent();
   if (extent.IsEmpty()) return found;
   found.left_out = recorded.Gaps(kMinLeftOutNs);
-  const int64_t rest_ns = extent.last_ns - extent.first_ns - Total(found.left_out);
+  const int64_t rest_ns = extent.last_ns - extent.first_ns - LengthOf(found.left_out);
   std::erase_if(found.left_out,
                 [&](const TimeRange& gap) { return LengthOf(gap) / kTimesTheRest < rest_ns; });
   if (found.left_out.size() > kMaxLeftOut) found.left_out.clear();
   found.counted = Subtract(recorded.Gaps(kMinCountedNs), found.left_out);
-  const int64_t counted_ns = extent.last_ns - extent.first_ns - Total(found.left_out);
-  if (Total(found.counted) < counted_ns / 2) found.counted.clear();
+  const int64_t counted_ns = extent.last_ns - extent.first_ns - LengthOf(found.left_out);
+  if (LengthOf(found.counted) < counted_ns / 2) found.counted.clear();
   return found;
 }
 

@@ -16,6 +16,12 @@ bool Join(const TimeRange& next, TimeRange& last) {
 
 }  // namespace
 
+int64_t LengthOf(std::span<const TimeRange> ranges) {
+  int64_t sum_ns = 0;
+  for (const TimeRange& range : ranges) sum_ns += LengthOf(range);
+  return sum_ns;
+}
+
 void AppendToUnion(const TimeRange& next, std::vector<TimeRange>& joined) {
   if (joined.empty() || !Join(next, joined.back())) joined.push_back(next);
 }

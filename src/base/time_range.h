@@ -13,6 +13,11 @@ struct TimeRange {
   int64_t to_ns = 0;
 };
 
+constexpr int64_t LengthOf(const TimeRange& range) { return range.to_ns - range.from_ns; }
+
+// The sum of the lengths.
+int64_t LengthOf(std::span<const TimeRange> ranges);
+
 // Adds a range that starts no earlier than the last one to a union: sorted, disjoint ranges; ranges that
 // touch are joined.
 void AppendToUnion(const TimeRange& next, std::vector<TimeRange>& joined);

@@ -20,6 +20,13 @@ std::vector<std::pair<int64_t, int64_t>> Pairs(const std::vector<TimeRange>& ran
   return pairs;
 }
 
+TEST(TimeRange, LengthOfManyIsTheSum) {
+  const std::vector<TimeRange> ranges = {{-5, 10}, {20, 20}, {30, 32}};
+  EXPECT_EQ(LengthOf(ranges.front()), 15);
+  EXPECT_EQ(LengthOf(ranges), 17);
+  EXPECT_EQ(LengthOf(std::vector<TimeRange>()), 0);
+}
+
 TEST(TimeRange, UnionJoinsWhatOverlapsOrTouches) {
   const std::vector<TimeRange> ranges = {{0, 10}, {2, 5}, {10, 12}, {13, 20}, {19, 21}};
   EXPECT_THAT(Pairs(UnionOf(ranges)), ElementsAre(Pair(0, 12), Pair(13, 21)));

@@ -15,13 +15,8 @@
 namespace gpusonde::diagnose {
 namespace {
 
-double LengthOf(const TimeRange& range) { return static_cast<double>(range.to_ns - range.from_ns); }
-
-double LengthOf(std::span<const TimeRange> disjoint) {
-  double sum = 0;
-  for (const TimeRange& range : disjoint) sum += LengthOf(range);
-  return sum;
-}
+// The length of a range, or of disjoint ones together.
+double LengthNs(const auto& time) { return static_cast<double>(LengthOf(time)); }
 
 // The states that a wait for the GPU may be, the likeliest first.
 constexpr std::array kStatesOfGpuWait = {ThreadState::kSleeping, ThreadState::kWaiting,
@@ -94,12 +89,12 @@ class Accountant {
     for (const std::span<const TimeRange> ranges : work)
       for (const TimeRange& part : Intersect(within, ranges)) busy.push_back(part);
     std::ranges::sort(busy, {}, &TimeRange::from_ns);
-    return LengthOf(UnionOf(busy, {within.front().from_ns, within.back().to_ns}));
+    return LengthNs(UnionOf(busy, {within.front().from_ns, within.back().to_ns}));
   }
 
   // What the GPU does for the program's loop within disjoint ranges.
   GpuWait WorkIn(std::span<const TimeRange> within) const {
-    const double run = LengthOf(Intersect(within, kernels_));
+    const double run = LengthNs(Intersect(within, kernels_));
     return {.run = run, .copy = copies_.empty() ? 0 : AnyIn(within, {kernels_, copies_}) - run};
   }
 
@@ -108,7 +103,7 @@ class Accountant {
     GpuWait wait = WorkIn(syncs);
     if (!of_other_loops_.empty())
       wait.other = AnyIn(syncs, {kernels_, copies_, of_other_loops_}) - wait.total();
-    wait.queue = LengthOf(syncs) - wait.total();
+    wait.queue = LengthNs(syncs) - wait.total();
     return wait;
   }
 
@@ -147,7 +142,7 @@ class Accountant {
   void AddUncovered(const TimeRange& range) {
     const GpuWait wait = WaitIn(range);
     AddGpu(wait, 1);
-    AddRest(LengthOf(range) - wait.total(), range, range.from_ns < first_bucket_ns_);
+    AddRest(LengthNs(range) - wait.total(), range, range.from_ns < first_bucket_ns_);
   }
 
   // Adds what no signal of the launch thread covers. Before it started, the main thread led to it.
@@ -175,7 +170,7 @@ class Accountant {
   // How much of an interval the thread may have waited for the GPU: while it had a CPU or wanted none.
   static double OpenIn(const ThreadParts& parts, const TimeRange& range) {
     return std::max(
-        0.0, LengthOf(range) - parts[kInterrupted] - parts[kRunQueue] - parts[kReclaim] - parts[kStopped]);
+        0.0, LengthNs(range) - parts[kInterrupted] - parts[kRunQueue] - parts[kReclaim] - parts[kStopped]);
   }
 
   // The thread's time in a part of a bucket: its share of what the waits for the GPU cover, whose times are
@@ -183,17 +178,17 @@ class Accountant {
   // wait would begin asleep.
   ThreadTime TimeIn(const TimeRange& part, const ThreadTime& whole, const TimeRange& bucket) const {
     if (part.from_ns == bucket.from_ns && part.to_ns == bucket.to_ns) return whole;
-    const double wait = LengthOf(UnionOf(syncs_, bucket));
+    const double wait = LengthNs(UnionOf(syncs_, bucket));
     const ThreadParts parts = SplitTime(whole);
     const double covered_ns = std::min(wait, OpenIn(parts, bucket));
-    const double rest_ns = LengthOf(bucket) - covered_ns;
+    const double rest_ns = LengthNs(bucket) - covered_ns;
     ThreadTime time;
     if (covered_ns <= 0 || rest_ns <= 0) {
-      time.Add(whole, LengthOf(part) / LengthOf(bucket));
+      time.Add(whole, LengthNs(part) / LengthNs(bucket));
       return time;
     }
-    const double wait_share = LengthOf(UnionOf(syncs_, part)) / wait;
-    const double rest_share = (LengthOf(part) - wait_share * covered_ns) / rest_ns;
+    const double wait_share = LengthNs(UnionOf(syncs_, part)) / wait;
+    const double rest_share = (LengthNs(part) - wait_share * covered_ns) / rest_ns;
     const ThreadParts covered = CoveredBy(covered_ns, parts);
     TimeBy<ThreadState, kThreadStates> factors;
     factors.ns.fill(rest_share);
@@ -344,7 +339,7 @@ class Accountant {
   // loop does.
   void MoveWaitForGpu(double factor, const TimeRange& range, ThreadTime& time) {
     const std::vector<TimeRange> syncs = Intersect(std::array{range}, syncs_of_other_loops_);
-    const double length = LengthOf(syncs);
+    const double length = LengthNs(syncs);
     double left = length;
     TimeBy<ThreadState, kThreadStates> kept;
     kept.ns.fill(1);

@@ -14,7 +14,7 @@ namespace {
 constexpr int64_t kMinuteNs = 60 * kNanosPerSecond;
 constexpr double kTail95 = 0.025;  // of each side of an interval
 
-double Length(const TimeRange& range) { return static_cast<double>(range.to_ns - range.from_ns); }
+double LengthNs(const TimeRange& range) { return static_cast<double>(LengthOf(range)); }
 
 // How a count of holders changes at a time.
 struct Change {
@@ -146,8 +146,8 @@ void DeviceAccount::AddBusyOfBlock(std::span<const std::vector<TimeRange>> by_ho
       Segment& now = segments_[segment];
       const TimeRange common{std::max(since_ns, now.range.from_ns), std::min(edge.time_ns, now.range.to_ns)};
       if (now.observed && common.from_ns < common.to_ns) {
-        share_ns += Length(common) / running;
-        now.busy_ns += Length(common);
+        share_ns += LengthNs(common) / running;
+        now.busy_ns += LengthNs(common);
       }
       if (now.range.to_ns > edge.time_ns) break;
       ++segment;
@@ -169,7 +169,7 @@ bool DeviceAccount::IsEven(const TimeRange& window) const {
 }
 
 void DeviceAccount::AddBusySum(size_t holder, const TimeRange& window, int64_t busy_ns) {
-  const double busy = std::clamp(static_cast<double>(busy_ns), 0.0, Length(window));
+  const double busy = std::clamp(static_cast<double>(busy_ns), 0.0, LengthNs(window));
   segments_[SegmentAt(window.from_ns)].busy_ns += busy;
   busy_ns_[holder][BlockOf(window.from_ns)] += busy;
 }
@@ -185,8 +185,8 @@ std::vector<std::vector<DeviceAccount::BlockUse>> DeviceAccount::UsesByBlock() c
   // What a process that held the device all the time until each segment would have.
   std::vector<double> idle_until{0}, unobserved_until{0};
   for (const Segment& segment : segments_) {
-    const double each = Length(segment.range) / segment.holders;
-    const double idle = std::max(Length(segment.range) - segment.busy_ns, 0.0) / segment.holders;
+    const double each = LengthNs(segment.range) / segment.holders;
+    const double idle = std::max(LengthNs(segment.range) - segment.busy_ns, 0.0) / segment.holders;
     idle_until.push_back(idle_until.back() + (segment.observed ? idle : 0));
     unobserved_until.push_back(unobserved_until.back() + (segment.observed ? 0 : each));
   }

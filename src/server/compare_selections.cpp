@@ -42,7 +42,7 @@ void WriteSide(JsonWriter& json, std::string_view key, const std::optional<TimeR
   json.Key(key).BeginObject().Field("from_us", from_us).Field("to_us", to_us).EndObject();
 }
 
-double LengthOf(const TimeRange& range) { return static_cast<double>(range.to_ns - range.from_ns); }
+double LengthNs(const TimeRange& range) { return static_cast<double>(LengthOf(range)); }
 
 // Why the GPU work can't be compared; empty if it can.
 std::string WhyNot(const compare::Run& a, const compare::Run& b) {
@@ -83,7 +83,7 @@ Result<std::string> CompareSelections(ApiData& data, const ComparisonQuestion& q
   const std::string why_not = WhyNot(*a, *b);
   compare::StackDiff stacks(type);
   // Of B's time: for as much work as A did, or if that isn't known, for as long a time.
-  double divisor = range_a.has_value() && range_b.has_value() ? LengthOf(*range_b) / LengthOf(*range_a) : 1;
+  double divisor = range_a.has_value() && range_b.has_value() ? LengthNs(*range_b) / LengthNs(*range_a) : 1;
   bool by_work = false;
   json.Field("why_not", why_not).Key("gpu");
   if (why_not.empty()) {

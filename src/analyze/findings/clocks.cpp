@@ -94,16 +94,16 @@ std::optional<ClockLine> CompareClock(const JobRank& rank, std::span<const Windo
                  .samples = static_cast<int64_t>(samples.size()),
                  .usual_mhz = ValueOfRank(known, (known.size() - 1) * 9 / 10)};
   const std::vector<TimeRange> slow = SlowTimes(rank, windows);
-  for (const TimeRange& range : slow) line.slow_ns += range.to_ns - range.from_ns;
+  line.slow_ns = LengthOf(slow);
   std::vector<TimeRange> low_and_slow;
   size_t next = 0;
   for (const LowClock& low : LowTimes(samples, line.usual_mhz, extent.last_ns)) {
-    line.other_low_ns += low.range.to_ns - low.range.from_ns;
+    line.other_low_ns += LengthOf(low.range);
     while (next < slow.size() && slow[next].to_ns <= low.range.from_ns) ++next;
     for (size_t i = next; i < slow.size() && slow[i].from_ns < low.range.to_ns; ++i) {
       const TimeRange both{std::max(slow[i].from_ns, low.range.from_ns),
                            std::min(slow[i].to_ns, low.range.to_ns)};
-      const int64_t both_ns = both.to_ns - both.from_ns;
+      const int64_t both_ns = LengthOf(both);
       line.other_low_ns -= both_ns;
       line.slow_low_ns += both_ns;
       line.lost_ns += static_cast<int64_t>(Int128{both_ns} * (line.usual_mhz - low.mhz) / line.usual_mhz);

@@ -104,8 +104,7 @@ Status ForEachBusyTime(Store& store, const model::Selection& selection, const Ti
 Status ReadTimeSums(Store& store, const model::Selection& selection, const TimeRange& range,
                     std::map<Id128, DeviceUse>& uses) {
   ASSIGN_OR_RETURN(const DeviceTimes observed, ReadObservedTimes(store, selection, range));
-  for (const auto& [device, times] : observed)
-    for (const TimeRange& time : times) uses[device].observed_ns += time.to_ns - time.from_ns;
+  for (const auto& [device, times] : observed) uses[device].observed_ns += LengthOf(times);
   constexpr std::array kLevels = {kMinuteOfBusy, kSecondOfBusy, kTenthOfBusy};
   return ForEachBusyTime(
       store, selection, range, kLevels, [&](Id128 device, const TimeRange& time, double share) {

@@ -95,8 +95,7 @@ Status AddSessionTimes(Store& store, const model::Selection& selection, const Ti
   ASSIGN_OR_RETURN(const auto observed, ReadObservedTimesByProcess(store, selection, range));
   for (const auto& [process, times] : observed) {
     const auto user = users.find(process);
-    if (user == users.end()) continue;
-    for (const TimeRange& time : times) user->second.observed_ns += time.to_ns - time.from_ns;
+    if (user != users.end()) user->second.observed_ns += LengthOf(times);
   }
   return {};
 }
@@ -110,8 +109,7 @@ Status AddWork(Store& store, const model::Selection& selection, const TimeRange&
   for (const TimeRange& slice : slices) {
     ASSIGN_OR_RETURN(const auto by_process, ReadProcessTimes(store, selection, slice));
     for (const auto& [process, by_device] : by_process)
-      for (const auto& [device, times] : by_device)
-        for (const TimeRange& time : times) shares[process][device].busy_ns += time.to_ns - time.from_ns;
+      for (const auto& [device, times] : by_device) shares[process][device].busy_ns += LengthOf(times);
   }
   TRY(ForEachWorkSum(store, selection, range, [&](const WorkSum& sum) {
     int64_t& kernels = shares[sum.process][sum.device].kernels;
