@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <set>
+#include <span>
 #include <utility>
 
 #include "fleet/observe/observation_builder.h"
@@ -23,19 +24,14 @@ TimeRange RangeOf(const model::Selection& selection) {
 Result<int64_t> ReadObservedNs(store::Store& store, const model::Selection& selection) {
   ASSIGN_OR_RETURN(const TimeRange range, store::ReadTimeRange(store, selection));
   ASSIGN_OR_RETURN(const std::vector<TimeRange> runs, store::ReadRuns(store));
-  if (runs.empty()) return range.to_ns - range.from_ns;
-  int64_t observed_ns = 0;
-  for (const TimeRange& run : UnionOf(runs, range)) observed_ns += run.to_ns - run.from_ns;
-  return observed_ns;
+  if (runs.empty()) return LengthOf(range);
+  return LengthOf(UnionOf(runs, range));
 }
 
-Status ReadWork(store::Store& store, Id128 device, const TimeRange& range, int64_t total,
+Status ReadWork(store::Store& store, Id128 device, const TimeRange& range, std::span<const TimeRange> windows,
                 const SampleSize& size, ObservationBuilder& builder) {
-  ASSIGN_OR_RETURN(const std::vector<TimeRange> windows, WindowsOf(store, device, range, total, size));
   const int64_t in_window = windows.size() == 1 ? size.operations : size.operations / size.windows;
-  for (const TimeRange& window : windows)
-    TRY(ReadWindow(store, device, range, window, kUnevenness * in_window, builder));
-  return {};
+  return ReadWindows(store, device, range, windows, kUnevenness * in_window, builder);
 }
 
 }  // namespace
@@ -50,14 +46,17 @@ Result<Observations> Observe(store::Store& store, const model::Selection& select
   std::set<Id128> divided;
   for (const store::GpuDevice& device : devices)
     if (device.parent.has_value()) divided.insert(*device.parent);
+  ASSIGN_OR_RETURN(const auto windows, ChooseWindows(store, counts, range, size));
+  ASSIGN_OR_RETURN(const auto activity, ReadActivity(store, range));
   Observations observations;
   ASSIGN_OR_RETURN(observations.observed_ns, ReadObservedNs(store, selection));
   for (const store::GpuDevice& device : devices) {
-    const auto count = counts.find(device.device);
-    if (count == counts.end() && divided.contains(device.device)) continue;
+    if (!counts.contains(device.device) && divided.contains(device.device)) continue;
     ObservationBuilder builder;
-    if (count != counts.end()) TRY(ReadWork(store, device.device, range, count->second, size, builder));
-    TRY(ReadActivity(store, device.device, range, builder));
+    if (const auto of_device = windows.find(device.device); of_device != windows.end())
+      TRY(ReadWork(store, device.device, range, of_device->second, size, builder));
+    if (const auto readings = activity.find(device.device); readings != activity.end())
+      for (const GpuWork::Activity& reading : readings->second) builder.AddActivity(reading);
     observations.gpus.push_back(
         builder.Build(device.uuid.empty() ? device.device.ToHex() : device.uuid, device.name));
   }
@@ -72,7 +71,9 @@ Result<Fingerprint> FingerprintOf(store::Store& store, const model::Selection& s
   // Of each GPU as large a share as of the others.
   SampleSize each = size;
   each.operations = std::max(size.operations / std::max<int64_t>(std::ssize(counts), 1), size.windows);
-  for (const auto& [device, count] : counts) TRY(ReadWork(store, device, range, count, each, builder));
+  ASSIGN_OR_RETURN(const auto windows, ChooseWindows(store, counts, range, each));
+  for (const auto& [device, of_device] : windows)
+    TRY(ReadWork(store, device, range, of_device, each, builder));
   return builder.Build("", "").fingerprint;
 }
 

@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <memory>
+#include <span>
 #include <string>
 
 #include "base/testing/units.h"
@@ -98,6 +100,25 @@ class ObserveTest : public store::MemoryStoreTest {
     EXPECT_TRUE(observed.has_value()) << observed.error().message;
     return observed.value_or(Observations()).gpus;
   }
+};
+
+// Counts the statements that it passes on.
+class CountingStore : public store::Store {
+ public:
+  explicit CountingStore(store::Store& store) : store_(store) {}
+
+  Status Append(std::span<const model::Batch> batches) override { return store_.Append(batches); }
+  Result<std::unique_ptr<store::Rows>> Query(const std::string& sql,
+                                             std::span<const store::Parameter> parameters) override {
+    statements_ += 1;
+    return store_.Query(sql, parameters);
+  }
+
+  int statements() const { return statements_; }
+
+ private:
+  store::Store& store_;
+  int statements_ = 0;
 };
 
 size_t GroupNamed(std::string_view name) {
@@ -225,6 +246,36 @@ TEST_F(ObserveTest, MuchWorkIsSampled) {
   EXPECT_FALSE(sampled[1].is_busy);
 }
 
+TEST_F(ObserveTest, TheWindowsOfAGpuAreReadTogether) {
+  std::vector<model::KernelPack> packs;
+  std::vector<model::Kernel> kernels;
+  for (int64_t second = 0; second < 100; ++second) {
+    packs.push_back(PackAt(kDay + second * kSecond, 50));
+    for (int64_t i = 0; i < 20; ++i)
+      kernels.push_back(KernelAt(kDay + second * kSecond + i * 50 * kMs, 1'000, "softmax", kGpu1));
+  }
+  Add(model::kKernelPacks, packs);
+  Add(model::kKernels, kernels);
+  CountingStore counting(*store_);
+  const SampleSize size{.operations = 500, .windows = 50};
+  const auto observed = Observe(counting, {}, size);
+  ASSERT_TRUE(observed.has_value()) << observed.error().message;
+  EXPECT_EQ(observed->gpus, Observed({}, size));
+  for (const Observation& gpu : observed->gpus) EXPECT_NEAR(static_cast<double>(gpu.kernels), 500, 30);
+  EXPECT_LE(counting.statements(), 20) << "not one for each of 100 windows";
+}
+
+TEST_F(ObserveTest, WindowsWithTooMuchForOneStatementAreReadInParts) {
+  std::vector<model::KernelPack> packs;
+  for (int64_t second = 0; second < 10; ++second)
+    packs.push_back(PackAt(kDay + second * kSecond, 100'000, second < 5 ? "gemm" : "softmax"));
+  Add(model::kKernelPacks, packs);
+  const auto observed = Observed({}, {.operations = 2'000, .windows = 20});
+  EXPECT_NEAR(static_cast<double>(observed[0].kernels), 2'000, 40);
+  const Row& types = observed[0].rows[GroupNamed("kernel_types")];
+  for (const size_t bin : {4, 7}) EXPECT_NEAR(types[bin], 255 / 2.0, 8) << bin;
+}
+
 TEST_F(ObserveTest, WorkInAFewSecondsOfADayIsFound) {
   Add(model::kKernelPacks, {PackAt(kDay + 40'000 * kSecond, 3'000), PackAt(kDay + 80'000 * kSecond, 9'000)});
   for (const int64_t operations : {100, 1'000, 100'000}) {
@@ -316,7 +367,9 @@ TEST_F(ObserveTest, ManyReadingsAreSampled) {
                           .value = i < 5'000 ? 97.0 : 2.0});
   Add(model::kMetrics, readings);
   ObservationBuilder all;
-  ASSERT_TRUE(ReadActivity(*store_, kGpu0, {0, std::numeric_limits<int64_t>::max()}, all).has_value());
+  const auto sample = ReadActivity(*store_, {0, std::numeric_limits<int64_t>::max()});
+  ASSERT_TRUE(sample.has_value()) << sample.error().message;
+  for (const GpuWork::Activity& reading : sample->at(kGpu0)) all.AddActivity(reading);
   const Row row = all.Build("", "").rows[GroupNamed("unit_activity")];
   EXPECT_NEAR(row[20], 255 / 3.0 / 4, 4) << "a quarter of the SMs' readings are in the highest bin";
   EXPECT_NEAR(row[1], 255 / 4.0, 4);

@@ -3,11 +3,13 @@
 
 #include <cstdint>
 #include <map>
+#include <span>
 #include <vector>
 
 #include "base/id128.h"
 #include "base/result.h"
 #include "base/time_range.h"
+#include "fleet/characteristics.h"
 #include "fleet/observe/observation_builder.h"
 #include "fleet/observe/windows.h"
 #include "store/store.h"
@@ -19,17 +21,19 @@ namespace gpusonde::fleet {
 // kernels count as a whole, though they may also have some outside of the range, in the same second.
 Result<std::map<Id128, int64_t>> CountWork(store::Store& store, const TimeRange& range);
 
-// The windows of the range in which a device's work is read: the whole range if there are at most
-// size.operations, else those of a sample. `total` as CountWork counts.
-Result<std::vector<TimeRange>> WindowsOf(store::Store& store, Id128 device, const TimeRange& range,
-                                         int64_t total, const SampleSize& size);
+// The windows of the range in which each device's work is read: the whole range if there are at most
+// size.operations, else those of a sample. `counts` as CountWork's.
+Result<std::map<Id128, std::vector<TimeRange>>> ChooseWindows(store::Store& store,
+                                                              const std::map<Id128, int64_t>& counts,
+                                                              const TimeRange& range, const SampleSize& size);
 
-// Adds a device's work that starts in the window, at most `limit` operations, the first ones; in a window
-// that begins with the range also what runs then already.
-Status ReadWindow(store::Store& store, Id128 device, const TimeRange& range, const TimeRange& window,
-                  int64_t limit, ObservationBuilder& builder);
+// Adds a device's work that starts in these windows, at most `limit` operations of each, the first ones; of
+// the range's begin also what runs then already, if a window begins with it.
+Status ReadWindows(store::Store& store, Id128 device, const TimeRange& range,
+                   std::span<const TimeRange> windows, int64_t limit, ObservationBuilder& builder);
 
-// Adds the device's readings of hardware counters, a sample of them if there are many.
-Status ReadActivity(store::Store& store, Id128 device, const TimeRange& range, ObservationBuilder& builder);
+// Each device's readings of hardware counters, a sample of them if there are many.
+Result<std::map<Id128, std::vector<GpuWork::Activity>>> ReadActivity(store::Store& store,
+                                                                     const TimeRange& range);
 
 }  // namespace gpusonde::fleet
