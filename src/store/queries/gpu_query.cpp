@@ -17,6 +17,7 @@
 #include "base/saturated.h"
 #include "model/mig_name.h"
 #include "store/each_row.h"
+#include "store/queries/bucket_overlap.h"
 #include "store/queries/gpu_work.h"
 #include "store/rollups/gpu_windows.h"
 #include "store/rollups/pack_sums.h"
@@ -117,18 +118,6 @@ struct BucketTimes {
   std::vector<double> busy, observed;
 };
 
-// Adds a share of a stretch of time, which is in units of a bucket since the first one's start.
-void AddTime(double since, double until, double share, std::vector<double>& buckets) {
-  const auto count = static_cast<double>(buckets.size());
-  since = std::clamp(since, 0.0, count);
-  until = std::clamp(until, 0.0, count);
-  for (auto bucket = static_cast<size_t>(since); bucket < buckets.size(); ++bucket) {
-    const auto start = static_cast<double>(bucket);
-    if (start >= until) break;
-    buckets[bucket] += share * (std::min(until, start + 1) - std::max(since, start));
-  }
-}
-
 Result<std::map<Id128, BucketTimes>> ReadBuckets(Store& store, const model::Selection& selection,
                                                  const TimeRange& whole, size_t count) {
   const TimeRange range{std::max<int64_t>(whole.from_ns, 0), whole.to_ns};
@@ -145,16 +134,16 @@ Result<std::map<Id128, BucketTimes>> ReadBuckets(Store& store, const model::Sele
   ASSIGN_OR_RETURN(const DeviceTimes observed, ReadObservedTimes(store, selection, range));
   for (const auto& [device, times] : observed)
     for (const TimeRange& time : times)
-      AddTime(at(time.from_ns), at(time.to_ns), 1,
-              by_device.try_emplace(device, nothing).first->second.observed);
+      AddOverlap(at(time.from_ns), at(time.to_ns), 1,
+                 by_device.try_emplace(device, nothing).first->second.observed);
   // A window as long as a bucket would smear what happened in it over two of them.
   std::vector<WindowLevel> levels;
   for (const WindowLevel& level : {kMinuteOfBusy, kSecondOfBusy, kTenthOfBusy})
     if (static_cast<double>(level.length_ns) <= bucket_ns) levels.push_back(level);
   TRY(ForEachBusyTime(store, selection, range, levels,
                       [&](Id128 device, const TimeRange& time, double share) {
-                        AddTime(at(time.from_ns), at(time.to_ns), share,
-                                by_device.try_emplace(device, nothing).first->second.busy);
+                        AddOverlap(at(time.from_ns), at(time.to_ns), share,
+                                   by_device.try_emplace(device, nothing).first->second.busy);
                       }));
   return by_device;
 }

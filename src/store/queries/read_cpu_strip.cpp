@@ -9,6 +9,7 @@
 
 #include "base/time.h"
 #include "model/metric_catalogue.h"
+#include "store/queries/bucket_overlap.h"
 #include "store/queries/profile_query.h"
 #include "store/queries/selection_sql.h"
 #include "store/rollups/sample_windows.h"
@@ -29,12 +30,8 @@ std::vector<double> ObservedShares(const TimeRange& range, std::vector<TimeRange
       return static_cast<double>(static_cast<uint64_t>(time_ns) - static_cast<uint64_t>(range.from_ns)) /
              bucket_ns;
     };
-    const double from = offset(std::max(run.from_ns, range.from_ns));
-    const double to = offset(std::min(run.to_ns, range.to_ns));
-    for (auto i = static_cast<size_t>(from); i < buckets && static_cast<double>(i) < to; ++i) {
-      const auto start = static_cast<double>(i);
-      shares[i] += std::min(to, start + 1) - std::max(from, start);
-    }
+    AddOverlap(offset(std::max(run.from_ns, range.from_ns)), offset(std::min(run.to_ns, range.to_ns)), 1,
+               shares);
   }
   return shares;
 }
