@@ -105,9 +105,9 @@ Result<net::HttpReply> Ask(const ApiServer& server, const std::string& target,
           : net::HttpGet(url, authorization, server.max_reply_bytes, server.timeout_ns, tls);
   if (!reply.has_value() && reply.error().code == ErrorCode::kIo)
     return Fail(ErrorCode::kIo,
-                fmt::format("{} runs but gave no response within {} s: it may be busy; try again, "
-                            "or ask about less time or fewer hosts",
-                            address, server.timeout_ns / kNanosPerSecond));
+                fmt::format("{} runs but gave no response within {} s: it may be busy; try again{}{}",
+                            address, server.timeout_ns / kNanosPerSecond,
+                            server.when_slow.empty() ? "" : ", or ", server.when_slow));
   if (!reply.has_value())
     return Fail(
         ErrorCode::kUnavailable,

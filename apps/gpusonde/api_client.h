@@ -57,6 +57,8 @@ struct ApiServer {
   std::string url_flag;  // the option that names the server, for messages
   std::string token_flag = "--token-file";
   int64_t timeout_ns = 10 * kNanosPerSecond;
+  // What the command's user may do where no response comes in time, but to try again: "ask about …".
+  std::string_view when_slow;
   size_t max_reply_bytes = size_t{16} << 20;
 };
 

@@ -88,12 +88,14 @@ Status Run(const DiagnoseOptions& options) {
   return {};
 }
 
-Status AskServer(const DiagnoseOptions& options, const ApiServer& server, const std::string& times) {
+Status AskServer(const DiagnoseOptions& options, ApiServer server, const std::string& times) {
   bool all_hosts = false;
   if (server.host.empty()) {
     ASSIGN_OR_RETURN(const std::string overview, AskApi(server, "overview"));
     all_hosts = server::IsOverviewOfServe(overview);
   }
+  server.when_slow =
+      all_hosts ? "ask about one host with --host" : "ask about less time with --from and --to";
   if (all_hosts && !times.empty())
     return Fail(ErrorCode::kInvalidArgument,
                 "all hosts can only be asked about the last 24 hours; give --host for another time");
@@ -149,9 +151,8 @@ void AddDiagnose(CLI::App& app, int& exit_status) {
     if (!options->server.url.empty()) {
       if (options->format == "situations")
         throw CLI::ValidationError("--format", "situations is of files: a server has text and json");
-      const ApiServer server = ParseApiServer(options->server);
-      exit_status =
-          ExitStatusOf("diagnose", AskServer(*options, server, ApiTimeParameters(options->selection)));
+      exit_status = ExitStatusOf("diagnose", AskServer(*options, ParseApiServer(options->server),
+                                                       ApiTimeParameters(options->selection)));
       return;
     }
     exit_status = RunReader({.command = "diagnose", .files = options->files, .work = [&] {

@@ -86,6 +86,7 @@ int Mcp(const McpFlags& flags, const Http& http) {
   ApiServer api = ParseApiServer("--live", flags.live, flags.host, flags.client);
   api.timeout_ns = kTimeoutNs;
   api.max_reply_bytes = kMaxReplyBytes;
+  api.when_slow = "ask about less time";
   const auto source = mcp::ServerSource([api](const std::string& target) { return AskApi(api, target); });
   return ExitStatusOf("mcp", Serve(*source, http));
 }

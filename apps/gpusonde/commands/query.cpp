@@ -97,6 +97,7 @@ constexpr size_t kMaxSqlInAddress = 4 << 10;
 Status AskServer(const QueryOptions& options, ApiServer server) {
   // Beyond the time that the statement may take, for what comes before and after it.
   server.timeout_ns += options.timeout_s * kNanosPerSecond;
+  server.when_slow = "ask fewer hosts with --hosts";
   const std::string target = fmt::format("query?limit={}&timeout_s={}&hosts={}", options.limit,
                                          options.timeout_s, server::EncodeQueryValue(options.hosts));
   const std::string& sql = options.files_and_sql.front();

@@ -115,6 +115,7 @@ void AddUsage(CLI::App& app, int& exit_status) {
     if (!options->server.url.empty()) {
       ApiServer server = ParseApiServer(options->server);
       server.timeout_ns = kServerTimeoutNs;
+      server.when_slow = "ask about less time with --from and --to";
       exit_status = ExitStatusOf("usage", AskServer(*options, server, ApiTimeParameters(options->selection)));
       return;
     }
