@@ -43,8 +43,9 @@ TEST(StateSums, ACellMayEndLaterThanTimesDo) {
     sums.Add({kFrom + 100, kFrom + 200}, 7, 20);
     EXPECT_EQ(sums.slices(), 1U);
     const std::vector<Slice> slices = sums.Take();
-    ASSERT_EQ(slices.size(), counts_only ? 0U : 1U);
-    if (!counts_only) EXPECT_EQ(slices[0].busy_ns, 50);
+    int64_t busy_ns = 0;
+    for (const Slice& slice : slices) busy_ns += slice.busy_ns;
+    EXPECT_EQ(busy_ns, counts_only ? 0 : 50);
   }
 }
 
