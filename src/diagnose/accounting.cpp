@@ -9,6 +9,7 @@
 #include "base/nearly_sorted.h"
 #include "diagnose/detector_table.h"
 #include "diagnose/incident_table.h"
+#include "model/signal_bucket.h"
 
 namespace gpusonde::diagnose {
 namespace {
@@ -18,9 +19,6 @@ constexpr size_t kMaxRecent = 400;  // steps
 // later.
 constexpr int64_t kSumNs = 100 * kNanosPerMilli;
 constexpr int64_t kSumsKeptNs = 2 * kDetector.calm.ns;
-
-// Signals come in buckets of this length.
-constexpr int64_t kBucketNs = 10 * kNanosPerMilli;
 
 constexpr std::array kGpuWork = {&GpuWork::kernels, &GpuWork::copies, &GpuWork::syncs,
                                  &GpuWork::of_other_loops, &GpuWork::syncs_of_other_loops};
@@ -91,7 +89,7 @@ GpuWork Accounting::GpuWorkIn(const TimeRange& range) const {
   GpuWork within;
   for (const auto of : kGpuWork) {
     const std::vector<TimeRange>& all = gpu_.*of;
-    const int64_t around_ns = of == &GpuWork::syncs ? kBucketNs : 0;
+    const int64_t around_ns = of == &GpuWork::syncs ? model::kSignalBucketNs : 0;
     const auto first = std::ranges::upper_bound(all, range.from_ns - around_ns, {}, &TimeRange::to_ns);
     const auto last =
         std::ranges::lower_bound(first, all.end(), range.to_ns + around_ns, {}, &TimeRange::from_ns);
@@ -331,7 +329,8 @@ void Accounting::Clear() {
 }
 
 void Accounting::ForgetGpuWorkBefore(int64_t time_ns) {
-  if (incomplete_ > 0) time_ns = std::min(time_ns, recent_[recent_.size() - incomplete_].from_ns - kBucketNs);
+  if (incomplete_ > 0)
+    time_ns = std::min(time_ns, recent_[recent_.size() - incomplete_].from_ns - model::kSignalBucketNs);
   JoinAdded();
   for (const auto of : kGpuWork)
     (gpu_.*of).erase((gpu_.*of).begin(), std::ranges::upper_bound(gpu_.*of, time_ns, {}, &TimeRange::to_ns));

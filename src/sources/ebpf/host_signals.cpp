@@ -16,6 +16,7 @@
 
 #include "base/time.h"
 #include "host_signals.skel.h"
+#include "model/signal_bucket.h"
 #include "sources/ebpf/bpf_program.h"
 #include "sources/ebpf/program_counters.h"
 
@@ -23,6 +24,7 @@ namespace gpusonde::ebpf {
 namespace {
 
 constexpr int64_t kBucketNs = GPUSONDE_SIGNAL_BUCKET_NS;
+static_assert(kBucketNs == model::kSignalBucketNs);
 constexpr int64_t kTickNs = 10 * kNanosPerMilli;  // USER_HZ is 100 on every x86-64 kernel
 constexpr uint32_t kBatch = 1024;
 constexpr int kMaxFinishes = 256;  // of 64 threads: as many as there can be

@@ -9,6 +9,7 @@
 
 #include "base/time.h"
 #include "model/metric_catalogue.h"
+#include "model/signal_bucket.h"
 #include "store/queries/bucket_overlap.h"
 #include "store/queries/profile_query.h"
 #include "store/queries/selection_sql.h"
@@ -42,9 +43,6 @@ constexpr double kMinSamplesPerBucket = 4;
 
 // Relative error of the samples of a long bucket that is not taken for missing signals.
 constexpr double kSamplingError = 0.1;
-
-// Of the scheduler's signals (GPUSONDE_SIGNAL_BUCKET_NS).
-constexpr double kSignalBucketNs = 10 * kNanosPerMilli;
 
 // Unsigned: a hostile file may name any two moments.
 double LengthNs(const TimeRange& range) {
@@ -206,7 +204,8 @@ Status UseRunningTime(Store& store, const model::Selection& selection, const Cpu
   const double length_ns = LengthNs(range);
   ASSIGN_OR_RETURN(const std::vector<TimeRange> recorded, ReadRecordedStates(store, selection, range));
   if (recorded.empty()) return {};
-  const size_t buckets = BucketsNotBelow(kSignalBucketNs, length_ns, strip.values.size());
+  const size_t buckets =
+      BucketsNotBelow(static_cast<double>(model::kSignalBucketNs), length_ns, strip.values.size());
   const double bucket_ns = length_ns / static_cast<double>(buckets);
   ASSIGN_OR_RETURN(const std::vector<double> running,
                    ReadRunning(store, selection, range, bucket_ns, buckets));
