@@ -17,7 +17,7 @@
 // A GPU's work of more than size.operations operations is sampled (WindowChooser), for which it is counted by
 // the second without being read; the same data and range give the same sample. If work within a second comes
 // so unevenly that a window has more than four times its share of operations, only the first ones are read.
-// One GPU is held in memory at a time: about 20 MB by default.
+// One GPU is held in memory at a time, and of its windows as many as have 400,000 operations together.
 namespace gpusonde::fleet {
 
 // How long gpusonde ran of the range, or how long the range is of data without such times, as of imported

@@ -34,7 +34,7 @@ using store::SqlPart;
 // An hour's, once a second.
 constexpr int64_t kMaxReadings = 3600;
 
-// Operations that one statement reads: some 60 MB if each has a row.
+// Operations that one statement reads; bounds memory.
 constexpr int64_t kMaxAtOnce = 400'000;
 
 // Of a kernel or a pack of kernels. Of others the name is a text of theirs, and the rest of no meaning.
