@@ -63,7 +63,8 @@ bool Habit::UpdateSleepers(const StepTime& clean) {
   clean_idle_ns_ += clean.idle_ns;
   clean_others_asleep_ns_ += clean.others_asleep_ns;
   const double share = kStepTable.habit.sleepers_share * (for_sleepers_ ? 0.5 : 1);
-  return std::exchange(for_sleepers_, clean_others_asleep_ns_ > share * clean_idle_ns_) != for_sleepers_;
+  const bool before = std::exchange(for_sleepers_, clean_others_asleep_ns_ > share * clean_idle_ns_);
+  return before != for_sleepers_;
 }
 
 // Whether half of the recent steps wait, and mostly by choice or for irregular times.
