@@ -36,7 +36,7 @@ class Accounting {
 
   // GPU work, or waits for it.
   void Ingest(Work::Kind kind, std::span<const WorkTime> times);
-  // GPU work of another loop of the process.
+  // The same of another loop of the process.
   void IngestOfOtherLoop(Work::Kind kind, std::span<const WorkTime> times);
   // An API call or a range of this thread, which may be the launch thread.
   void CountThread(int32_t tid, int64_t time_ns) { launch_thread_.Ingest(tid, time_ns); }

@@ -351,9 +351,7 @@ class Accountant {
     }
     if (left >= length) return;
     const double busy = AnyIn(syncs, {kernels_, copies_, of_other_loops_});
-    const double share = factor * (length - left) / length;
-    account_.states[State::kGpuRun] += share * busy;
-    account_.states[State::kGpuQueue] += share * (length - busy);
+    AddGpu({.other = busy, .queue = length - busy}, factor * (length - left) / length);
     ThreadTime rest;
     rest.Add(time, kept);
     time = std::move(rest);

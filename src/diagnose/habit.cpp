@@ -32,9 +32,9 @@ bool Habit::Learn(const StepTime& clean) {
   recent_.push_back(clean);
   if (recent_.size() > kStepTable.habit.steps) recent_.pop_front();
   AddRequest(clean);
-  const bool sleepers_changed = UpdateSleepers(clean);
-  const bool waited = waits_;
-  return Update(IsShown()) || (waited && sleepers_changed);
+  const bool waited_for_sleepers = waits_for_sleepers();
+  UpdateSleepers(clean);
+  return Update(IsShown()) || waits_for_sleepers() != waited_for_sleepers;
 }
 
 bool Habit::LearnSuspect(const StepTime& suspect) {
@@ -58,13 +58,11 @@ bool Habit::Update(bool shown) {
   return waits_;
 }
 
-// Returns true if for_sleepers_ changes.
-bool Habit::UpdateSleepers(const StepTime& clean) {
+void Habit::UpdateSleepers(const StepTime& clean) {
   clean_idle_ns_ += clean.idle_ns;
   clean_others_asleep_ns_ += clean.others_asleep_ns;
   const double share = kStepTable.habit.sleepers_share * (for_sleepers_ ? 0.5 : 1);
-  const bool before = std::exchange(for_sleepers_, clean_others_asleep_ns_ > share * clean_idle_ns_);
-  return before != for_sleepers_;
+  for_sleepers_ = clean_others_asleep_ns_ > share * clean_idle_ns_;
 }
 
 // Whether half of the recent steps wait, and mostly by choice or for irregular times.

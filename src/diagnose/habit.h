@@ -34,12 +34,12 @@ class Habit {
 
   bool waits() const { return waits_; }
   // Whether the waits are, in part, for threads that sleep: requests may come from a thread that generates
-  // them. A server that only sleeps itself, and then waits for such a thread, waits for a lock that it holds.
+  // them. Of a server that only sleeps itself, a wait for another thread that sleeps is one for its lock.
   bool waits_for_sleepers() const { return waits_ && for_sleepers_; }
 
  private:
   bool Update(bool shown);
-  bool UpdateSleepers(const StepTime& clean);
+  void UpdateSleepers(const StepTime& clean);
   bool IsShown() const;
   void AddRequest(const StepTime& step);
   bool HasRequests(double part) const;
