@@ -131,6 +131,21 @@ TEST(ChainedFaultsTest, AMuchLargerDisturbanceBeginsWhereTheFirstEnds) {
   EXPECT_NEAR(static_cast<double>(reports[1].incident.start_ns - second_ns) / kMs, 0, 75);
 }
 
+// For a second steps were a little slow for no reason: nothing that was reported.
+TEST(ChainedFaultsTest, ALargeDisturbanceBeginsWithItsFirstLargeStep) {
+  Disturbed program;
+  program.RunFor({}, kSettle);
+  program.RunFor({.lost_ns = 5 * kMs}, 900 * kMs);
+  EXPECT_TRUE(program.diagnosis.Reports().empty());
+  const int64_t large_ns = program.world.now_ns();
+  program.RunFor({.behind_stranger_ns = 60 * kMs}, 5 * kNanosPerSecond);
+  const auto reports = program.Reports();
+  ASSERT_THAT(Causes(reports), ElementsAre("cpu_contention")) << FormatText(program.diagnosis);
+  EXPECT_EQ(reports[0].incident.start_ns, large_ns);
+  EXPECT_NEAR(reports[0].incident.slowdown, 3, 0.1);
+  EXPECT_LE(*reports[0].incident.seen_ns - large_ns, 500 * kMs);
+}
+
 TEST(ChainedFaultsTest, ACauseThatOutlastsTheFirstBeginsAnotherIncident) {
   Disturbed program;
   program.RunFor({}, kSettle);

@@ -43,7 +43,8 @@ Detector::Verdict Detector::JudgeIncident() {
   open_->Add(recent_.newest());
   if (const RecentSteps::Range large = open_->FindLarge(recent_); AreSlow(large)) {
     open_->worse_since_ns = large.front().start_ns;
-    return Verdict::kLarge;
+    return large.front().start_ns - open_->onset_ns >= kDetector.large.after_ns ? Verdict::kLarge
+                                                                                : Verdict::kLateOnset;
   }
   const std::optional<int64_t> worse_since_ns = open_->WorseSince(recent_);
   if (!worse_since_ns.has_value() || !open_->worse_since_ns.has_value())
@@ -132,18 +133,28 @@ bool Detector::OutliersAreMore(int64_t window_ns) const {
 
 // The steps of an incident that has begun, up to the newest step; empty if there is none.
 RecentSteps::Range Detector::FindSlow(bool mean_is_high) const {
+  RecentSteps::Range slow;
   if (thresholds_->AreExceededBy(cusums_) || mean_is_high)
-    if (const auto slow = recent_.SinceLikeliestOnset(kDetector.mean.window_ns, kDetector.mean.max_ratio);
-        AreSlow(slow))
-      return slow;
+    slow = FindSlowWithin(kDetector.mean.window_ns, kDetector.mean.max_ratio);
   // Few steps that each lose much, far apart: capped, they would lose less than the steps between them gain.
-  if (OutliersAreMore(kDetector.mean.window_ns))
-    if (const auto slow = recent_.SinceLikeliestOnset(kDetector.mean.window_ns, HUGE_VAL); AreSlow(slow))
-      return slow;
-  if (MeanIsHigh(kDetector.mean.long_window_ns))
-    if (const auto slow = recent_.SinceLikeliestOnset(kDetector.mean.long_window_ns, HUGE_VAL); AreSlow(slow))
-      return slow;
-  return {};
+  if (slow.empty() && OutliersAreMore(kDetector.mean.window_ns))
+    slow = FindSlowWithin(kDetector.mean.window_ns, HUGE_VAL);
+  if (slow.empty() && MeanIsHigh(kDetector.mean.long_window_ns))
+    slow = FindSlowWithin(kDetector.mean.long_window_ns, HUGE_VAL);
+  return slow;
+}
+
+// The slow steps since their likeliest onset; empty if they are not slow enough. A window of which little is
+// slow has a low mean, which makes steps before the onset seem slow that are so by chance. So the search is
+// repeated with the mean of the steps found, as long as fewer steps are slow enough too.
+RecentSteps::Range Detector::FindSlowWithin(int64_t window_ns, double max_ratio) const {
+  RecentSteps::Range slow = recent_.SinceLikeliestOnset(window_ns, max_ratio);
+  if (!AreSlow(slow)) return {};
+  for (;;) {
+    const RecentSteps::Range fewer = recent_.SinceLikeliestOnset(slow, max_ratio);
+    if (fewer.size() >= slow.size() || !AreSlow(fewer)) return slow;
+    slow = fewer;
+  }
 }
 
 // Whether steps lose more than by chance, enough to matter, and not in a single step.
@@ -180,6 +191,10 @@ void Detector::Close(int64_t recovered_ns) {
 
 void Detector::Split(int64_t recovered_ns, int64_t since_ns) {
   RecordEnd(recovered_ns);
+  MoveOnset(since_ns);
+}
+
+void Detector::MoveOnset(int64_t since_ns) {
   open_ = {.onset_ns = since_ns,
            .evident_ns = since_ns,
            .time = SumOf(recent_.Since(since_ns)),

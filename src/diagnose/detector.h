@@ -36,11 +36,12 @@ class Detector {
   enum class Verdict : uint8_t {
     kLearning,  // warm-up, or no baseline yet
     kClean,
-    kSuspect,  // slower than the baseline, but no incident yet
-    kSlow,     // within an incident
-    kClosed,   // this step ends the incident: steps have recovered, or steps of its kind no longer come
-    kWorse,    // within an incident, and steps are much slower than in it before: perhaps another one
-    kLarge,    // the same, of an incident that was small, and no longer is: another one
+    kSuspect,    // slower than the baseline, but no incident yet
+    kSlow,       // within an incident
+    kClosed,     // this step ends the incident: steps have recovered, or steps of its kind no longer come
+    kWorse,      // within an incident, and steps are much slower than in it before: perhaps another one
+    kLarge,      // the same, of an incident that was small, and no longer is: another one
+    kLateOnset,  // the same, of one that began just before: what seemed slow then may have been so by chance
   };
 
   Verdict Ingest(const TimedStep& step);
@@ -48,7 +49,9 @@ class Detector {
   // The open incident ended at `recovered_ns`; steps since `since_ns` belong to another one, which is open
   // from now on. Of the newest steps only: those before are forgotten.
   void Split(int64_t recovered_ns, int64_t since_ns);
-  // The same, of the unfinished step, which began at `since_ns`.
+  // The open incident began at `since_ns`, later than it seemed.
+  void MoveOnset(int64_t since_ns);
+  // As Split(), of the unfinished step, which began at `since_ns`.
   void SplitOverrun(int64_t since_ns, int64_t now_ns);
 
   // Steps that ended before weren't clean: forgets them. Not while an incident is open.
@@ -66,7 +69,7 @@ class Detector {
   double slowdown() const { return open() ? open_->time.slowdown() : closed_.slowdown; }
   // The end of the last incident.
   int64_t recovered_ns() const { return closed_.recovered_ns; }
-  // After kWorse and kLarge: start of the first much slower step.
+  // After kWorse, kLarge and kLateOnset: start of the first much slower step.
   int64_t worse_since_ns() const { return open() ? open_->worse_since_ns.value_or(0) : 0; }
   // Of the open incident: the end of its last slow step so far; later steps may belong to the recovery.
   // INT64_MAX if no slow step is retained.
@@ -94,6 +97,7 @@ class Detector {
   bool IsOutlier(const RecentStep& step) const;
   bool OutliersAreMore(int64_t window_ns) const;
   RecentSteps::Range FindSlow(bool mean_is_high) const;
+  RecentSteps::Range FindSlowWithin(int64_t window_ns, double max_ratio) const;
   bool AreSlow(const RecentSteps::Range& steps) const;
   void Open(const RecentSteps::Range& slow);
   void OpenOverrun(int64_t start_ns, int64_t now_ns);

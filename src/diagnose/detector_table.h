@@ -117,7 +117,8 @@ struct DetectorTable {
     Tuned<double> factor{5, "times the excess",
                          "of the small one, and above that ratio of any run of its steps: what builds up "
                          "grows by less, and pulses are alike"};
-    Tuned<int64_t> after_ns{2 * kNanosPerSecond, "ns", "after the onset: a disturbance may build up"};
+    Tuned<int64_t> after_ns{2 * kNanosPerSecond, "ns",
+                            "after the onset; earlier the small one may be chance, or build up"};
   } large;
 
   // A pause within an incident: if another cause follows it, that is another incident.

@@ -102,7 +102,8 @@ TEST_F(DetectorTest, MoreWorkIsNotSlowButSlowWorkIs) {
     const int64_t start_ns = now_ns_;
     now_ns_ += std::llround(factor * (kMs + 0.25 * kMs * static_cast<double>(work)) *
                             std::exp(0.05 * normal_(random_)));
-    return detector_.Ingest({kType, start_ns, now_ns_, work}) == Detector::Verdict::kSlow;
+    detector_.Ingest({kType, start_ns, now_ns_, work});
+    return detector_.open();
   };
   int alarms = 0, seen = 0;
   for (int program = 0; program < 20; ++program) {
@@ -292,6 +293,33 @@ TEST_F(DetectorTest, ALargeSlowdownAfterASmallOneIsAnotherIncident) {
   EXPECT_TRUE(is_large);
   EXPECT_LE(now_ns_, large_ns + 300 * kMs) << "as soon as any";
   EXPECT_EQ(detector_.worse_since_ns(), large_ns);
+}
+
+TEST_F(DetectorTest, ALargeSlowdownJustAfterASmallOneMayBeItsOnset) {
+  Slow(200, 20);
+  Slow(40, 24);
+  ASSERT_TRUE(detector_.open());
+  const int64_t large_ns = now_ns_;
+  bool is_late = false;
+  while (!is_late && now_ns_ < large_ns + kNanosPerSecond)
+    is_late = Step(60, 0.05) == Detector::Verdict::kLateOnset;
+  ASSERT_TRUE(is_late);
+  EXPECT_LE(now_ns_, large_ns + 300 * kMs);
+  EXPECT_EQ(detector_.worse_since_ns(), large_ns);
+  detector_.MoveOnset(large_ns);
+  EXPECT_EQ(detector_.onset_ns(), large_ns);
+  EXPECT_NEAR(detector_.slowdown(), 3, 0.2);
+  EXPECT_EQ(Step(60, 0.05), Detector::Verdict::kSlow);
+}
+
+// A window of which little is slow has a mean close to theirs.
+TEST_F(DetectorTest, StepsThatWereALittleSlowByChanceAreNotPartOfALargeSlowdown) {
+  Slow(200, 20, 0.01);
+  Slow(20, 21.6, 0.01);
+  const int64_t large_ns = now_ns_;
+  while (!detector_.open() && now_ns_ < large_ns + kNanosPerSecond) Step(70, 0.01);
+  ASSERT_TRUE(detector_.open());
+  EXPECT_EQ(detector_.onset_ns(), large_ns);
 }
 
 TEST_F(DetectorTest, PulsesOfOneSizeAreOneIncident) {

@@ -34,6 +34,9 @@ class IncidentTracker {
   // Begins an incident that is seen at `now_ns`.
   void Begin(int64_t onset_ns, int64_t now_ns, std::string anchor);
 
+  // The newest incident, which was never notable, is none.
+  void Discard() { reports_.pop_back(); }
+
   // Whether it is time to explain the newest incident anew at `time_ns`.
   bool IsUpdateDue(int64_t time_ns) const;
   // It is explained as of `time_ns`.

@@ -59,7 +59,7 @@ RecentSteps::Range OpenIncident::FindLarge(const RecentSteps& recent) const {
   RecentSteps::Range none{recent.all().end(), recent.all().end()};
   if (recent.newest().ratio < table.ratio) return none;
   const RecentSteps::Range steps = recent.SinceLargestExcess(table.ratio, HUGE_VAL);
-  if (steps.empty() || steps.front().start_ns - onset_ns < table.after_ns) return none;
+  if (steps.empty() || steps.front().start_ns <= onset_ns) return none;
   // Later, what was before is no longer among the newest steps.
   if (steps.size() > kDetector.min.steps_of_mean &&
       recent.newest().end_ns - steps.front().start_ns > kDetector.mean.window_ns)

@@ -40,8 +40,7 @@ struct OpenIncident {
   int64_t SlowUntil(const RecentSteps& recent) const;
   // The last time in which steps were as before, and which slow ones have followed. Nullopt if there is none.
   std::optional<TimeRange> LastPause(const RecentSteps& recent) const;
-  // If it was small, and had no such part, the newest steps that are far slower: another incident. Else
-  // empty.
+  // If it was small, and had no such part, the newest steps that are far slower. Else empty.
   RecentSteps::Range FindLarge(const RecentSteps& recent) const;
   // The start of the last second if it is much slower than the incident before: perhaps a new disturbance.
   std::optional<int64_t> WorseSince(const RecentSteps& recent) const;

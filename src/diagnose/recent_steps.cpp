@@ -32,8 +32,12 @@ RecentSteps::Range RecentSteps::Within(int64_t window_ns) const {
 }
 
 RecentSteps::Range RecentSteps::SinceLikeliestOnset(int64_t window_ns, double max_ratio) const {
+  return SinceLikeliestOnset(Within(window_ns), max_ratio);
+}
+
+RecentSteps::Range RecentSteps::SinceLikeliestOnset(const Range& slow, double max_ratio) const {
   ComparedTime sum;
-  for (const RecentStep& step : Within(window_ns) | std::views::reverse) sum += step.Capped(max_ratio);
+  for (const RecentStep& step : slow | std::views::reverse) sum += step.Capped(max_ratio);
   return SinceLargestExcess((1 + std::max(sum.slowdown(), kDetector.min.slowdown.value)) / 2, max_ratio);
 }
 

@@ -63,6 +63,9 @@ class RecentSteps {
   // step's excess is what it takes above the midpoint between the usual time and the window's mean, so that
   // slightly slow steps before the onset don't count. Each step's ratio is capped at `max_ratio`.
   Range SinceLikeliestOnset(int64_t window_ns, double max_ratio) const;
+  // The same, with the mean of `slow`, which end with the newest step, in place of a window's. No more steps
+  // than these.
+  Range SinceLikeliestOnset(const Range& slow, double max_ratio) const;
 
  private:
   std::deque<RecentStep> steps_;

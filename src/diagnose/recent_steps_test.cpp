@@ -69,6 +69,16 @@ TEST_F(RecentStepsTest, TheLikeliestOnsetIsWhereTheyBecameSlow) {
   EXPECT_EQ(slow.size(), 10u);
 }
 
+TEST_F(RecentStepsTest, TheOnsetIsLaterTheSlowerTheStepsAre) {
+  Add(100, 20);
+  Add(20, 22);
+  const int64_t onset_ns = now_ns_;
+  Add(3, 60);
+  const RecentSteps::Range slow = recent_.SinceLikeliestOnset(kNanosPerSecond, HUGE_VAL);
+  EXPECT_EQ(slow.size(), 23u) << "beside the mean of a second, of which little is slow";
+  EXPECT_EQ(recent_.SinceLikeliestOnset(slow, HUGE_VAL).front().start_ns, onset_ns);
+}
+
 TEST_F(RecentStepsTest, ASingleLongStepIsNoOnsetIfItIsCapped) {
   Add(100, 20);
   Add(1, 400);

@@ -197,6 +197,12 @@ void Diagnosis::Workload::AddStep(const StepSpan& span) {
       Split(detector_.worse_since_ns(), detector_.worse_since_ns());
       UpdateIncident(step.end_ns);
       break;
+    case Detector::Verdict::kLateOnset: {
+      const bool moves = !reports().back().is_notable;
+      if (moves) MoveOnset(detector_.worse_since_ns());
+      if (moves || incidents_.IsUpdateDue(step.end_ns)) UpdateIncident(step.end_ns);
+      break;
+    }
     case Detector::Verdict::kWorse:
       if (!incidents_.IsUpdateDue(step.end_ns)) break;
       if (HasAnotherCause(detector_.worse_since_ns(), step.end_ns))
@@ -387,6 +393,14 @@ void Diagnosis::Workload::Split(int64_t end_ns, int64_t onset_ns) {
   accounting_.CompleteUntil(end_ns);
   Explain(detector_.onset_ns(), end_ns, end_ns);
   detector_.Split(end_ns, onset_ns);
+  BeginIncident();
+}
+
+// The open incident, which nobody has seen yet, began later than it seemed. With steps before it that were
+// slow by chance it would be small for longer, and be seen later.
+void Diagnosis::Workload::MoveOnset(int64_t onset_ns) {
+  incidents_.Discard();
+  detector_.MoveOnset(onset_ns);
   BeginIncident();
 }
 

@@ -131,6 +131,7 @@ class Diagnosis::Workload {
   void UpdateIncident(int64_t time_ns);
   int64_t KnownUntil(int64_t time_ns);
   void SplitIfReplaced(int64_t until_ns);
+  void MoveOnset(int64_t onset_ns);
   void Split(int64_t end_ns, int64_t onset_ns);
   void EndIncident(int64_t onset_ns, int64_t end_ns);
   SituationContext Context(const CleanBaseline& baseline) const;
