@@ -11,6 +11,7 @@
 #include <memory>
 #include <string_view>
 #include <system_error>
+#include <thread>
 
 #include "agent/webhook.h"
 #include "base/disk.h"
@@ -90,6 +91,9 @@ std::optional<pods::Watcher::Options> PodWatcherOptions(const LiveFlags& flags) 
   return options;
 }
 
+// Of the machine's CPU time that finding source lines may take in the long run.
+constexpr double kLinesShare = 0.005;
+
 }  // namespace
 
 agent::LiveAgent::Options AgentOptions(const LiveFlags& flags, const std::string& machine) {
@@ -104,6 +108,7 @@ agent::LiveAgent::Options AgentOptions(const LiveFlags& flags, const std::string
   options.diagnose = !flags.no_diagnose;
   options.pod_watcher = PodWatcherOptions(flags);
   options.lines = OwnLines();
+  options.lines.cpu_share = kLinesShare * std::thread::hardware_concurrency();
   options.files = OwnFiles(agent::FilePriority::kBackground);
   if (webhook != nullptr) {
     options.on_incident = [webhook](const diagnose::Report& report) { webhook->Post(report); };

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -30,6 +31,14 @@ size_t MemoryOfLines(const LineCache::Lines& lines) {
     for (const SourceFrame& frame : frames) bytes += frame.function.capacity() + frame.file.capacity();
   }
   return bytes;
+}
+
+// CPU time that a child process has taken; 0 if it is unknown.
+int64_t CpuTimeOf(pid_t pid) {
+  clockid_t clock{};
+  timespec time{};
+  if (::clock_getcpuclockid(pid, &clock) != 0 || ::clock_gettime(clock, &time) != 0) return 0;
+  return int64_t{time.tv_sec} * kNanosPerSecond + time.tv_nsec;
 }
 
 }  // namespace
@@ -120,7 +129,7 @@ void LineClient::Exchange(const std::function<void(const Answer&)>& visit) {
 }
 
 void LineClient::Send() {
-  if (asked_.has_value() || queue_.empty()) return;
+  if (asked_.has_value() || queue_.empty() || !HasCpuTime()) return;
   if (server_pid_ == 0) {
     if (MonotonicNow() < paused_until_ns_ && waiting() <= kFewQuestions) return;
     if (const Status started = Start(); !started.has_value()) {
@@ -152,6 +161,20 @@ void LineClient::Send() {
     queue_.push_back(number);
   asked_ = {.file = number, .answers_due = count};
   received_ns_ = MonotonicNow();
+}
+
+bool LineClient::HasCpuTime() {
+  ChargeServer();
+  const int64_t now_ns = MonotonicNow();
+  const auto passed_ns = static_cast<double>(now_ns - std::exchange(regained_ns_, now_ns));
+  charged_ns_ = std::max(charged_ns_ - passed_ns * options_.cpu_share, 0.0);
+  return charged_ns_ < static_cast<double>(options_.burst_ns);
+}
+
+void LineClient::ChargeServer() {
+  if (server_pid_ == 0) return;
+  const int64_t cpu_ns = std::max(CpuTimeOf(server_pid_), server_cpu_ns_);
+  charged_ns_ += static_cast<double>(cpu_ns - std::exchange(server_cpu_ns_, cpu_ns));
 }
 
 // Forgets the requests that wait.
@@ -195,6 +218,7 @@ void LineClient::DropLoaded() {
 
 void LineClient::Wait(int timeout_ms) {
   paused_until_ns_ = 0;
+  charged_ns_ = 0;
   pollfd fd{.fd = socket_.get(), .events = POLLIN, .revents = 0};
   ::poll(&fd, socket_.valid() ? 1 : 0, timeout_ms);
 }
@@ -212,6 +236,8 @@ Status LineClient::Start() {
 void LineClient::Stop() {
   socket_.Close();
   if (server_pid_ == 0) return;
+  ChargeServer();
+  server_cpu_ns_ = 0;
   ::kill(server_pid_, SIGKILL);
   ::waitpid(std::exchange(server_pid_, 0), nullptr, 0);
 }

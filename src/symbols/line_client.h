@@ -35,6 +35,10 @@ class LineClient {
     // How long a few requests then wait for more: a server that is started again reads a program's debug
     // information anew, which takes a tenth of a second and more.
     int64_t pause_ns = 30 * kNanosPerSecond;
+    // The CPU time that the server may take: `burst_ns` at once, and in the long run this share of one CPU.
+    // Then requests wait, as on a machine where new programs with debug information start all the time.
+    double cpu_share = 1;
+    int64_t burst_ns = 30 * kNanosPerSecond;
     // Where lines are kept for the next time (symbols/line_cache.h); empty: nowhere.
     std::string cache_folder;
   };
@@ -79,7 +83,7 @@ class LineClient {
   size_t waiting() const;
 
   // Waits until an answer arrives, `timeout_ms` at most. The next Exchange sends what has waited for more
-  // requests.
+  // requests, or for CPU time.
   void Wait(int timeout_ms);
 
  private:
@@ -101,6 +105,8 @@ class LineClient {
   Status Start();
   void Stop();
   void Send();
+  bool HasCpuTime();
+  void ChargeServer();
   void Close(File& file);
   // Adds what was found to the cache.
   void Keep();
@@ -125,6 +131,9 @@ class LineClient {
   int64_t asked_ns_ = 0;
   int64_t received_ns_ = 0;
   int64_t paused_until_ns_ = 0;  // few requests don't start the server before
+  int64_t server_cpu_ns_ = 0;    // that this server has been charged
+  double charged_ns_ = 0;        // of all servers, less what has been regained since
+  int64_t regained_ns_ = 0;      // when it was last lowered
 };
 
 }  // namespace gpusonde::symbols

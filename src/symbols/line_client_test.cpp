@@ -112,6 +112,43 @@ TEST(LineClient, AfterAPauseFewQuestionsWaitForMore) {
   EXPECT_EQ(exchange(), 1u) << "nobody is kept waiting for them";
 }
 
+// A server that takes CPU time for every answer.
+const std::string kSlowServer = R"(
+import socket, time
+server = socket.socket(fileno=3)
+while request := server.recv(65536).decode():
+    begin = time.process_time()
+    while time.process_time() - begin < 0.02: pass
+    file, pid, path, offset = request.replace("\n", "\t").split("\t")[:4]
+    server.send(f"{file}\t0\t{offset}\n".encode())
+)";
+
+TEST(LineClient, QuestionsWaitOnceTheServerHasTakenItsCpuTime) {
+  for (const double share : {1e-9, 1e9}) {
+    LineClient client({.command = {"/usr/bin/env", "python3", "-c", kSlowServer},
+                       .cpu_share = share,
+                       .burst_ns = 10 * kNanosPerMilli});
+    uint64_t offset = 0;
+    const auto answers = [&](int rounds) {
+      EXPECT_TRUE(client.Ask(kFile, ::getpid(), "/proc/self/exe", ++offset, OpenSelf));
+      size_t count = 0;
+      for (int round = 0; round < rounds && !client.idle(); ++round) {
+        client.Exchange([&](const LineClient::Answer&) { ++count; });
+        ::usleep(20'000);
+      }
+      return count;
+    };
+    EXPECT_EQ(answers(3'000), 1u) << "the first is sent at once";
+    if (share > 1) {
+      EXPECT_EQ(answers(3'000), 1u) << "what it took has been regained";
+      continue;
+    }
+    EXPECT_EQ(answers(5), 0u);
+    EXPECT_EQ(client.waiting(), 1u);
+    EXPECT_EQ(ExchangeUntilIdle(client).size(), 1u) << "who waits for them gets them";
+  }
+}
+
 TEST(LineClient, WithoutAServerNothingIsAsked) {
   LineClient client({.command = {}});
   EXPECT_FALSE(client.Ask(kFile, ::getpid(), "/x", 1, OpenSelf));
