@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "base/int128.h"
+
 namespace gpusonde {
 namespace {
 
@@ -20,6 +22,16 @@ int64_t LengthOf(std::span<const TimeRange> ranges) {
   int64_t sum_ns = 0;
   for (const TimeRange& range : ranges) sum_ns += LengthOf(range);
   return sum_ns;
+}
+
+double LengthNs(const TimeRange& range) {
+  return static_cast<double>(Int128{range.to_ns} - Int128{range.from_ns});
+}
+
+double LengthNs(std::span<const TimeRange> ranges) {
+  Int128 sum_ns = 0;
+  for (const TimeRange& range : ranges) sum_ns += Int128{range.to_ns} - Int128{range.from_ns};
+  return static_cast<double>(sum_ns);
 }
 
 void AppendToUnion(const TimeRange& next, std::vector<TimeRange>& joined) {

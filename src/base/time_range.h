@@ -18,6 +18,10 @@ constexpr int64_t LengthOf(const TimeRange& range) { return range.to_ns - range.
 // The sum of the lengths.
 int64_t LengthOf(std::span<const TimeRange> ranges);
 
+// The same, for what is divided or averaged; of any two times, as a damaged file may hold them.
+double LengthNs(const TimeRange& range);
+double LengthNs(std::span<const TimeRange> ranges);
+
 // Adds a range that starts no earlier than the last one to a union: sorted, disjoint ranges; ranges that
 // touch are joined.
 void AppendToUnion(const TimeRange& next, std::vector<TimeRange>& joined);

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -25,6 +26,16 @@ TEST(TimeRange, LengthOfManyIsTheSum) {
   EXPECT_EQ(LengthOf(ranges.front()), 15);
   EXPECT_EQ(LengthOf(ranges), 17);
   EXPECT_EQ(LengthOf(std::vector<TimeRange>()), 0);
+}
+
+TEST(TimeRange, ALengthAsADoubleIsOfAnyTwoTimes) {
+  constexpr int64_t kFirst = std::numeric_limits<int64_t>::min(), kLast = std::numeric_limits<int64_t>::max();
+  EXPECT_EQ(LengthNs(TimeRange{-5, 10}), 15.0);
+  EXPECT_EQ(LengthNs(TimeRange{10, -5}), -15.0);
+  EXPECT_EQ(LengthNs(TimeRange{kFirst, kLast}), 0x1p64);
+  EXPECT_EQ(LengthNs(TimeRange{kLast, kFirst}), -0x1p64);
+  EXPECT_EQ(LengthNs(std::vector<TimeRange>{{-5, 10}, {20, 20}, {30, 32}}), 17.0);
+  EXPECT_EQ(LengthNs(std::vector<TimeRange>{{kFirst, kLast}, {kFirst, kLast}}), 0x1p65);
 }
 
 TEST(TimeRange, UnionJoinsWhatOverlapsOrTouches) {

@@ -15,9 +15,6 @@
 namespace gpusonde::diagnose {
 namespace {
 
-// The length of a range, or of disjoint ones together.
-double LengthNs(const auto& time) { return static_cast<double>(LengthOf(time)); }
-
 // The states that a wait for the GPU may be, the likeliest first.
 constexpr std::array kStatesOfGpuWait = {ThreadState::kSleeping, ThreadState::kWaiting,
                                          ThreadState::kNetwork,  ThreadState::kRunning,

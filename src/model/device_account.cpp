@@ -14,8 +14,6 @@ namespace {
 constexpr int64_t kMinuteNs = 60 * kNanosPerSecond;
 constexpr double kTail95 = 0.025;  // of each side of an interval
 
-double LengthNs(const TimeRange& range) { return static_cast<double>(LengthOf(range)); }
-
 // How a count of holders changes at a time.
 struct Change {
   int64_t time_ns = 0;

@@ -42,8 +42,6 @@ void WriteSide(JsonWriter& json, std::string_view key, const std::optional<TimeR
   json.Key(key).BeginObject().Field("from_us", from_us).Field("to_us", to_us).EndObject();
 }
 
-double LengthNs(const TimeRange& range) { return static_cast<double>(LengthOf(range)); }
-
 // Why the GPU work can't be compared; empty if it can.
 std::string WhyNot(const compare::Run& a, const compare::Run& b) {
   if (a.ranks == 0 && b.ranks == 0) return "neither A nor B has GPU work";

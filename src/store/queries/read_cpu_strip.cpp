@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/time.h"
+#include "base/time_range.h"
 #include "model/metric_catalogue.h"
 #include "model/signal_bucket.h"
 #include "store/queries/bucket_overlap.h"
@@ -43,11 +44,6 @@ constexpr double kMinSamplesPerBucket = 4;
 
 // Relative error of the samples of a long bucket that is not taken for missing signals.
 constexpr double kSamplingError = 0.1;
-
-// Unsigned: a hostile file may name any two moments.
-double LengthNs(const TimeRange& range) {
-  return static_cast<double>(static_cast<uint64_t>(range.to_ns) - static_cast<uint64_t>(range.from_ns));
-}
 
 // At most `buckets` ≥ 1 equal buckets, as many as are at least `finest_ns` long.
 size_t BucketsNotBelow(double finest_ns, double length_ns, size_t buckets) {
