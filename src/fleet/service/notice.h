@@ -35,7 +35,6 @@ struct Notice {
 };
 
 inline constexpr size_t kAnswerBytes = 32 + privacy::kReportSlots * sizeof(uint32_t);
-inline constexpr size_t kMaxNoticeBytes = 52 + kAnswerBytes + kSignatureBytes;
 
 std::vector<uint8_t> MakeNotice(const Notice& notice, const FleetId& fleet, const SigningKey& key);
 
