@@ -70,9 +70,6 @@ struct Tool {
   void EnableKind(uint32_t kind) {
     EXPECT_EQ(Symbol<gpusonde_cupti_activity_kind_fn>(cupti, "cuptiActivityEnable")(kind), 0);
   }
-  void DisableKind(uint32_t kind) {
-    EXPECT_EQ(Symbol<gpusonde_cupti_activity_kind_fn>(cupti, "cuptiActivityDisable")(kind), 0);
-  }
   int32_t Flush(uint32_t flag = 0) {
     return Symbol<gpusonde_cupti_activity_flush_all_fn>(cupti, "cuptiActivityFlushAll")(flag);
   }
