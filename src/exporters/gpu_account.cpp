@@ -76,7 +76,13 @@ class Sums {
   int64_t total_ns_ = 0;
 };
 
+// Leaves of waits (store::ReadProfile).
+constexpr std::string_view kWaitsForCpu = "[waits for a CPU]", kWaitsForGpu = "[waits for a GPU]";
+
+// A wait for a CPU has no place: other programs may take the CPU at any line.
 Place PlaceOrLeaf(const Profile& profile, const std::vector<int32_t>& stack) {
+  if (!stack.empty() && model::FrameName(profile, stack.front()) == kWaitsForCpu)
+    return {std::string(kWaitsForCpu), ""};
   return PlaceOf(profile, stack)
       .value_or(Place{stack.empty() ? "[unknown]" : model::FrameName(profile, stack.front()), ""});
 }
@@ -153,7 +159,7 @@ Sums WaitsOfLaunchThreads(const GpuFacts& facts) {
   std::erase_if(waits.samples, [&](const Profile::Sample& sample) {
     if (sample.stack < 0) return true;
     const auto& stack = waits.stacks[static_cast<size_t>(sample.stack)];
-    return !stack.empty() && model::FrameName(waits, stack.front()) == "[waits for a GPU]";
+    return !stack.empty() && model::FrameName(waits, stack.front()) == kWaitsForGpu;
   });
   return SumPlaces(waits, [&](const Profile::Thread& thread) {
     return launch_threads.contains({thread.process, thread.tid});
@@ -208,8 +214,9 @@ std::string IdleSentence(const GpuAccount& account, int64_t idle_ns) {
   }
   if (account.cause == kWaits) {
     const Part& top = account.waiting_in.front();
-    return fmt::format("the threads that launch GPU work waited, {} of the time in {}",
-                       PercentText(top.time_ns, account.waited_ns), Named(top));
+    return fmt::format("the threads that launch GPU work waited, {} of the time {}",
+                       PercentText(top.time_ns, account.waited_ns),
+                       top.name == kWaitsForCpu ? "for a CPU" : "in " + Named(top));
   }
   if (account.cause == kLaunchThreads) {
     std::vector<std::string> parts;

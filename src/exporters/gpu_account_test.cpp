@@ -140,6 +140,17 @@ TEST(GpuAccount, WithoutCpuTimeTheLaunchThreadsWaitsExplainIt) {
             "the threads that launch GPU work waited, 100 % of the time in app.py:10 f0 → recv");
 }
 
+// Lines at which a thread lost its CPU say nothing, and there are many.
+TEST(GpuAccount, AWaitForACpuIsNoWaitInALine) {
+  GpuFacts facts = GpuOnly();
+  facts.waits = Lines({"recv", "[waits for a CPU]", "[waits for a CPU]"},
+                      {Of(1, 5, 1), Of(1, 5, 1), Of(1, 5, 1)}, {300'000'000, 250'000'000, 250'000'000});
+  const GpuAccount account = AccountOf(facts);
+  EXPECT_EQ(account.idle, "the threads that launch GPU work waited, 62 % of the time for a CPU");
+  EXPECT_EQ(account.waiting_in.front().name, "[waits for a CPU]");
+  EXPECT_EQ(account.waiting_in.front().detail, "");
+}
+
 TEST(GpuAccount, AGpuThatIsHardlyIdleNeedsNoReason) {
   GpuFacts facts = GpuOnly();
   facts.busy_ns = 999'000'000;
