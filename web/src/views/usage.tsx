@@ -31,6 +31,10 @@ function titleOf(by: UsageBy): string {
   return by in TITLES ? TITLES[by as keyof typeof TITLES] : by.replace(":", " ");
 }
 
+function capitalised(title: string): string {
+  return title.charAt(0).toUpperCase() + title.slice(1);
+}
+
 // All labels are listed, and the chosen one even if no pod has it.
 function choicesOf(usage: Usage): UsageBy[] {
   return [...new Set<UsageBy>([...USAGE_BY, ...usage.labels.map((label): UsageBy => `label:${label}`), usage.by])];
@@ -85,7 +89,7 @@ export function UsagePage({ usage, csv, view, nav }: Props) {
           <thead>
             <tr>
               <th scope="col" title={usage.by === "owner" ? "The pod; without one the SLURM job, else the container, the service or the user" : undefined}>
-                {titleOf(usage.by)}
+                {capitalised(titleOf(usage.by))}
               </th>
               <th scope="col" class="figure">
                 GPUs
@@ -220,5 +224,5 @@ function busyShare(sums: UsageSums): string {
   if (sums.busy_share === null) return "–";
   const { value, low, high } = sums.busy_share;
   const [from, to] = [Math.round(low * 100), Math.round(high * 100)];
-  return formatShare(value, 1) + (from < to ? ` (${from} to ${to})` : "");
+  return formatShare(value, 1) + (from < to ? ` (${from}\u00a0to\u00a0${to})` : "");
 }

@@ -33,7 +33,7 @@ export const tests = [
       await page.raw.getByLabel("Sum by").selectOption({ label: "label team" });
       await page.settle();
       assert.equal(page.param("by"), "label:team");
-      assert.match(await page.text(".usage thead"), /label team/);
+      assert.match(await page.text(".usage thead"), /Label team/);
       await page.back();
       await page.back();
       assert.equal(page.param("by"), null);
@@ -82,15 +82,15 @@ export const tests = [
     },
   },
   {
-    name: "a phone shows who holds GPUs and for how long they are idle",
+    name: "a phone shows who holds GPUs, for how long they are idle and what that costs without scrolling",
     scenario: "gpu",
-    query: "?page=usage",
+    query: "?page=usage&price=2.5",
     context: { viewport: { width: 400, height: 800 } },
     async run(page) {
       await page.raw.waitForSelector(".usage tbody tr");
       const box = (name) => page.raw.getByRole("columnheader", { name, exact: true }).boundingBox();
-      assert.ok((await box("owner")).x >= 0);
-      const { x, width } = await box("Idle");
+      assert.ok((await box("Owner")).x >= 0);
+      const { x, width } = await box("Idle cost");
       assert.ok(x + width <= 400, `${x} + ${width}`);
     },
   },
