@@ -151,7 +151,7 @@ export function deviceUse(selection, until) {
   const busy = Math.round(seconds * gpuBusy(((from + (seconds / 2) * 1e6 - START_US) / LENGTH_US)) * 1e9);
   return {
     devices: DEVICES.map((device) => ({
-      ...device, label: `GPU ${device.ordinal}`, kernels: device.ordinal ? 0 : Math.round(seconds * 9000), busy_ns: device.ordinal ? 0 : busy, observed_ns: Math.round(seconds * 1e9),
+      ...device, label: `GPU ${device.ordinal}`, kernels: device.ordinal ? 0 : Math.round(seconds * 9000), busy_ns: device.ordinal ? 0 : busy, observed_ns: Math.round(seconds * 1e9), partial_ns: 0,
       streams: device.ordinal ? [] : [7, 16, 13].map((stream, i) => ({ stream, busy_ns: Math.round(busy / (i + 1.2)) })),
     })),
   };
@@ -437,7 +437,7 @@ export function incidents() {
     values: Array.from({ length: buckets }, (_, i) => (i >= 100 && i < 200 ? loud : quiet) * (0.85 + 0.3 * generator())),
   });
   const part = (signal, label, before, during) => ({ signal, label, before: before * 1e6, during: during * 1e6, score: 0, sentence: "" });
-  const sentence = "Steps slowed 2.9× from 01:11:40. CPU contention (0.93): the step waited for a CPU 57 % of the time (1 % before); 88 ms of each step were taken by cc1plus in /batch.slice, 7.1 ms by ld.";
+  const sentence = "Steps slowed 2.9× from 01:11:40. CPU contention (0.93): the step waited for a CPU 57 % of the time (1 % before); 88 ms of each step were taken by cc1plus in /batch.slice, 7.1 ms by ld. Move the others to other CPUs (cpuset), or lower their CPU weight.";
   return {
     steps: 9000, omitted: 0,
     programs: [
@@ -453,10 +453,10 @@ export function incidents() {
     ],
     warnings: [{
       id: "2".repeat(32), indicator: "temperature", device: "3".repeat(32), from_us: from_us - 240_000_000, to_us: from_us - 60_000_000,
-      sentence: "the GPU is at 71 °C, 9.2 °C more each minute; from 87 °C on, in about 104 s, it slows itself down", incident: null, lead_us: null,
+      sentence: "the GPU is at 71 °C and warms by 9.2 °C per minute; at 87 °C, in about 104 s, it slows itself down", incident: null, lead_us: null,
     }, {
       id: "4".repeat(32), indicator: "cpu_pressure", device: null, from_us: from_us - 3_000_000, to_us: null,
-      sentence: "somebody on this machine waited for a CPU 34 % of the last 5 s, 4 % of the minute before", incident: "1".repeat(32), lead_us: 3_000_000,
+      sentence: "CPU pressure (PSI, some) 34 % over the last 5 s, 4 % over the minute before", incident: "1".repeat(32), lead_us: 3_000_000,
     }],
     incidents: [{
       id: "1".repeat(32), process: "0000000000000000000000000000a411", name: "python3.11", pid: 411, tid: 0, from_us, to_us, slowdown: 2.9,
@@ -464,7 +464,7 @@ export function incidents() {
       account: [part("cpu", "CPU", 9, 10), part("gpu_run", "GPU kernels", 41, 40), part("loader", "Own processes", 6, 9),
         part("run_queue", "CPU taken by others", 0.4, 96), part("unexplained", "Unexplained", 0.6, 4)],
       causes: [{ signal: "cpu_contention", label: "cpu_contention", before: null, during: 0.94, score: 2.6, sentence: "CPU contention (0.93): the step waited for a CPU" },
-        { signal: "slow_data_loading", label: "slow_data_loading", before: null, during: 0.03, score: -2.2, sentence: "Slow data loading inside the program (0.10): its processes ran longer" }],
+        { signal: "slow_data_loading", label: "slow_data_loading", before: null, during: 0.03, score: -2.2, sentence: "Slow data loading inside the program (0.10): the launch thread waited for the program's own processes (python3), which were running, 6 % of the time (10 % before)" }],
       evidence: [{ signal: "host.pressure.cpu", label: "CPU pressure", before: 0.08, during: 0.97, score: 0.5, sentence: "CPU pressure: tasks waited for a CPU longer than before" }],
       shown_from_us, shown_to_us,
       strips: [strip("step", "Step time", "ns", 57e6, 159e6), strip("thread.running", "Running", "cores", 0.6, 0.3), strip("thread.run_queue", "Run queue", "threads", 0.01, 1.2)],
@@ -500,7 +500,7 @@ export function summary(hasGpu) {
   if (!hasGpu) return { gpu: null };
   return {
     gpu: {
-      devices: 2, busy_ns: 540e9, observed_ns: 1000e9, kernels: 9000 * 900, sm_active: 41, tensor_active: 12,
+      devices: 2, busy_ns: 540e9, observed_ns: 1000e9, partial_ns: 0, kernels: 9000 * 900, sm_active: 41, tensor_active: 12,
       busy: "SM activity 41 %, tensor pipe 12 %; 31 % sm90_xmma_gemm_bf16 ← train.py:88 step, 12 % multi_tensor_apply_kernel ← train.py:93 step",
       idle: "61 % of the CPU time during that was in train.py:41 load_batch → zlib_decompress", idle_cause: "cpu",
       hottest: [], while_idle: [], waiting_in: [], launch_threads_in: [],

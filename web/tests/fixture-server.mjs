@@ -43,7 +43,7 @@ const HOST_INCIDENTS = [
   { host: "train-07", id: "2".repeat(32), name: "train", pid: 7, from_us: Date.now() * 1000 - 600e6, to_us: Date.now() * 1000 - 500e6, slowdown: 1.6, cause: "abstain", confidence: 0, sentence: "The cause is not clear." },
 ];
 
-const HOST_NOTICES = ["Rows of train-09 are refused: this server has 2 hosts already, its limit."];
+const HOST_NOTICES = ["Rows of train-09 are refused: this server has 2 hosts already, its limit; start it with a larger --max-hosts, or stop it and delete the folder of a host that is gone in /data/gpusonde/hosts."];
 
 const COVERAGE = { hosts: 2, until_us: Date.now() * 1000 - 90e6, gaps: [{ host: "train-08", why: "not read yet" }], gaps_omitted: 0 };
 
@@ -99,7 +99,7 @@ export async function startFixture({ scenario = "realistic", nodes = 200_000, po
       sources: [{ id: "0".repeat(32), host: host ?? "train-07", kind: "agent", hz: 19 }],
       samples: empty || state.scenario === "trace" ? 0 : data.sampleCount(until),
       kernels: ["gpu", "trace"].includes(state.scenario) ? 9000 * 900 : 0,
-      drops: partial ? [{ reason: "ring_full", meaning: "the ring between the kernel and gpusonde was full for 0.6 s around 01:14:02.", lost: true, count: 1204 }] : [],
+      drops: partial ? [{ reason: "ring_full", meaning: "Samples lost because the kernel's buffer was full.", lost: true, count: 1204 }] : [],
       notices: partial ? ["The recording ends in the middle of a write: gpusonde was stopped without warning. Everything up to 01:21:37 was recovered."] : [],
     };
   };

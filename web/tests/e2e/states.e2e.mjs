@@ -170,7 +170,7 @@ export const tests = [
     async run(page) {
       await page.ready();
       const text = await page.text(".incomplete");
-      assert.match(text, /1,204 dropped: the ring/);
+      assert.match(text, /1,204 dropped: Samples lost because the kernel's buffer was full/);
       assert.match(text, /12,031 frames too small to see/);
     },
   },
