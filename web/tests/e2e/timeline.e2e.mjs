@@ -54,6 +54,18 @@ export const tests = [
     },
   },
   {
+    name: "timeline: on a phone the name of a simulated GPU is whole",
+    scenario: "gpu",
+    query: "?page=timeline",
+    context: { viewport: { width: 420, height: 860 } },
+    async run(page) {
+      await ready(page);
+      const name = page.raw.locator(".lane:has(.simulated) .lane-name");
+      assert.equal(await name.innerText(), "GPU 0");
+      assert.ok(await name.evaluate((text) => text.scrollWidth <= text.clientWidth));
+    },
+  },
+  {
     name: "timeline: zooming changes the address without a step in the history, and Profile follows",
     scenario: "gpu",
     query: QUERY,
