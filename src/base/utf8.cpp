@@ -67,6 +67,26 @@ uint32_t CodePoint(std::string_view character) {
   return code_point;
 }
 
+void AppendUtf8(uint32_t code_point, std::string& text) {
+  const auto put = [&text](uint32_t byte) { text += static_cast<char>(byte); };
+  const auto put_tail = [&](int shift) { put(0x80 | (code_point >> shift & 0x3F)); };
+  if (code_point < 0x80) {
+    put(code_point);
+  } else if (code_point < 0x800) {
+    put(0xC0 | code_point >> 6);
+    put_tail(0);
+  } else if (code_point < 0x10000) {
+    put(0xE0 | code_point >> 12);
+    put_tail(6);
+    put_tail(0);
+  } else if (code_point < 0x110000) {
+    put(0xF0 | code_point >> 18);
+    put_tail(12);
+    put_tail(6);
+    put_tail(0);
+  }
+}
+
 bool IsC1(std::string_view character) {
   return character.size() == 2 && character[0] == '\xC2' && static_cast<unsigned char>(character[1]) < 0xA0;
 }

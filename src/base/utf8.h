@@ -31,6 +31,9 @@ std::string_view Utf8Prefix(std::string_view text, size_t max_bytes);
 // Of one valid character.
 uint32_t CodePoint(std::string_view character);
 
+// Appends the bytes of a code point; nothing of a number above U+10FFFF. A surrogate's are no valid UTF-8.
+void AppendUtf8(uint32_t code_point, std::string& text);
+
 // Whether a valid character is a C1 control character, U+0080 to U+009F, which terminals interpret.
 bool IsC1(std::string_view character);
 

@@ -44,6 +44,16 @@ TEST(Utf8, ATruncatedCharacterIsInvalid) {
   EXPECT_TRUE(IsUtf8(""));
 }
 
+TEST(Utf8, ACodePointIsAppendedAsItsBytes) {
+  std::string text;
+  for (const uint32_t code_point : {0x7Fu, 0x80u, 0x7FFu, 0x800u, 0xFFFFu, 0x10000u, 0x10FFFFu, 0x110000u})
+    AppendUtf8(code_point, text);
+  EXPECT_EQ(text, "\x7F\u0080\u07FF\u0800\uFFFF\U00010000\U0010FFFF");
+  text.clear();
+  AppendUtf8(0xD800, text);
+  EXPECT_FALSE(IsUtf8(text)) << "a surrogate";
+}
+
 TEST(Utf8, APrefixEndsWithAWholeCharacter) {
   const std::string text = "a\u00e9\u20ac\U0001F600z";
   const std::vector<size_t> ends = {0, 1, 1, 3, 3, 3, 6, 6, 6, 6, 10, 11, 11};

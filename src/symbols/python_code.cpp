@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/utf8.h"
+
 namespace gpusonde::symbols {
 namespace {
 
@@ -30,25 +32,6 @@ struct StringState {
   bool ascii() const { return (bits >> 6 & 1) != 0; }
 };
 
-void AppendUtf8(std::string& text, uint32_t c) {
-  const auto put = [&text](uint32_t byte) { text += static_cast<char>(byte); };
-  if (c < 0x80) {
-    put(c);
-  } else if (c < 0x800) {
-    put(0xC0 | c >> 6);
-    put(0x80 | (c & 0x3F));
-  } else if (c < 0x10000) {
-    put(0xE0 | c >> 12);
-    put(0x80 | (c >> 6 & 0x3F));
-    put(0x80 | (c & 0x3F));
-  } else if (c < 0x110000) {
-    put(0xF0 | c >> 18);
-    put(0x80 | (c >> 12 & 0x3F));
-    put(0x80 | (c >> 6 & 0x3F));
-    put(0x80 | (c & 0x3F));
-  }
-}
-
 std::unexpected<Error> Gone(uint64_t address) {
   return Fail(ErrorCode::kNotFound, fmt::format("the code object at {:#x} is gone", address));
 }
@@ -67,7 +50,7 @@ Result<std::string> ReadString(const Memory& memory, const PythonLayout& layout,
   for (size_t i = 0; i < bytes.size(); i += width) {
     uint32_t character = 0;
     std::memcpy(&character, &bytes[i], width);
-    AppendUtf8(text, character);
+    AppendUtf8(character, text);
   }
   return text;
 }
