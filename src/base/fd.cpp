@@ -128,6 +128,18 @@ Result<std::string> ReadFile(const std::string& path, size_t limit) {
   }
 }
 
+Result<size_t> ReadAt(int fd, uint64_t offset, std::span<std::byte> into, std::string_view name) {
+  size_t size = 0;
+  while (size < into.size()) {
+    const ssize_t count = ::pread(fd, &into[size], into.size() - size, static_cast<off_t>(offset + size));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return Fail(ErrnoError(errno, fmt::format("read {}", name)));
+    if (count == 0) break;
+    size += static_cast<size_t>(count);
+  }
+  return size;
+}
+
 Status WriteAll(int fd, std::span<const std::byte> data) {
   while (!data.empty()) {
     const ssize_t count = ::write(fd, data.data(), data.size());

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -38,6 +39,10 @@ Result<Fd> Duplicate(const Fd& fd);
 // Reads a whole file, regardless of its reported size (0 in /proc). A file of more than `limit` bytes is
 // kUnsupported.
 Result<std::string> ReadFile(const std::string& path, size_t limit = size_t{64} << 20);
+
+// Fills `into` from this offset, or up to the end of the file; resumes after short reads and signals. Returns
+// the number of bytes read; `name` is the file's in errors.
+Result<size_t> ReadAt(int fd, uint64_t offset, std::span<std::byte> into, std::string_view name);
 
 // Writes all bytes, resuming after short writes and signals.
 Status WriteAll(int fd, std::span<const std::byte> data);

@@ -118,6 +118,21 @@ TEST_F(FdTest, ReadFileRejectsMoreThanItsLimit) {
   EXPECT_EQ(ReadFile(path, 9).error().code, ErrorCode::kUnsupported);
 }
 
+TEST_F(FdTest, APartIsReadUpToTheEndOfTheFile) {
+  const std::string path = folder_ + "/file";
+  ASSERT_TRUE(WriteFileAtomically(path, "0123456789").has_value());
+  const Fd file = *Open(path, O_RDONLY);
+  std::array<char, 4> part{};
+  const auto into = std::as_writable_bytes(std::span(part));
+  EXPECT_EQ(ReadAt(file.get(), 3, into, path), size_t{4});
+  EXPECT_EQ(std::string_view(part.data(), 4), "3456");
+  EXPECT_EQ(ReadAt(file.get(), 8, into, path), size_t{2});
+  EXPECT_EQ(std::string_view(part.data(), 4), "8956");
+  EXPECT_EQ(ReadAt(file.get(), 10, into, path), size_t{0});
+  const Fd folder = *Open(folder_, O_RDONLY);
+  EXPECT_EQ(ReadAt(folder.get(), 0, into, folder_).error().message, "read " + folder_ + ": Is a directory");
+}
+
 TEST_F(FdTest, ReadsProcFilesWhoseSizeIsReportedAsZero) {
   EXPECT_FALSE(ReadFile("/proc/self/maps").value().empty());
 }

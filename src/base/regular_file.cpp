@@ -3,10 +3,10 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <span>
 
 namespace gpusonde {
 
@@ -22,15 +22,9 @@ Result<std::string> ReadRegular(const Fd& file, size_t limit) {
   struct stat status{};
   if (::fstat(file.get(), &status) != 0) return Fail(ErrnoError(errno, "stat an open file"));
   std::string text(std::min(limit, static_cast<size_t>(std::max<off_t>(status.st_size, 0))), '\0');
-  size_t size = 0;
-  while (size < text.size()) {
-    const ssize_t count = ::pread(file.get(), &text[size], text.size() - size, static_cast<off_t>(size));
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return Fail(ErrnoError(errno, "read an open file"));
-    if (count == 0) break;  // it was truncated meanwhile
-    size += static_cast<size_t>(count);
-  }
-  text.resize(size);
+  ASSIGN_OR_RETURN(const size_t size,
+                   ReadAt(file.get(), 0, std::as_writable_bytes(std::span(text)), "an open file"));
+  text.resize(size);  // fewer if it was truncated meanwhile
   return text;
 }
 

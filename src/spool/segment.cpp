@@ -52,20 +52,6 @@ uint64_t FrameChecksum(Id128 spool, std::span<const std::byte> frame) {
   return XXH3_64bits_withSeed(frame.data() + 8, frame.size() - 8, spool.low);
 }
 
-// pread until `buffer` is full or the file ends; returns the number of bytes read.
-Result<size_t> ReadAt(int fd, std::span<std::byte> buffer, int64_t offset, const std::string& path) {
-  size_t total = 0;
-  while (total < buffer.size()) {
-    const ssize_t count =
-        ::pread(fd, buffer.data() + total, buffer.size() - total, offset + static_cast<off_t>(total));
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return Fail(ErrnoError(errno, "read " + path));
-    if (count == 0) break;
-    total += static_cast<size_t>(count);
-  }
-  return total;
-}
-
 std::optional<int64_t> SequenceOfName(std::string_view name) {
   if (!name.ends_with(kSuffix)) return std::nullopt;
   name.remove_suffix(kSuffix.size());
@@ -126,7 +112,7 @@ std::vector<std::byte> MakeFrame(Id128 spool, int64_t sequence, int64_t synced,
 Result<SegmentReader> SegmentReader::Open(const SegmentName& name) {
   ASSIGN_OR_RETURN(Fd fd, gpusonde::Open(name.path, O_RDONLY));
   std::array<std::byte, kSegmentHeaderBytes> header{};
-  ASSIGN_OR_RETURN(const size_t bytes, ReadAt(fd.get(), header, 0, name.path));
+  ASSIGN_OR_RETURN(const size_t bytes, ReadAt(fd.get(), 0, header, name.path));
   const auto corrupt = [&](std::string_view what) {
     return Fail(ErrorCode::kCorrupt, fmt::format("{}: {}", name.path, what));
   };
@@ -163,7 +149,8 @@ Result<std::optional<SegmentReader::Frame>> SegmentReader::Next() {
 // The frame at offset(), or nullopt if it isn't whole.
 Result<std::optional<SegmentReader::Frame>> SegmentReader::ReadFrame() {
   std::vector<std::byte> frame(kFrameHeaderBytes);
-  ASSIGN_OR_RETURN(const size_t header_bytes, ReadAt(fd_.get(), frame, offset_, path_));
+  ASSIGN_OR_RETURN(const size_t header_bytes,
+                   ReadAt(fd_.get(), static_cast<uint64_t>(offset_), frame, path_));
   if (header_bytes < kFrameHeaderBytes) return std::nullopt;
   const FrameHeader header = FrameHeader::Parse(frame.data());
   ASSIGN_OR_RETURN(const int64_t rest_bytes, RestBytes());
@@ -171,7 +158,7 @@ Result<std::optional<SegmentReader::Frame>> SegmentReader::ReadFrame() {
       static_cast<int64_t>(kFrameHeaderBytes + header.length) > rest_bytes)
     return std::nullopt;
   frame.resize(kFrameHeaderBytes + header.length);
-  ASSIGN_OR_RETURN(const size_t bytes, ReadAt(fd_.get(), frame, offset_, path_));
+  ASSIGN_OR_RETURN(const size_t bytes, ReadAt(fd_.get(), static_cast<uint64_t>(offset_), frame, path_));
   if (bytes < frame.size() || FrameChecksum(spool_, frame) != Load<uint64_t>(frame.data()))
     return std::nullopt;
   offset_ += static_cast<int64_t>(frame.size());
@@ -191,7 +178,7 @@ Result<int64_t> SegmentReader::RestBytes() const {
 Result<bool> SegmentReader::RestWasSynced() const {
   ASSIGN_OR_RETURN(const int64_t rest_bytes, RestBytes());
   std::vector<std::byte> rest(static_cast<size_t>(std::max<int64_t>(rest_bytes, 0)));
-  ASSIGN_OR_RETURN(const size_t bytes, ReadAt(fd_.get(), rest, offset_, path_));
+  ASSIGN_OR_RETURN(const size_t bytes, ReadAt(fd_.get(), static_cast<uint64_t>(offset_), rest, path_));
   rest.resize(bytes);
   for (size_t at = 1; at + kFrameHeaderBytes <= rest.size(); ++at) {
     const FrameHeader header = FrameHeader::Parse(&rest[at]);

@@ -3,12 +3,13 @@
 
 #include <fmt/format.h>
 #include <sys/stat.h>
-#include <unistd.h>
 #include <zlib.h>
 
 #include <algorithm>
 #include <bit>
 #include <cerrno>
+
+#include "base/fd.h"
 
 namespace gpusonde::symbols {
 namespace {
@@ -144,14 +145,8 @@ Status ElfImage::ForEachPiece(uint64_t offset, uint64_t size, const Visit& visit
 }
 
 Status ElfImage::ReadAt(uint64_t offset, std::span<std::byte> into) const {
-  while (!into.empty()) {
-    const ssize_t count = ::pread(fd_, into.data(), into.size(), static_cast<off_t>(offset));
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return Fail(ErrnoError(errno, "read " + name_));
-    if (count == 0) return Fail(ErrorCode::kCorrupt, name_ + " is cut short");
-    offset += static_cast<uint64_t>(count);
-    into = into.subspan(static_cast<size_t>(count));
-  }
+  ASSIGN_OR_RETURN(const size_t size, gpusonde::ReadAt(fd_, offset, into, name_));
+  if (size < into.size()) return Fail(ErrorCode::kCorrupt, name_ + " is cut short");
   return {};
 }
 

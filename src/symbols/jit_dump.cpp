@@ -2,12 +2,11 @@
 #include "symbols/jit_dump.h"
 
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <limits>
+#include <span>
 #include <utility>
 
 #include "base/utf8.h"
@@ -52,17 +51,10 @@ bool TakeText(std::string_view& bytes, std::string_view& text) {
 }
 
 // Exactly [begin, begin + size) of the file; false when it isn't there.
-bool ReadAt(const Fd& file, uint64_t begin, uint64_t size, std::string& bytes) {
+bool ReadWhole(const Fd& file, uint64_t begin, uint64_t size, std::string& bytes) {
   bytes.resize(size);
-  size_t length = 0;
-  while (length < size) {
-    const ssize_t count =
-        ::pread(file.get(), bytes.data() + length, size - length, static_cast<off_t>(begin + length));
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return false;
-    length += static_cast<size_t>(count);
-  }
-  return true;
+  const auto into = std::as_writable_bytes(std::span(bytes));
+  return ReadAt(file.get(), begin, into, "a jitdump file").value_or(0) == size;
 }
 
 bool IsPath(std::string_view text) {
@@ -74,7 +66,7 @@ bool IsPath(std::string_view text) {
 
 bool JitDump::ReadHeader(const Fd& file) {
   std::string bytes;
-  if (!ReadAt(file, 0, kHeaderBytes, bytes)) return false;
+  if (!ReadWhole(file, 0, kHeaderBytes, bytes)) return false;
   std::string_view rest = bytes;
   uint32_t magic = 0;
   uint32_t version = 0;
@@ -98,7 +90,7 @@ bool JitDump::Follow(const Fd& file, size_t max_bytes) {
   uint64_t debug_info_left = kMaxDebugInfoBytesPerLook;
   std::string bytes;
   for (size_t records = 0; records < kMaxRecordsPerLook && position_ + kRecordHeaderBytes <= end; ++records) {
-    if (!ReadAt(file, position_, kRecordHeaderBytes, bytes)) break;
+    if (!ReadWhole(file, position_, kRecordHeaderBytes, bytes)) break;
     std::string_view rest = bytes;
     uint32_t kind = 0;
     uint32_t total_bytes = 0;
@@ -124,13 +116,13 @@ bool JitDump::ReadRecord(const Fd& file, uint32_t kind, uint64_t begin, uint64_t
   std::string bytes;
   switch (kind) {
     case kLoad:
-      if (ReadAt(file, begin, std::min(end - begin, kMaxLoadBytes), bytes)) Load(bytes, max_bytes);
+      if (ReadWhole(file, begin, std::min(end - begin, kMaxLoadBytes), bytes)) Load(bytes, max_bytes);
       return !full_;
     case kMove:
-      if (ReadAt(file, begin, std::min(end - begin, kMaxLoadBytes), bytes)) Move(bytes);
+      if (ReadWhole(file, begin, std::min(end - begin, kMaxLoadBytes), bytes)) Move(bytes);
       return true;
     case kDebugInfo:
-      if (end - begin <= kMaxDebugInfoBytes && ReadAt(file, begin, end - begin, bytes))
+      if (end - begin <= kMaxDebugInfoBytes && ReadWhole(file, begin, end - begin, bytes))
         TakeLines(bytes, max_bytes);
       return false;
     default:

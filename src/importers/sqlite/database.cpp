@@ -95,16 +95,11 @@ Status Database::ReadPages(uint32_t first, std::span<uint8_t> into) const {
   if (first == 0 || first - 1 + into.size() / page_size_ > page_count_)
     return Fail(ErrorCode::kCorrupt,
                 fmt::format("{}: a reference to page {} of {}", path_, first, page_count_));
-  off_t offset = static_cast<off_t>(first - 1) * page_size_;
-  while (!into.empty()) {
-    const ssize_t count = ::pread(fd_.get(), into.data(), into.size(), offset);
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return Fail(ErrnoError(errno, "read " + path_));
-    if (count == 0)
-      return Fail(ErrorCode::kCorrupt, fmt::format("{}: ends at byte {} while being read", path_, offset));
-    into = into.subspan(static_cast<size_t>(count));
-    offset += count;
-  }
+  const uint64_t offset = uint64_t{first - 1} * page_size_;
+  ASSIGN_OR_RETURN(const size_t size, ReadAt(fd_.get(), offset, std::as_writable_bytes(into), path_));
+  if (size < into.size())
+    return Fail(ErrorCode::kCorrupt,
+                fmt::format("{}: ends at byte {} while being read", path_, offset + size));
   return {};
 }
 
