@@ -86,7 +86,9 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kOthers =
      {"7z\xBC\xAF", "it is a 7z archive: unpack it first"},
      {"\xFF\xFE", "it is text in UTF-16: iconv -f UTF-16 -t UTF-8 FILE > FILE.json converts it"},
      {"\xFE\xFF", "it is text in UTF-16: iconv -f UTF-16 -t UTF-8 FILE > FILE.json converts it"},
-     {"PAR1", "it is a Parquet file; Nsight Systems exports what is read with nsys export --type sqlite"},
+     {"PAR1",
+      "Parquet files are only written (gpusonde export), not read: name the recording or trace that it was "
+      "made from; Nsight Systems exports a report with nsys export --type sqlite"},
      {"Time (%),",
       "these are statistics of Nsight Systems; what it exports with nsys export --type sqlite is read"}}};
 
