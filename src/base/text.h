@@ -21,6 +21,14 @@ constexpr std::string_view TakeLine(std::string_view& text) {
   return line;
 }
 
+// Removes the first word of a text, with the separators before it, and returns it; empty at the end.
+constexpr std::string_view TakeWord(std::string_view& text, char separator = ' ') {
+  text.remove_prefix(std::min(text.find_first_not_of(separator), text.size()));
+  const std::string_view word = text.substr(0, text.find(separator));
+  text.remove_prefix(word.size());
+  return word;
+}
+
 // The text without the blanks at both its ends.
 constexpr std::string_view Trimmed(std::string_view text, std::string_view blanks) {
   const size_t first = text.find_first_not_of(blanks);

@@ -31,6 +31,19 @@ TEST(Text, LinesEndAtLineFeedsAndTheLastNeedsNone) {
   EXPECT_EQ(nothing, "");
 }
 
+TEST(Text, WordsAreTakenFromTheFront) {
+  std::string_view text = "  one two\t  three ";
+  EXPECT_EQ(TakeWord(text), "one");
+  EXPECT_EQ(text, " two\t  three ");
+  EXPECT_EQ(TakeWord(text), "two\t");
+  EXPECT_EQ(TakeWord(text), "three");
+  EXPECT_EQ(TakeWord(text), "");
+  EXPECT_EQ(text, "");
+  text = "::a b:c";
+  EXPECT_EQ(TakeWord(text, ':'), "a b");
+  EXPECT_EQ(text, ":c");
+}
+
 TEST(Text, TrimmingRemovesTheseBlanksFromTheEndsOnly) {
   EXPECT_EQ(Trimmed(" \ta b\t ", " \t"), "a b");
   EXPECT_EQ(Trimmed("a\r", " \t"), "a\r");

@@ -7,6 +7,7 @@
 #include <array>
 #include <iterator>
 
+#include "base/text.h"
 #include "base/utf8.h"
 #include "model/cgroup_owner.h"
 #include "store/sql/sql_part.h"
@@ -30,13 +31,6 @@ bool IsInterpreter(std::string_view program) {
 
 std::string_view BaseName(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
-std::string_view NextWord(std::string_view& text) {
-  text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
-  const std::string_view word = text.substr(0, text.find(' '));
-  text.remove_prefix(word.size());
-  return word;
-}
-
 }  // namespace
 
 std::string NameOf(const SumBy& by) {
@@ -53,12 +47,12 @@ std::optional<SumBy> FindBy(std::string_view name) {
 }
 
 std::string ApplicationOf(std::string_view name, std::string_view command) {
-  const std::string_view program = BaseName(NextWord(command));
+  const std::string_view program = BaseName(TakeWord(command));
   if (!IsInterpreter(program)) return std::string(program.empty() ? name : program);
   while (true) {
-    const std::string_view word = NextWord(command);
+    const std::string_view word = TakeWord(command);
     if (word.empty() || word == "-c") return std::string(program);
-    if (word == "-m") return std::string(NextWord(command));
+    if (word == "-m") return std::string(TakeWord(command));
     if (!word.starts_with('-')) return std::string(BaseName(word));
   }
 }

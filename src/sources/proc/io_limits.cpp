@@ -13,14 +13,6 @@
 namespace gpusonde::proc {
 namespace {
 
-// Removes the next word from a text and returns it; empty at the end.
-std::string_view TakeWord(std::string_view& text) {
-  text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
-  const std::string_view word = text.substr(0, text.find(' '));
-  text.remove_prefix(word.size());
-  return word;
-}
-
 // A non-negative count; nullopt for "max" and anything else that is not a number.
 std::optional<int64_t> ParseCount(std::string_view text) {
   const std::optional<int64_t> value = ParseNumber<int64_t>(text);

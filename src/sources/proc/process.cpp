@@ -26,14 +26,6 @@ namespace {
 constexpr size_t kMaxCommandBytes = 4096;
 constexpr int64_t kClockTickNs = 10'000'000;  // USER_HZ is 100 on every x86-64 Linux
 
-std::string_view NextField(std::string_view& text, char separator = ' ') {
-  const size_t begin = std::min(text.find_first_not_of(separator), text.size());
-  const size_t end = std::min(text.find(separator, begin), text.size());
-  const std::string_view field = text.substr(begin, end - begin);
-  text.remove_prefix(end);
-  return field;
-}
-
 // The value of "Key:\t…" in /proc/PID/status.
 std::string_view StatusValue(std::string_view status, std::string_view key) {
   size_t begin = status.find(key);
@@ -88,15 +80,15 @@ Result<ProcessInfo> ReadProcessStat(int32_t pid) {
     return Fail(ErrorCode::kCorrupt, path + " can't be parsed");
   info.name = stat.substr(open + 1, close - open - 1);
   std::string_view rest = std::string_view(stat).substr(close + 1);
-  const std::string_view state = NextField(rest);
+  const std::string_view state = TakeWord(rest);
   if (state.size() == 1) info.state = state[0];
-  info.parent_pid = ParseNumber<int32_t>(NextField(rest)).value_or(0);
-  for (int field = 5; field < 19; ++field) NextField(rest);
-  info.nice = ParseNumber<int>(NextField(rest)).value_or(0);
-  for (int field = 20; field < 22; ++field) NextField(rest);
-  info.start_ticks = ParseNumber<int64_t>(NextField(rest)).value_or(0);
-  for (int field = 23; field < 41; ++field) NextField(rest);
-  if (ParseNumber<int>(NextField(rest)) == SCHED_IDLE) info.nice = kNiceOfIdle;
+  info.parent_pid = ParseNumber<int32_t>(TakeWord(rest)).value_or(0);
+  for (int field = 5; field < 19; ++field) TakeWord(rest);
+  info.nice = ParseNumber<int>(TakeWord(rest)).value_or(0);
+  for (int field = 20; field < 22; ++field) TakeWord(rest);
+  info.start_ticks = ParseNumber<int64_t>(TakeWord(rest)).value_or(0);
+  for (int field = 23; field < 41; ++field) TakeWord(rest);
+  if (ParseNumber<int>(TakeWord(rest)) == SCHED_IDLE) info.nice = kNiceOfIdle;
   return info;
 }
 
@@ -115,7 +107,7 @@ Result<ProcessInfo> ReadProcess(int32_t pid) {
   info.namespace_pid = pid;
   if (Result<std::string> status = ReadFile(folder + "/status"); status.has_value()) {
     std::string_view users = StatusValue(*status, "\nUid:");
-    info.user_id = ParseNumber<int32_t>(NextField(users, '\t')).value_or(0);
+    info.user_id = ParseNumber<int32_t>(TakeWord(users, '\t')).value_or(0);
     const std::string_view pids = StatusValue(*status, "\nNSpid:");
     info.namespace_pid = ParseNumber<int32_t>(pids.substr(pids.rfind('\t') + 1)).value_or(pid);
   }
@@ -132,11 +124,11 @@ std::vector<MappedFile> ParseExecutableMappings(std::string_view text, std::stri
   while (!text.empty()) {
     std::string_view line = TakeLine(text);
     // "start-end perms offset dev inode      path"
-    const std::string_view range = NextField(line);
-    const std::string_view permissions = NextField(line);
-    const std::string_view offset = NextField(line);
-    NextField(line);  // device
-    NextField(line);  // inode
+    const std::string_view range = TakeWord(line);
+    const std::string_view permissions = TakeWord(line);
+    const std::string_view offset = TakeWord(line);
+    TakeWord(line);  // device
+    TakeWord(line);  // inode
     line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
     const size_t dash = range.find('-');
     if (dash == std::string_view::npos || permissions.size() < 3 || permissions[2] != 'x') continue;
@@ -177,8 +169,8 @@ bool HasThreadEnded(int32_t pid, int32_t tid) {
   const Result<std::string> stat = ReadFile(fmt::format("/proc/{}/task/{}/stat", pid, tid));
   if (!stat.has_value()) return true;
   std::string_view rest = std::string_view(*stat).substr(std::min(stat->rfind(')'), stat->size() - 1) + 1);
-  for (int field = 3; field < 9; ++field) NextField(rest);
-  return (ParseNumber<uint64_t>(NextField(rest)).value_or(kExiting) & kExiting) != 0;
+  for (int field = 3; field < 9; ++field) TakeWord(rest);
+  return (ParseNumber<uint64_t>(TakeWord(rest)).value_or(kExiting) & kExiting) != 0;
 }
 
 std::optional<char> ReadThreadState(int32_t pid, int32_t tid) {
@@ -211,7 +203,7 @@ std::vector<int32_t> ListChildren(int32_t pid) {
     const Result<std::string> text = ReadFile(fmt::format("{}/{}/children", folder, tid));
     std::string_view rest = text.has_value() ? std::string_view(*text) : std::string_view();
     while (!rest.empty())
-      if (const std::optional<int32_t> child = ParseNumber<int32_t>(NextField(rest))) found.push_back(*child);
+      if (const std::optional<int32_t> child = ParseNumber<int32_t>(TakeWord(rest))) found.push_back(*child);
   }
   return found;
 }
