@@ -18,7 +18,7 @@ class CommunicatorLaunches {
   // A call that launches.
   struct Window {
     uint32_t thread = 0;
-    uint16_t group = 0;
+    uint16_t group = 0;  // importers::ProcessGroup; 0 if unknown
     // Of its only operation; unknown if it has several.
     importers::Operation operation = importers::Operation::kUnknown;
     int64_t bytes = 0;  // importers::CommunicationCall::bytes
@@ -33,11 +33,6 @@ class CommunicatorLaunches {
   // The call within which a thread launched at that time; null if unknown. Takes the logarithm of the number
   // of calls.
   const Window* At(uint32_t thread, int64_t time_ns) const;
-  // Its group's number (importers::ProcessGroup); 0 if unknown.
-  uint16_t GroupAt(uint32_t thread, int64_t time_ns) const {
-    const Window* const window = At(thread, time_ns);
-    return window != nullptr ? window->group : uint16_t{0};
-  }
 
  private:
   std::vector<Window> windows_;

@@ -30,26 +30,32 @@ CommunicatorLaunches LaunchesOf(const std::vector<CommunicationCall>& calls) {
   return all.LaunchesOf(kProcess);
 }
 
+// 0 outside of calls.
+uint16_t GroupAt(const CommunicatorLaunches& launches, uint32_t thread, int64_t time_ns) {
+  const CommunicatorLaunches::Window* const window = launches.At(thread, time_ns);
+  return window != nullptr ? window->group : uint16_t{0};
+}
+
 TEST(CommunicationCalls, AnOperationLaunchesInItsCallOnItsThread) {
   const CommunicatorLaunches launches =
       LaunchesOf({Call(kOperation, 100, 5), Call(kOperation, 100, 6, 2), Call(kOperation, 200, 6)});
-  EXPECT_EQ(launches.GroupAt(1, 99), 0);
-  EXPECT_EQ(launches.GroupAt(1, 100), 5);
-  EXPECT_EQ(launches.GroupAt(1, 110), 5);
-  EXPECT_EQ(launches.GroupAt(1, 111), 0);
-  EXPECT_EQ(launches.GroupAt(1, 205), 6);
-  EXPECT_EQ(launches.GroupAt(2, 105), 6);
-  EXPECT_EQ(launches.GroupAt(3, 105), 0);
+  EXPECT_EQ(GroupAt(launches, 1, 99), 0);
+  EXPECT_EQ(GroupAt(launches, 1, 100), 5);
+  EXPECT_EQ(GroupAt(launches, 1, 110), 5);
+  EXPECT_EQ(GroupAt(launches, 1, 111), 0);
+  EXPECT_EQ(GroupAt(launches, 1, 205), 6);
+  EXPECT_EQ(GroupAt(launches, 2, 105), 6);
+  EXPECT_EQ(GroupAt(launches, 3, 105), 0);
 }
 
 TEST(CommunicationCalls, TheOperationsOfAGroupLaunchWhenItsOutermostCallEnds) {
   const CommunicatorLaunches launches = LaunchesOf(
       {Call(kGroupStart, 100), Call(kGroupStart, 200), Call(kOperation, 300, 5), Call(kGroupEnd, 400),
        Call(kOperation, 500, 5), Call(kGroupEnd, 600), Call(kOperation, 700, 6)});
-  EXPECT_EQ(launches.GroupAt(1, 305), 0);
-  EXPECT_EQ(launches.GroupAt(1, 405), 0);
-  EXPECT_EQ(launches.GroupAt(1, 605), 5);
-  EXPECT_EQ(launches.GroupAt(1, 705), 6);
+  EXPECT_EQ(GroupAt(launches, 1, 305), 0);
+  EXPECT_EQ(GroupAt(launches, 1, 405), 0);
+  EXPECT_EQ(GroupAt(launches, 1, 605), 5);
+  EXPECT_EQ(GroupAt(launches, 1, 705), 6);
 }
 
 TEST(CommunicationCalls, AGroupWithOperationsOfSeveralCommunicatorsHasNone) {
@@ -57,16 +63,16 @@ TEST(CommunicationCalls, AGroupWithOperationsOfSeveralCommunicatorsHasNone) {
     const CommunicatorLaunches launches =
         LaunchesOf({Call(kGroupStart, 100), Call(kOperation, 200, 5), Call(kOperation, 300, other),
                     Call(kOperation, 350, 5), Call(kGroupEnd, 400), Call(kOperation, 500, 5)});
-    EXPECT_EQ(launches.GroupAt(1, 405), 0);
-    EXPECT_EQ(launches.GroupAt(1, 505), 5);
+    EXPECT_EQ(GroupAt(launches, 1, 405), 0);
+    EXPECT_EQ(GroupAt(launches, 1, 505), 5);
   }
 }
 
 TEST(CommunicationCalls, ATraceMayBeginWithinAGroup) {
   const CommunicatorLaunches launches = LaunchesOf(
       {Call(kGroupEnd, 100), Call(kGroupStart, 200), Call(kOperation, 300, 5), Call(kGroupEnd, 400)});
-  EXPECT_EQ(launches.GroupAt(1, 105), 0);
-  EXPECT_EQ(launches.GroupAt(1, 405), 5);
+  EXPECT_EQ(GroupAt(launches, 1, 105), 0);
+  EXPECT_EQ(GroupAt(launches, 1, 405), 5);
 }
 
 TEST(CommunicationCalls, TheFirstCallsAreKeptWhateverTheOrder) {
@@ -83,8 +89,8 @@ TEST(CommunicationCalls, TheFirstCallsAreKeptWhateverTheOrder) {
     EXPECT_EQ(all.beyond_bound(), 1'000);
     const CommunicatorLaunches launches = all.LaunchesOf(kProcess);
     const int64_t last = kCalls - 1'001;
-    EXPECT_EQ(launches.GroupAt(1, 100 * last), 1 + last % 7);
-    EXPECT_EQ(launches.GroupAt(1, 100 * (last + 1)), 0);
+    EXPECT_EQ(GroupAt(launches, 1, 100 * last), 1 + last % 7);
+    EXPECT_EQ(GroupAt(launches, 1, 100 * (last + 1)), 0);
   }
 }
 
