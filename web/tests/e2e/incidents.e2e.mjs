@@ -4,6 +4,20 @@ import assert from "node:assert/strict";
 
 export const tests = [
   {
+    name: "on a phone the first lines say who slows steps and what to do, to their end",
+    scenario: "gpu",
+    context: { viewport: { width: 420, height: 860 } },
+    async run(page) {
+      await page.ready();
+      const why = page.raw.locator(".answer-line.slow .answer-why");
+      for (const line of await why.all()) {
+        assert.match(await line.innerText(), /or lower their CPU weight\.$/);
+        assert.ok(await line.evaluate((text) => text.scrollHeight <= text.clientHeight + 1));
+      }
+      assert.equal(await why.count(), 2);
+    },
+  },
+  {
     name: "on a phone warnings stay inside the page",
     scenario: "gpu",
     query: "?page=incidents",
