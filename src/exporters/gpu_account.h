@@ -19,6 +19,8 @@ struct GpuFacts {
   int64_t idle_devices = 0;  // others of the machine: a program may use fewer GPUs than it was meant to
   int64_t busy_ns = 0;       // of those with work
   int64_t observed_ns = 0;   // likewise
+  int64_t partial_ns = 0;    // likewise; of that, without the work of a process whose profiling was paused
+  int64_t paused_ns = 0;     // likewise; beyond observed_ns, while the profiling of all was paused
   int64_t kernels = 0;
   // Means over the devices and the time in which they were read, %; absent without GPM. A device counts as
   // busy even if only one of its many SMs works.

@@ -95,6 +95,14 @@ std::string HottestKernels(const GpuAccount& account, size_t count) {
   return lines;
 }
 
+// Why a recording has less GPU time than it is long. `record` itself pauses nothing.
+std::string Paused(const GpuFacts& gpu) {
+  if (gpu.paused_ns < gpu.observed_ns / 100) return "";
+  return fmt::format(
+      " (paused for {:.1f} s more by the overhead budget of `gpusonde up`, or by another profiler)",
+      static_cast<double>(gpu.paused_ns) / 1e9);
+}
+
 // How busy the devices were, one line.
 std::string Busy(const GpuFacts& gpu) {
   std::vector<std::string> names;
@@ -106,11 +114,11 @@ std::string Busy(const GpuFacts& gpu) {
   }
   const std::string activity = ActivityOf(gpu);
   const std::string share = ShareOfDevices(gpu);
-  return fmt::format("gpu       busy {:.1f} % of {:.1f} s on {}{}{}; kernels {}{}{}\n",
-                     Percent(gpu.busy_ns, gpu.observed_ns), static_cast<double>(gpu.observed_ns) / 1e9,
-                     gpu.devices.size() > 1 ? fmt::format("{} devices: ", gpu.devices.size()) : "",
-                     fmt::join(names, ", "), share.empty() ? "" : " (" + share + ")", gpu.kernels,
-                     activity.empty() ? "" : "; ", activity);
+  return fmt::format(
+      "gpu       busy {:.1f} % of {:.1f} s{} on {}{}{}; kernels {}{}{}\n",
+      Percent(gpu.busy_ns, gpu.observed_ns), static_cast<double>(gpu.observed_ns) / 1e9, Paused(gpu),
+      gpu.devices.size() > 1 ? fmt::format("{} devices: ", gpu.devices.size()) : "", fmt::join(names, ", "),
+      share.empty() ? "" : " (" + share + ")", gpu.kernels, activity.empty() ? "" : "; ", activity);
 }
 
 // The function and file of a frame. Of a file without symbols only the file is named: its addresses mean

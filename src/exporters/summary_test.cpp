@@ -170,6 +170,11 @@ TEST(Summarise, ShowsGpuUseCpuTimeWhileIdleAndTheHottestKernels) {
   EXPECT_THAT(
       text,
       HasSubstr("gpu       busy 54.0 % of 1.0 s on 2 devices: NVIDIA H100 (simulated); kernels 1234\n"));
+  facts.gpu->paused_ns = 1'200'000'000;
+  EXPECT_THAT(Summarise(TwoFunctions(), facts),
+              HasSubstr("gpu       busy 54.0 % of 1.0 s (paused for 1.2 s more by the overhead budget of "
+                        "`gpusonde up`, or by another profiler) on 2 devices"));
+  facts.gpu->paused_ns = 0;
   EXPECT_THAT(text,
               HasSubstr("while idle  50.0 %  train.py:41 load_batch → inflate  (of 0.08 s of CPU time)\n"));
   EXPECT_THAT(text, HasSubstr("gpu time  75.0 %  gemm ← model.py:77 forward\ngpu time  25.0 %  relu\n"));

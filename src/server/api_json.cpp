@@ -167,6 +167,8 @@ std::string StripsJson(const AllStrips& strips) {
     WriteValues(json, gpu.strip, 100);
     json.Key("observed").BeginArray();
     for (const double share : gpu.observed) json.Value(share);
+    json.EndArray().Key("partial").BeginArray();
+    for (const double share : gpu.partial) json.Value(share);
     json.EndArray().EndObject();
     for (const store::MetricStrip& metric : strips.metrics)
       if (metric.device.device == gpu.device.device) WriteMetricStrip(json, metric);
@@ -194,6 +196,7 @@ std::string DevicesJson(const std::vector<store::DeviceUse>& devices) {
     WriteDevice(json, use.device);
     json.Field("label", LabelOf(use.device));
     json.Field("kernels", use.kernels).Field("busy_ns", use.busy_ns).Field("observed_ns", use.observed_ns);
+    json.Field("partial_ns", use.partial_ns);
     json.Key("streams").BeginArray();
     for (const store::StreamUse& stream : use.streams)
       json.BeginObject().Field("stream", stream.stream).Field("busy_ns", stream.busy_ns).EndObject();
@@ -259,7 +262,8 @@ std::string SummaryJson(const std::optional<exporters::GpuFacts>& gpu) {
   }
   const exporters::GpuAccount account = exporters::AccountOf(*gpu);
   json.BeginObject().Field("devices", static_cast<int64_t>(gpu->devices.size()));
-  json.Field("busy_ns", gpu->busy_ns).Field("observed_ns", gpu->observed_ns).Field("kernels", gpu->kernels);
+  json.Field("busy_ns", gpu->busy_ns).Field("observed_ns", gpu->observed_ns);
+  json.Field("partial_ns", gpu->partial_ns).Field("kernels", gpu->kernels);
   json.Field("sm_active", gpu->sm_active).Field("tensor_active", gpu->tensor_active);
   json.Field("busy", account.busy).Field("idle", account.idle);
   json.Field("idle_cause", CauseName(account.cause));

@@ -171,13 +171,14 @@ const store::GpuDevice kGpu{
 
 TEST_F(ApiTest, EachDeviceHasAStripInPercent) {
   data_.overview = store::Overview{};
-  data_.gpu_strips = {{kGpu, {.from_ns = 0, .to_ns = 2'000'000, .values = {0.25, std::nullopt}}, {0.5, 0}}};
+  data_.gpu_strips = {
+      {kGpu, {.from_ns = 0, .to_ns = 2'000'000, .values = {0.25, std::nullopt}}, {0.5, 0}, {0.1, 0}}};
   data_.strip = {.from_ns = 0, .to_ns = 2'000'000, .values = {0.5, std::nullopt}};
   const json strips = Get("strips", {{"buckets", "2"}})["strips"];
   ASSERT_EQ(strips.size(), 2u);
   EXPECT_EQ(strips[0], json::parse(R"({"id":"gpu-00112233445566778899aabbccddeeff","label":"GPU 3","unit":"%",
     "max":100.0,"device":"00112233445566778899aabbccddeeff","name":"NVIDIA X","uuid":"GPU-1","ordinal":3,
-    "simulated":true,"values":[25.0,null],"observed":[0.5,0.0]})"));
+    "simulated":true,"values":[25.0,null],"observed":[0.5,0.0],"partial":[0.1,0.0]})"));
   EXPECT_EQ(strips[1]["id"], "cpu");
 }
 
@@ -236,10 +237,11 @@ TEST_F(ApiTest, EventsOfDevicesAreMarked) {
 }
 
 TEST_F(ApiTest, DevicesCarryTheirStreams) {
-  data_.devices = {{.device = kGpu, .kernels = 5, .busy_ns = 7, .observed_ns = 9, .streams = {{13, 7}}}};
+  data_.devices = {
+      {.device = kGpu, .kernels = 5, .busy_ns = 7, .observed_ns = 9, .partial_ns = 2, .streams = {{13, 7}}}};
   EXPECT_EQ(Get("devices", {{"from_us", "1"}})["devices"], json::parse(R"([{
     "device":"00112233445566778899aabbccddeeff","name":"NVIDIA X","uuid":"GPU-1","ordinal":3,"simulated":true,
-    "label":"GPU 3","kernels":5,"busy_ns":7,"observed_ns":9,"streams":[{"stream":13,"busy_ns":7}]}])"));
+    "label":"GPU 3","kernels":5,"busy_ns":7,"observed_ns":9,"partial_ns":2,"streams":[{"stream":13,"busy_ns":7}]}])"));
   EXPECT_EQ(data_.selection.from_ns, 1000);
   data_.devices[0].device.trace = "rank 1";
   EXPECT_EQ(Get("devices")["devices"][0]["label"], "GPU 3, rank 1");

@@ -56,6 +56,8 @@ Result<std::optional<exporters::GpuFacts>> ReadGpuFacts(ApiData& data, const mod
     with_work.push_back(use.device.device);
     facts.busy_ns = AddSaturated(facts.busy_ns, use.busy_ns);
     facts.observed_ns = AddSaturated(facts.observed_ns, use.observed_ns);
+    facts.partial_ns = AddSaturated(facts.partial_ns, use.partial_ns);
+    facts.paused_ns = AddSaturated(facts.paused_ns, use.paused_ns);
     facts.kernels = AddSaturated(facts.kernels, use.kernels);
   }
   if (facts.devices.empty()) return std::nullopt;

@@ -31,9 +31,10 @@ class GpuFactsTest : public testing::Test {
 TEST_F(GpuFactsTest, HaveTheGpuUseAndItsReason) {
   EXPECT_EQ(Summary(), nullptr) << "no device did anything";
   data_.overview = store::Overview{.samples = 5};
-  data_.devices = {{.device = {.device = kBusy}, .kernels = 3, .busy_ns = 600, .observed_ns = 1000},
-                   {.device = {.device = {1, 1}}, .kernels = 9, .busy_ns = 0, .observed_ns = 1000},
-                   {.device = {.device = {1, 2}, .parent = Id128{1, 1}}}};
+  data_.devices = {
+      {.device = {.device = kBusy}, .kernels = 3, .busy_ns = 600, .observed_ns = 1000, .partial_ns = 50},
+      {.device = {.device = {1, 1}}, .kernels = 9, .busy_ns = 0, .observed_ns = 1000},
+      {.device = {.device = {1, 2}, .parent = Id128{1, 1}}}};
   model::Profile time;
   time.functions = {{.name = "void gemm<float>(int)"}, {.name = "forward", .file = "/app/train.py"}};
   time.locations = {{.kind = model::FrameKind::kGpu, .lines = {{0, 0}}},
@@ -49,6 +50,7 @@ TEST_F(GpuFactsTest, HaveTheGpuUseAndItsReason) {
   EXPECT_EQ(gpu["devices"], 1) << "an unused device doesn't count";
   EXPECT_EQ(gpu["busy_ns"], 600);
   EXPECT_EQ(gpu["observed_ns"], 1000);
+  EXPECT_EQ(gpu["partial_ns"], 50);
   EXPECT_EQ(gpu["busy"], "work on 1 of 2 GPUs; 100 % gemm<float> ← train.py:88 forward")
       << "a GPU and its MIG instance aren't two";
   EXPECT_EQ(gpu["idle"], "100 % of the CPU time during that was in train.py:88 load_batch → inflate");

@@ -53,6 +53,15 @@ export function formatInterval(interval: number, unit: string): string {
   return interval > 0 ? `±${SPACE}${formatValue(interval, unit)}` : "";
 }
 
+// Of less time than this share, work that is missing doesn't change a figure of three digits by much.
+const MIN_PARTIAL = 0.005;
+
+// What precedes a busy share of which a part lacks the work of a process, and the sentence that says so.
+export function lowerBound(partial: number): { sign: string; why: string } | null {
+  if (!(partial > MIN_PARTIAL)) return null;
+  return { sign: "≥\u2009", why: `A lower bound: in ${formatShare(partial, 1)} of the observed time, GPU profiling of another process was paused, and its work is missing` };
+}
+
 export function formatShare(part: number, whole: number): string {
   if (part < 0) return `−${formatShare(-part, whole)}`;
   if (whole <= 0 || part === 0) return `0${SPACE}%`;

@@ -12,6 +12,7 @@
 #include "model/tables/batches.h"
 #include "model/tables/gpu_sessions.h"
 #include "model/tables/kernels.h"
+#include "model/tables/processes.h"
 #include "model/tables/sources.h"
 #include "store/queries/gpu_query.h"
 #include "store/recordings/testing/memory_store.h"
@@ -117,6 +118,52 @@ TEST_F(GpuObserved, ASessionThatWasJoinedAgainIsObservedBothTimes) {
   Add(model::kGpuSessions, {{.process = kProcess, .session = 1, .start_ns = 8 * kSecond}});
   Add(model::kKernels, {Kernel(1, kSecond, 2 * kSecond), Kernel(1, 9 * kSecond, 10 * kSecond)});
   EXPECT_NEAR(static_cast<double>((*ReadDeviceUse(*store_, {}))[0].observed_ns), 5.0 * kSecond, 2);
+}
+
+// Two programs on one GPU, of which the governor pauses the second: at first, twice more, and where neither
+// is profiled, nothing is known at all. The second ends at 16 s, and a third begins at 18 s.
+TEST_F(GpuObserved, TimeWithoutTheWorkOfAPausedProcessIsALowerBound) {
+  Run(0, 20 * kSecond);
+  constexpr Id128 kOther{5, 2};
+  constexpr Id128 kThird{5, 3};
+  Add(model::kProcesses, {{.process = kOther, .pid = 2, .exited_ns = 16 * kSecond}});
+  Add(model::kGpuSessions,
+      {{.process = kProcess, .session = 1, .start_ns = 1, .end_ns = 12 * kSecond},
+       {.process = kProcess, .session = 2, .start_ns = 14 * kSecond, .end_ns = std::nullopt},
+       {.process = kOther, .session = 1, .start_ns = 4 * kSecond, .end_ns = 6 * kSecond},
+       {.process = kOther, .session = 2, .start_ns = 8 * kSecond, .end_ns = 9 * kSecond},
+       {.process = kThird, .session = 1, .start_ns = 18 * kSecond, .end_ns = std::nullopt}});
+  Add(model::kKernels, {Kernel(1, 0, kSecond), Kernel(1, 4 * kSecond, 5 * kSecond, kOther),
+                        Kernel(1, 19 * kSecond, 20 * kSecond, kThird)});
+  const auto strips = ReadGpuStrips(*store_, {.from_ns = 0, .to_ns = 20 * kSecond, .filter = {}}, 10);
+  ASSERT_THAT(*strips, SizeIs(1));
+  const auto near = [](double share) { return DoubleNear(share, 1e-6); };
+  EXPECT_THAT((*strips)[0].observed, ElementsAre(near(1), near(1), near(1), near(1), near(1), near(1),
+                                                 near(0), near(1), near(1), near(1)));
+  EXPECT_THAT((*strips)[0].partial, ElementsAre(near(0), near(0), near(0), near(1), near(0.5), near(1),
+                                                near(0), near(1), near(0), near(0)));
+  const auto use = ReadDeviceUse(*store_, {.from_ns = 0, .to_ns = 20 * kSecond, .filter = {}});
+  EXPECT_NEAR(static_cast<double>((*use)[0].partial_ns), 7.0 * kSecond, 2);
+  EXPECT_EQ((*use)[0].paused_ns, 2 * kSecond);
+  // A range that lies within a pause.
+  const auto paused = ReadDeviceUse(*store_, {.from_ns = 10 * kSecond, .to_ns = 11 * kSecond, .filter = {}});
+  EXPECT_EQ((*paused)[0].partial_ns, kSecond);
+  EXPECT_EQ((*paused)[0].paused_ns, 0);
+  // Of the one process alone everything that was observed is known.
+  const auto alone =
+      ReadDeviceUse(*store_, {.from_ns = 0, .to_ns = 20 * kSecond, .processes = {kProcess}, .filter = {}});
+  EXPECT_EQ((*alone)[0].partial_ns, 0);
+}
+
+// Nobody saw the end of a program that was paused when gpusonde stopped.
+TEST_F(GpuObserved, AProcessIsNotMissedAfterTheRunThatSawItLast) {
+  Run(0, 4 * kSecond);
+  Run(6 * kSecond, 10 * kSecond);
+  constexpr Id128 kGone{5, 2};
+  Add(model::kGpuSessions, {{.process = kProcess, .session = 1, .start_ns = 1, .end_ns = std::nullopt},
+                            {.process = kGone, .session = 1, .start_ns = 1, .end_ns = 2 * kSecond}});
+  Add(model::kKernels, {Kernel(1, 0, kSecond), Kernel(1, 0, kSecond, kGone)});
+  EXPECT_NEAR(static_cast<double>((*ReadDeviceUse(*store_, {}))[0].partial_ns), 2.0 * kSecond, 2);
 }
 
 constexpr int kLengthMs = 20'000;

@@ -45,22 +45,82 @@ bool IsWholeDevices(const model::Selection& selection) {
   return selection.processes.empty() && !selection.stream.has_value();
 }
 
-// Times in which each device's work would have been seen, cut to the range.
-Result<DeviceTimes> ReadObservedTimes(Store& store, const model::Selection& selection,
-                                      const TimeRange& range) {
+// A process that ran work on a device.
+struct DeviceUser {
+  std::vector<TimeRange> sessions;  // sorted by start
+  // From its first session on, and the last time known of them; null if their rows were lost.
+  std::optional<int64_t> first_ns, last_ns;
+  std::optional<int64_t> exited_ns;
+};
+
+// By device and process: those that ran work within ten minutes of the range, and their sessions in it.
+Result<std::map<std::pair<Id128, Id128>, DeviceUser>> ReadDeviceUsers(Store& store,
+                                                                      const model::Selection& selection,
+                                                                      const TimeRange& range) {
   model::Selection any_stream = selection;
   any_stream.stream.reset();
-  SqlPart sessions{"SELECT DISTINCT device, sessions.start_ns, sessions.end_ns FROM ", {}};
-  sessions += GpuSessions(selection, range);
-  sessions.text += " AS sessions JOIN (";
-  sessions += WorkOwners(store, any_stream, SessionReach(range));
-  sessions.text += ") USING (process)";
-  ASSIGN_OR_RETURN(const std::unique_ptr<Rows> rows, store.Query(sessions.text, sessions.parameters));
-  ASSIGN_OR_RETURN(DeviceTimes observed, ReadBusyTimes(*rows, range));
+  SqlPart sql{
+      "SELECT device, process, sessions.start_ns, sessions.end_ns, first_ns, last_ns, exited_ns FROM (", {}};
+  sql += WorkOwners(store, any_stream, SessionReach(range));
+  sql.text += ") LEFT JOIN ";
+  sql += GpuSessions(selection, range);
+  sql.text +=
+      " AS sessions USING (process) LEFT JOIN (SELECT process, min(start_ns) AS first_ns, "
+      "max(greatest(start_ns, coalesce(end_ns, 0))) AS last_ns FROM gpu_sessions WHERE start_ns > 0 "
+      "GROUP BY process) USING (process) LEFT JOIN processes USING (process) ORDER BY sessions.start_ns";
+  std::map<std::pair<Id128, Id128>, DeviceUser> users;
+  TRY(ForEachRow(store, sql, [&](const Rows& row) {
+    DeviceUser& user = users[{row.Id(0), row.Id(1)}];
+    if (!row.IsNull(2)) user.sessions.push_back({row.Int64(2), row.Int64(3)});
+    user.first_ns = OptionalInt64(row, 4);
+    user.last_ns = OptionalInt64(row, 5);
+    user.exited_ns = OptionalInt64(row, 6);
+  }));
+  return users;
+}
+
+// When a process may have run work on its device: from its first session to its end, or if that is unknown,
+// to the end of the run that saw its last session.
+TimeRange LifeOf(const DeviceUser& user, std::span<const TimeRange> runs) {
+  if (!user.first_ns.has_value() || !user.last_ns.has_value()) return {};
+  const auto last =
+      std::ranges::find_if(runs, [&](const TimeRange& run) { return run.to_ns >= *user.last_ns; });
+  return {*user.first_ns, user.exited_ns.value_or(last == runs.end() ? *user.last_ns : last->to_ns)};
+}
+
+// Within a range: when the work of any process on each device would have been recorded; the part of that time
+// in which the work of another process on it would not have been, as its profiling was paused; and when all
+// were paused.
+struct ObservedTimes {
+  DeviceTimes any, partial, paused;
+};
+
+Result<ObservedTimes> ReadObservedTimes(Store& store, const model::Selection& selection,
+                                        const TimeRange& range) {
+  ASSIGN_OR_RETURN(const auto users, ReadDeviceUsers(store, selection, range));
   ASSIGN_OR_RETURN(const std::vector<TimeRange> runs, ReadRuns(store));
-  if (!runs.empty())
-    for (auto& [device, times] : observed) times = Intersect(times, runs);
-  return observed;
+  ObservedTimes times;
+  DeviceTimes missing;
+  for (const auto& [key, user] : users) {
+    const std::vector<TimeRange> profiled = UnionOf(user.sessions, range);
+    const TimeRange life = LifeOf(user, runs);
+    const std::vector<TimeRange> unprofiled = Subtract(UnionOf(std::span(&life, 1), range), profiled);
+    std::vector<TimeRange>& any = times.any[key.first];
+    any.insert(any.end(), profiled.begin(), profiled.end());
+    std::vector<TimeRange>& not_seen = missing[key.first];
+    not_seen.insert(not_seen.end(), unprofiled.begin(), unprofiled.end());
+  }
+  MergeTimes(times.any);
+  MergeTimes(missing);
+  for (const auto& [device, not_seen] : missing) {
+    times.paused[device] = Subtract(not_seen, times.any[device]);
+    if (!runs.empty()) times.paused[device] = Intersect(times.paused[device], runs);
+  }
+  for (auto& [device, any] : times.any) {
+    if (!runs.empty()) any = Intersect(any, runs);
+    times.partial[device] = Intersect(any, missing[device]);
+  }
+  return times;
 }
 
 // Calls on_time(device, range, busy share) for all time in the range in which a device was busy, with windows
@@ -104,8 +164,10 @@ Status ForEachBusyTime(Store& store, const model::Selection& selection, const Ti
 
 Status ReadTimeSums(Store& store, const model::Selection& selection, const TimeRange& range,
                     std::map<Id128, DeviceUse>& uses) {
-  ASSIGN_OR_RETURN(const DeviceTimes observed, ReadObservedTimes(store, selection, range));
-  for (const auto& [device, times] : observed) uses[device].observed_ns += LengthOf(times);
+  ASSIGN_OR_RETURN(const ObservedTimes observed, ReadObservedTimes(store, selection, range));
+  for (const auto& [device, times] : observed.any) uses[device].observed_ns += LengthOf(times);
+  for (const auto& [device, times] : observed.partial) uses[device].partial_ns += LengthOf(times);
+  for (const auto& [device, times] : observed.paused) uses[device].paused_ns += LengthOf(times);
   constexpr std::array kLevels = {kMinuteOfBusy, kSecondOfBusy, kTenthOfBusy};
   return ForEachBusyTime(
       store, selection, range, kLevels, [&](Id128 device, const TimeRange& time, double share) {
@@ -115,7 +177,7 @@ Status ReadTimeSums(Store& store, const model::Selection& selection, const TimeR
 
 // A device's time in each bucket, in units of a bucket.
 struct BucketTimes {
-  std::vector<double> busy, observed;
+  std::vector<double> busy, observed, partial;
 };
 
 Result<std::map<Id128, BucketTimes>> ReadBuckets(Store& store, const model::Selection& selection,
@@ -129,21 +191,25 @@ Result<std::map<Id128, BucketTimes>> ReadBuckets(Store& store, const model::Sele
     return static_cast<double>(static_cast<uint64_t>(time_ns) - static_cast<uint64_t>(whole.from_ns)) /
            bucket_ns;
   };
-  const BucketTimes nothing{std::vector<double>(count), std::vector<double>(count)};
+  const std::vector<double> zeros(count);
   std::map<Id128, BucketTimes> by_device;
-  ASSIGN_OR_RETURN(const DeviceTimes observed, ReadObservedTimes(store, selection, range));
-  for (const auto& [device, times] : observed)
+  const auto times_of = [&](Id128 device) -> BucketTimes& {
+    return by_device.try_emplace(device, zeros, zeros, zeros).first->second;
+  };
+  ASSIGN_OR_RETURN(const ObservedTimes observed, ReadObservedTimes(store, selection, range));
+  for (const auto& [device, times] : observed.any)
     for (const TimeRange& time : times)
-      AddOverlap(at(time.from_ns), at(time.to_ns), 1,
-                 by_device.try_emplace(device, nothing).first->second.observed);
+      AddOverlap(at(time.from_ns), at(time.to_ns), 1, times_of(device).observed);
+  for (const auto& [device, times] : observed.partial)
+    for (const TimeRange& time : times)
+      AddOverlap(at(time.from_ns), at(time.to_ns), 1, times_of(device).partial);
   // A window as long as a bucket would smear what happened in it over two of them.
   std::vector<WindowLevel> levels;
   for (const WindowLevel& level : {kMinuteOfBusy, kSecondOfBusy, kTenthOfBusy})
     if (static_cast<double>(level.length_ns) <= bucket_ns) levels.push_back(level);
   TRY(ForEachBusyTime(store, selection, range, levels,
                       [&](Id128 device, const TimeRange& time, double share) {
-                        AddOverlap(at(time.from_ns), at(time.to_ns), share,
-                                   by_device.try_emplace(device, nothing).first->second.busy);
+                        AddOverlap(at(time.from_ns), at(time.to_ns), share, times_of(device).busy);
                       }));
   return by_device;
 }
@@ -262,7 +328,8 @@ Result<std::vector<DeviceStrip>> ReadGpuStrips(Store& store, const model::Select
     const BucketTimes& times = found->second;
     DeviceStrip strip{device,
                       {whole.from_ns, whole.to_ns, std::vector<std::optional<double>>(count)},
-                      std::vector<double>(count)};
+                      std::vector<double>(count),
+                      times.partial};
     for (size_t i = 0; i < count; ++i)
       if (const double known = std::max(times.busy[i], times.observed[i]); known > 0) {
         strip.strip.values[i] = times.busy[i] / known;

@@ -57,6 +57,8 @@ struct DeviceUse {
   int64_t kernels = 0;
   int64_t busy_ns = 0;             // with any work at all
   int64_t observed_ns = 0;         // time in which work would have been recorded; at least busy_ns
+  int64_t partial_ns = 0;          // of that, while the profiling of another process on it was paused
+  int64_t paused_ns = 0;           // beyond observed_ns: while that of all processes on it was paused
   std::vector<StreamUse> streams;  // falling by busy_ns, ties by stream
 };
 // The use of each device in the selection's time range and process; in the order of ReadDevices.
@@ -96,6 +98,9 @@ struct DeviceStrip {
   // How much of each bucket was observed, 0…1. The mean of the values weighted by it is busy_ns / observed_ns
   // of ReadDeviceUse.
   std::vector<double> observed;
+  // And how much of it lacks the work of a process on the device whose profiling was paused then: values are
+  // lower bounds there.
+  std::vector<double> partial;
 };
 // The strips of all devices that were observed in the selection's time, in the order of ReadDevices.
 Result<std::vector<DeviceStrip>> ReadGpuStrips(Store& store, const model::Selection& selection, int buckets);

@@ -141,6 +141,8 @@ export interface Strip extends Partial<Device> {
   values: (number | null)[];
   // For a device's work: the observed part of each bucket, 0…1.
   observed?: number[];
+  // And the part of it that lacks the work of a process whose profiling was paused: the value is a lower bound there.
+  partial?: number[];
   // For a device's state: its name in the catalogue and its meaning.
   metric?: string;
   meaning?: string;
@@ -171,6 +173,8 @@ export interface DeviceUse extends Device {
   kernels: number;
   busy_ns: number;
   observed_ns: number;
+  // Of that, without the work of a process whose profiling was paused.
+  partial_ns: number;
   streams: { stream: number; busy_ns: number }[];
 }
 
@@ -277,6 +281,8 @@ export interface Summary {
     devices: number;
     busy_ns: number;
     observed_ns: number;
+    // Of that, without the work of a process whose profiling was paused.
+    partial_ns: number;
     kernels: number;
     // Percent; null where the driver doesn't say.
     sm_active: number | null;

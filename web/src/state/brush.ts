@@ -25,6 +25,11 @@ export function bucketAt(strips: Strips, { values }: Strip, us: number): number 
   return bucket >= 0 && bucket < values.length ? bucket : null;
 }
 
+export function rangeOf(strips: Strips, bucket: number): Range {
+  const from = strips.from_us + bucket * strips.bucket_us;
+  return { from, to: from + strips.bucket_us };
+}
+
 // The buckets of which more than half lies in a range, as [first, last).
 function bucketsIn(strips: Strips, { from, to }: Range): [number, number] {
   const first = Math.max(0, Math.round((from - strips.from_us) / strips.bucket_us));
@@ -51,6 +56,14 @@ export function observedIn(strips: Strips, { values, observed }: Strip, range: R
   const [first, last] = bucketsIn(strips, range);
   const shares = values.slice(first, last).map((value, i) => (value === null ? 0 : (observed?.[first + i] ?? 1)));
   return shares.reduce((sum, share) => sum + share, 0) / Math.max(shares.length, 1);
+}
+
+// The share of a range's observed time in which the work of a process is missing, 0…1.
+export function partialIn(strips: Strips, { observed, partial }: Strip, range: Range): number {
+  if (!observed || !partial) return 0;
+  const [first, last] = bucketsIn(strips, range);
+  const sum = (shares: number[]) => shares.slice(first, last).reduce((all, share) => all + share, 0);
+  return sum(partial) / (sum(observed) || 1);
 }
 
 // Moves the brush with an arrow key by a twentieth of the window; with Shift only its right edge. Null for other

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { ComponentChildren } from "preact";
 import type { Summary } from "../api/types";
-import { formatShare, unbroken } from "../format";
+import { formatShare, lowerBound, unbroken } from "../format";
 import type { Navigation } from "../state/use-view";
 import { formatView, OTHER_PROFILE, type ProfileType, type View } from "../state/view";
 
@@ -21,16 +21,18 @@ const PROFILE: Partial<View> = { page: "profile", source: null, idle: false, wai
 export function GpuLines({ gpu, view, opensOn, nav, sampled }: Props) {
   const idle = Math.max(0, gpu.observed_ns - gpu.busy_ns);
   const gpus = gpu.devices > 1 ? `${gpu.devices} GPUs` : "GPU";
+  const bound = lowerBound(gpu.partial_ns / Math.max(1, gpu.observed_ns));
   const waits = gpu.idle_cause === "waits";
   const [why, whyName]: [Partial<View>, string] = waits
     ? [{ type: "off_cpu" }, "Waiting"]
     : sampled
       ? [{ type: "cpu", idle: true }, "CPU time while idle"]
       : [{ page: "timeline" }, "Timeline"];
-  const line = (what: string, ns: number, why: string, to: Partial<View>, name: string) => (
+  const line = (what: string, sign: string, ns: number, why: string, to: Partial<View>, name: string) => (
     <AnswerLine
       label={`${gpus} ${what}`}
-      figure={formatShare(ns, gpu.observed_ns)}
+      figure={(bound ? sign : "") + formatShare(ns, gpu.observed_ns)}
+      about={bound?.why}
       beside={<Bar part={ns / Math.max(1, gpu.observed_ns)} />}
       kind={what}
       to={name}
@@ -43,8 +45,8 @@ export function GpuLines({ gpu, view, opensOn, nav, sampled }: Props) {
   );
   return (
     <>
-      {line("busy", gpu.busy_ns, gpu.busy, { type: "gpu" }, "GPU time")}
-      {line("idle", idle, gpu.idle, why, whyName)}
+      {line("busy", "≥\u2009", gpu.busy_ns, gpu.busy, { type: "gpu" }, "GPU time")}
+      {line("idle", "≤\u2009", idle, gpu.idle, why, whyName)}
     </>
   );
 }
@@ -60,6 +62,7 @@ function Bar({ part }: { part: number }) {
 interface LineProps {
   label: string;
   figure: string;
+  about?: string | undefined;
   // Beside the figure: its bar, or whose it is.
   beside: ComponentChildren;
   kind: string;
@@ -71,7 +74,7 @@ interface LineProps {
 }
 
 // One line of the answer, a link to what shows it in detail.
-export function AnswerLine({ label, figure, beside, kind, to, here, href, onGo, children }: LineProps) {
+export function AnswerLine({ label, figure, about, beside, kind, to, here, href, onGo, children }: LineProps) {
   const go = (event: MouseEvent) => {
     if (event.ctrlKey || event.metaKey || event.shiftKey) return;
     event.preventDefault();
@@ -80,7 +83,9 @@ export function AnswerLine({ label, figure, beside, kind, to, here, href, onGo, 
   return (
     <a class={`answer-line ${kind}`} href={href} aria-current={here ? "true" : undefined} onClick={go}>
       <span class="answer-label">{label}</span>
-      <strong class="answer-share figure">{figure}</strong>
+      <strong class="answer-share figure" title={about}>
+        {figure}
+      </strong>
       {beside}
       <span class="answer-why" title={children}>
         {children}

@@ -2,7 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { DeviceUse, HostUse, Overview, Process } from "../api/types";
-import { formatDuration, formatRange, formatRangeUtc, formatShare, formatTime, formatUtc } from "../format";
+import { formatDuration, formatRange, formatRangeUtc, formatShare, lowerBound, formatTime, formatUtc } from "../format";
 import { printable } from "../printable";
 import type { ThemeChoice } from "../state/theme";
 import type { Navigation } from "../state/use-view";
@@ -150,7 +150,8 @@ function DeviceChoices({ devices, view, nav }: { devices: DeviceUse[]; view: Vie
         <option value="">All GPUs</option>
         {devices.map((d) => (
           <option key={d.device} value={d.device} title={d.uuid}>
-            {printable(d.label)} · {d.name || "unknown"} · {formatShare(d.busy_ns, d.observed_ns)} busy
+            {printable(d.label)} · {d.name || "unknown"} · {lowerBound(d.partial_ns / Math.max(1, d.observed_ns))?.sign}
+            {formatShare(d.busy_ns, d.observed_ns)} busy
           </option>
         ))}
         {view.device && !device && <option value={view.device}>{view.device.slice(0, 8)}… (not there)</option>}

@@ -2,9 +2,9 @@
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
 import type { Mark, Strip, Strips } from "../api/types";
-import { formatClock, formatRange, formatShare, tickLabels, threeDigits } from "../format";
+import { formatClock, formatRange, formatShare, lowerBound, tickLabels, threeDigits } from "../format";
 import { printable } from "../printable";
-import { bucketAt, meanOver, nudge, observedIn, seriesOf } from "../state/brush";
+import { bucketAt, meanOver, nudge, observedIn, partialIn, rangeOf, seriesOf } from "../state/brush";
 import type { Range } from "../state/view";
 import { Marks } from "./marks";
 import { Simulated } from "./simulated";
@@ -79,13 +79,14 @@ export function MetricStrip({ strips, strip, shown: label, window, brush, base, 
   const mean = meanOver(strips, strip, shown);
   const hovered = cursor === null ? undefined : strip.values[cursor];
   const at = strips.from_us + (cursor ?? 0) * strips.bucket_us;
+  const bound = lowerBound(partialIn(strips, strip, cursor === null ? shown : rangeOf(strips, cursor)));
   return (
     <section
       class={`strip ${low ? "low" : ""} ${strip.metric ? "state" : ""}`}
       style={{ height: `${height + 3}px` }}
       tabIndex={isStop ? 0 : -1}
       role="group"
-      aria-label={`${nameOf(strip)} over time: ${mean === null ? "not observed" : `${figure(mean)} ${strip.unit}`}. Left and right select and move a stretch, with Shift they change its length; up and down lead to other strips.`}
+      aria-label={`${nameOf(strip)} over time: ${mean === null ? "not observed" : `${bound ? "at least " : ""}${figure(mean)} ${strip.unit}`}. Left and right select and move a stretch, with Shift they change its length; up and down lead to other strips.`}
       onFocus={onFocus}
       onKeyDown={(event) => {
         const next = nudge(brush, window, event.key, event.shiftKey);
@@ -98,8 +99,12 @@ export function MetricStrip({ strips, strip, shown: label, window, brush, base, 
         <h2 title={[printable(strip.label), strip.meaning, strip.name, strip.uuid].filter(Boolean).join("\n")}>
           <span class="strip-label">{label}</span> {strip.simulated && !strip.metric && <Simulated />}
         </h2>
-        <div class="figure">
-          <strong>{figure(hovered === undefined ? mean : hovered)}</strong> {strip.unit}
+        <div class="figure" title={bound?.why}>
+          <strong>
+            {bound?.sign}
+            {figure(hovered === undefined ? mean : hovered)}
+          </strong>{" "}
+          {strip.unit}
         </div>
         {!low && <div class="figure dim">{hovered === undefined ? (partOf(observedIn(strips, strip, shown)) ?? scaleOf(strip)) : hovered === null ? "not observed" : formatClock(at)}</div>}
       </div>

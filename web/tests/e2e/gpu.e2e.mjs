@@ -18,6 +18,33 @@ async function focusOn(page, name) {
 
 export const tests = [
   {
+    name: "a busy share without the work of a paused process is marked as a lower bound",
+    scenario: "gpu",
+    async run(page) {
+      await page.ready();
+      const figures = () => page.raw.locator(".strip .figure strong").allInnerTexts();
+      assert.ok((await figures()).every((text) => !text.includes("≥")));
+      await page.raw.route(/api.v1.(strips|summary|devices)/, async (route) => {
+        const response = await route.fetch();
+        const json = await response.json();
+        if (json.gpu) json.gpu.partial_ns = json.gpu.observed_ns / 4;
+        if (json.devices) json.devices[0].partial_ns = json.devices[0].observed_ns / 4;
+        if (json.strips) Object.assign(json.strips[0], { observed: json.strips[0].values.map(() => 1), partial: json.strips[0].values.map(() => 0.25) });
+        await route.fulfill({ response, json });
+      });
+      await page.raw.reload();
+      await page.ready();
+      const [first, second] = await figures();
+      assert.match(first, /^≥/);
+      assert.doesNotMatch(second, /≥/);
+      assert.match(await page.raw.locator(".strip").first().getAttribute("aria-label"), /^GPU 0 over time: at least \d/);
+      assert.match(await page.raw.locator(".strip .figure").first().getAttribute("title"), /in 25\.0.% of the observed time, GPU profiling of another process was paused/);
+      const lines = await page.raw.locator(".answer-line .answer-share").allInnerTexts();
+      assert.deepEqual(lines.filter((text) => /[≥≤]/.test(text)).map((text) => text[0]), ["≥", "≤"]);
+      assert.match(await page.raw.getByLabel("Device").locator("option").nth(1).innerText(), /· ≥.*busy$/);
+    },
+  },
+  {
     name: "with GPU work the page opens on GPU time, and says how busy the GPUs were and why idle",
     scenario: "gpu",
     async run(page, server) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from "vitest";
-import { formatClock, formatCount, formatDifference, formatDuration, formatInterval, formatRange, formatRangeUtc, formatShare, formatTick, formatTime, threeDigits, tickLabels, unbroken, withLocalClock } from "../../src/format";
+import { formatClock, formatCount, formatDifference, formatDuration, formatInterval, formatRange, formatRangeUtc, formatShare, formatTick, formatTime, lowerBound, threeDigits, tickLabels, unbroken, withLocalClock } from "../../src/format";
 
 const plain = (text: string) => text.replaceAll("\u202f", " ");
 
@@ -70,6 +70,12 @@ test("no line of a sentence ends between a number and its unit", () => {
 });
 
 test("names in a sentence hide and reorder nothing", () => expect(unbroken("taken by safe\u202elive in 3 s")).toBe("taken by safe\\u202elive in 3\u202fs"));
+
+test("a busy share that lacks much of a process's work is a lower bound", () => {
+  expect(lowerBound(0.005)).toBeNull();
+  expect(lowerBound(0.32)).toMatchObject({ sign: "≥\u2009" });
+  expect(plain(lowerBound(0.32)!.why)).toMatch(/^A lower bound: in 32\.0 % of the observed time/);
+});
 
 test("counts are exact", () => expect(formatCount(1234567)).toBe("1,234,567"));
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from "vitest";
 import type { Strip, Strips } from "../../src/api/types";
-import { bucketAt, meanOver, nudge, observedIn, seriesOf } from "../../src/state/brush";
+import { bucketAt, meanOver, nudge, observedIn, partialIn, seriesOf } from "../../src/state/brush";
 import { isKeyOf, oneLevelOut } from "../../src/state/keys";
 import { baseSelection, DEFAULT_VIEW, formatView, isSameSide, isSettled, lastOf, LIVE_SECONDS, MAX_PROCESSES, parseView, stackSelection, swapped, timeBefore, windowOf, type View } from "../../src/state/view";
 
@@ -222,6 +222,14 @@ describe("the strip", () => {
     expect(meanOver(strips, partly, { from: 0, to: 4e6 })).toBeCloseTo((1 + 3 * 0.25) / 2);
     expect(observedIn(strips, partly, { from: 0, to: 4e6 })).toBeCloseTo(0.5);
     expect(observedIn(strips, strip, { from: 0, to: 4e6 })).toBeCloseTo(0.75);
+  });
+
+  test("the share of observed time in which work is missing is that of the range", () => {
+    const partly = { ...strip, observed: [1, 0, 0.25, 0.75], partial: [0.5, 0, 0, 0.75] };
+    expect(partialIn(strips, partly, { from: 0, to: 4e6 })).toBeCloseTo(1.25 / 2);
+    expect(partialIn(strips, partly, { from: 2e6, to: 3e6 })).toBe(0);
+    expect(partialIn(strips, partly, { from: 1e6, to: 2e6 })).toBe(0);
+    expect(partialIn(strips, strip, { from: 0, to: 4e6 })).toBe(0);
   });
 
   test("arrow keys select, move, resize and stop at the ends", () => {
