@@ -51,6 +51,9 @@ std::vector<TimePiece> PiecesOf(const TimeRange& range, const TimeRange& summed,
 
 void Widen(const model::Batch& batch, std::string_view name, std::optional<TimeRange>& times) {
   const auto column = std::ranges::find(batch.columns, name, &model::ColumnData::name);
+  if (column != batch.columns.end() &&
+      (column->type != model::ColumnType::kInt64 || column->values.size() / sizeof(int64_t) < batch.rows))
+    return;
   for (size_t row = 0; row < batch.rows; ++row) {
     int64_t time_ns = 0;
     if (column != batch.columns.end())

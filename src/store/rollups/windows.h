@@ -37,7 +37,8 @@ std::vector<TimePiece> PiecesOf(const TimeRange& range, const TimeRange& summed,
                                 std::span<const WindowLevel> levels);
 
 // Widens `times` (inclusive) by a batch's column of times; a column that is missing is of zeros, as the store
-// fills it.
+// fills it. One of another type, or with fewer values than rows, has no times: the store refuses such a
+// batch, but may ask for its times first.
 void Widen(const model::Batch& batch, std::string_view name, std::optional<TimeRange>& times);
 
 }  // namespace gpusonde::store

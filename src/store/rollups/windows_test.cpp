@@ -4,10 +4,12 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <limits>
 #include <string>
 
 #include "base/time.h"
+#include "model/batch.h"
 #include "model/tables/samples.h"
 #include "store/rollups/sample_windows.h"
 
@@ -71,6 +73,21 @@ TEST(SampleRollup, TimesAreThoseOfTheTableOfSamples) {
   ASSERT_TRUE(times.has_value());
   EXPECT_EQ(times->from_ns, 5);
   EXPECT_EQ(times->to_ns, 9);
+}
+
+TEST(SampleRollup, ABatchThatTheStoreWillRefuseHasNoTimes) {
+  model::Batch cut = Samples({7, 5});
+  const auto column = std::ranges::find(cut.columns, "time_ns", &model::ColumnData::name);
+  ASSERT_NE(column, cut.columns.end());
+  model::Batch of_other_type = cut;
+  column->values.pop_back();
+  EXPECT_FALSE(SampleRollup()->TimesOf({&cut, 1}).has_value());
+  // As a server may receive it: consistent, but of another type than the table's column.
+  model::ColumnData& other = of_other_type.columns[static_cast<size_t>(column - cut.columns.begin())];
+  other.type = model::ColumnType::kBool;
+  other.values.resize(of_other_type.rows);
+  ASSERT_TRUE(model::Validate(of_other_type).has_value());
+  EXPECT_FALSE(SampleRollup()->TimesOf({&of_other_type, 1}).has_value());
 }
 
 }  // namespace
