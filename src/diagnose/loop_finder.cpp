@@ -103,34 +103,36 @@ std::set<uint32_t> LoopFinder::AwaitedStreams() const {
   return awaited;
 }
 
-// Streams to which one thread launches are of one group, and so are the threads that launch to one stream.
+// Streams to which one thread launches are of one group, and so are the threads that launch to one stream: a
+// union-find over threads, as a server may have a stream or a thread for each request.
 std::vector<LoopFinder::Group> LoopFinder::GroupByThread() const {
   std::map<uint32_t, std::map<int32_t, int64_t>> calls;  // by stream and thread
   for (const Piece& piece : pieces_)
     if (const auto thread = threads_.find({piece.session, piece.correlation}); thread != threads_.end())
       ++calls[piece.stream][thread->second];
-  std::vector<Group> groups;
+  std::map<int32_t, int32_t> joined_to;  // another thread of the group; itself: it stands for the group
+  const auto group_of = [&](int32_t tid) {
+    joined_to.try_emplace(tid, tid);
+    while (joined_to[tid] != tid) tid = joined_to[tid] = joined_to[joined_to[tid]];
+    return tid;
+  };
+  std::map<uint32_t, int32_t> launchers;  // of each stream, one of its threads
   for (const auto& [stream, by_thread] : calls) {
-    Group joined{.streams = {stream}};
     const int64_t most = std::ranges::max(by_thread | std::views::values);
     for (const auto& [tid, count] : by_thread)
       if (static_cast<double>(count) >= kTable.min_share * static_cast<double>(most))
-        joined.loop.threads.insert(tid);
-    const auto shares_thread = [&](const Group& group) {
-      return std::ranges::any_of(group.loop.threads,
-                                 [&](int32_t tid) { return joined.loop.threads.contains(tid); });
-    };
-    for (const Group& group : groups)
-      if (shares_thread(group)) {
-        joined.loop.threads.insert(group.loop.threads.begin(), group.loop.threads.end());
-        joined.streams.insert(group.streams.begin(), group.streams.end());
-      }
-    std::erase_if(groups, shares_thread);
-    groups.push_back(std::move(joined));
+        joined_to[group_of(tid)] = group_of(launchers.try_emplace(stream, tid).first->second);
   }
-  for (Group& group : groups)
-    for (const auto& [stream, index] : streams_)
-      if (group.streams.contains(index)) group.loop.streams.insert(stream);
+  std::map<int32_t, Group> grouped;
+  for (const int32_t tid : joined_to | std::views::keys) grouped[group_of(tid)].loop.threads.insert(tid);
+  for (const auto& [stream, index] : streams_)
+    if (const auto launcher = launchers.find(index); launcher != launchers.end()) {
+      Group& group = grouped[group_of(launcher->second)];
+      group.streams.insert(index);
+      group.loop.streams.insert(stream);
+    }
+  std::vector<Group> groups;
+  std::ranges::move(grouped | std::views::values, std::back_inserter(groups));
   return groups;
 }
 
@@ -192,12 +194,11 @@ std::optional<std::vector<Loop>> LoopFinder::Find() const {
   const std::set<uint32_t> awaited = AwaitedStreams();
   if (awaited.size() < 2) return std::vector<Loop>();
   std::vector<Group> groups = GroupByThread();
-  std::erase_if(groups, [&](const Group& group) {
-    return std::ranges::none_of(group.streams, [&](uint32_t stream) { return awaited.contains(stream); });
-  });
+  const auto is_awaited = [&](uint32_t stream) { return awaited.contains(stream); };
+  std::erase_if(groups, [&](const Group& group) { return std::ranges::none_of(group.streams, is_awaited); });
   size_t known = 0;
-  for (const uint32_t stream : awaited)
-    known += std::ranges::any_of(groups, [&](const Group& group) { return group.streams.contains(stream); });
+  for (const Group& group : groups)
+    known += static_cast<size_t>(std::ranges::count_if(group.streams, is_awaited));
   if (known < awaited.size()) return std::nullopt;
   if (groups.size() < 2) return std::vector<Loop>();
   DescribeRounds(groups);

@@ -93,6 +93,19 @@ TEST_F(LoopFinderTest, ThreadsThatLaunchToOneStreamAreOneLoop) {
   EXPECT_THAT(loops[0].threads, ElementsAre(10, 11));
 }
 
+TEST_F(LoopFinderTest, AThreadThatLaunchesToTheStreamsOfTwoJoinsThem) {
+  Run({.tid = 10, .stream = StreamAt(13), .period_ns = 50 * kNanosPerMilli, .kernels = 20}, 20);
+  Run({.tid = 11, .stream = StreamAt(14), .period_ns = 20 * kNanosPerMilli, .kernels = 10}, 50);
+  Run({.tid = 12, .stream = StreamAt(15), .period_ns = 7 * kNanosPerMilli}, 140);
+  ASSERT_THAT(finder_.FindAtEnd(), SizeIs(3));
+  Launch(9, StreamAt(13), 100);
+  Launch(9, StreamAt(14), 100);
+  const std::vector<Loop> loops = finder_.FindAtEnd();
+  ASSERT_THAT(loops, SizeIs(2));
+  EXPECT_THAT(loops[0].threads, ElementsAre(9, 10, 11));
+  EXPECT_THAT(loops[0].streams, ElementsAre(StreamAt(13), StreamAt(14)));
+}
+
 TEST_F(LoopFinderTest, AnyNumberOfThreadsMayShareAStream) {
   for (int32_t tid = 20; tid < 60; ++tid) Launch(tid, StreamAt(13), 1);
   for (int i = 1; i <= 20; ++i) {
