@@ -16,6 +16,7 @@
 namespace gpusonde::diagnose {
 namespace {
 
+using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -421,7 +422,12 @@ TEST_F(DiagnosisTest, AServersWaitsForRequestsAreNotPartOfItsSteps) {
   EXPECT_LT(During(reports[0], "step.sleeping"), 1);
   EXPECT_NEAR(static_cast<double>(incident.start_ns - onset_ns) / kMs, 0, 200);
   EXPECT_NEAR(static_cast<double>(*incident.end_ns - over_ns) / kMs, 0, 500);
-  EXPECT_THAT(FormatText(diagnosis), HasSubstr("waits for requests"));
+  EXPECT_THAT(
+      FormatText(diagnosis),
+      ContainsRegex("its waits between steps, as a server's waits for requests, are not part of them\n"
+                    "  a step usually takes 30 ms: .*\n"
+                    "  between steps it waits 29 ms \\(49 % of its time\\): 29 ms Sleeping\n"));
+  EXPECT_THAT(FormatJson(diagnosis), ContainsRegex(R"("between_ns":293[0-9]{5})"));
 }
 
 // A training program that sleeps briefly in each step isn't a server.

@@ -13,6 +13,7 @@ void AddScaled(const std::map<Id128, double>& times, double factor, std::map<Id1
 void PathAccount::Add(const PathAccount& other, double factor) {
   states.Add(other.states, factor);
   idle.Add(other.idle, factor);
+  between.Add(other.between, factor);
   loaders.Add(other.loaders, factor);
   launch_thread_asleep += factor * other.launch_thread_asleep;
   packets += factor * other.packets;
@@ -42,6 +43,7 @@ double PathAccount::RemoveIdle(bool with_sleeps_of_others) {
   idle.Add(kept, -1);
   const double removed = idle.total();
   states.Add(idle, -1);
+  between.Add(idle, 1);
   idle = kept;
   waited_outside.clear();  // as these are
   launch_thread_asleep = packets = 0;

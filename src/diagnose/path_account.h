@@ -37,13 +37,15 @@ struct PathAccount {
   double own_threads = 0;                  // of State::kLoader: other threads of the launch thread's process
   double own_threads_idle = 0;             // of State::kWaiting: for those, while they did nothing
 
+  Account between;  // idle time that was removed: before the step, by State
+
   // What all loaders did in the whole step besides their own waits, whether or not anyone waited for them.
   Account loaders;
   std::map<Id128, double> loaders_behind;
 
   void Add(const PathAccount& other, double factor);
-  // Removes the idle time from the states, that in sleeps of other threads only if asked to. Returns the
-  // length of what it removed, ns.
+  // Moves the idle time from the states to `between`, that in sleeps of other threads only if asked to.
+  // Returns the length of what it moved, ns.
   double RemoveIdle(bool with_sleeps_of_others);
   double others_asleep() const { return idle[State::kSleeping] - launch_thread_asleep; }  // of the idle time
 };

@@ -38,19 +38,27 @@ std::string TextOf(const Report& report) {
   return text;
 }
 
-// What steps usually do: the largest parts, and what disturbs them all the time.
-std::string TextOf(const UsualStep& usual) {
-  if (usual.steps == 0) return "";
+// "20 ms GPU kernels, 10 ms CPU": the states with a noticeable share of the time, the longest first.
+std::string PartsOf(const Account& states) {
   std::vector<std::pair<double, State>> parts;
   for (size_t i = 0; i < kStates; ++i)
-    if (usual.states.ns[i] >= kNoticeableShare * usual.states.total())
-      parts.emplace_back(usual.states.ns[i], static_cast<State>(i));
+    if (states.ns[i] >= kNoticeableShare * states.total())
+      parts.emplace_back(states.ns[i], static_cast<State>(i));
   std::ranges::sort(parts, std::greater());
   std::vector<std::string> names;
   for (const auto& [ns, state] : parts)
     names.push_back(fmt::format("{} {}", Time(ns), model::InfoOf(MetricOf(state)).label));
-  std::string text =
-      fmt::format("  a step usually takes {}: {}\n", Time(usual.states.total()), fmt::join(names, ", "));
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+// What steps usually do: the largest parts, what precedes them, and what disturbs them all the time.
+std::string TextOf(const UsualStep& usual) {
+  if (usual.steps == 0) return "";
+  const double step_ns = usual.states.total(), between_ns = usual.between.total();
+  std::string text = fmt::format("  a step usually takes {}: {}\n", Time(step_ns), PartsOf(usual.states));
+  if (between_ns > 0)
+    text += fmt::format("  between steps it waits {} ({} of its time): {}\n", Time(between_ns),
+                        Percent(between_ns, step_ns + between_ns), PartsOf(usual.between));
   for (const LastingDisturbance& each : usual.disturbances)
     text += fmt::format("  {}\n", Printable(each.sentence));
   return text;
@@ -89,7 +97,7 @@ void WriteUsual(JsonWriter& json, const UsualStep& usual) {
   for (size_t i = 0; i < kStates; ++i)
     if (usual.states.ns[i] > 0)
       json.Field(model::InfoOf(MetricOf(static_cast<State>(i))).name, usual.states.ns[i]);
-  json.EndObject().Key("disturbances").BeginArray();
+  json.EndObject().Field("between_ns", usual.between.total()).Key("disturbances").BeginArray();
   for (const LastingDisturbance& each : usual.disturbances)
     json.BeginObject()
         .Field("state", model::InfoOf(MetricOf(each.state)).name)
@@ -160,7 +168,8 @@ std::string FormatText(const Diagnosis& diagnosis) {
             : fmt::format("{}, marked by {}", Counted(found.steps, "step"), Printable(found.anchor));
     const std::string thread = found.tid == 0 ? "" : fmt::format(", thread {}", found.tid);
     text += fmt::format("{} (process {}{}): {}\n", Printable(found.process_name), found.pid, thread, steps);
-    if (found.waits_by_habit) text += "  its waits for requests between steps are not part of them\n";
+    if (found.waits_by_habit)
+      text += "  its waits between steps, as a server's waits for requests, are not part of them\n";
     if (!found.signals_known)
       text += "  no host signals of it were received: causes on the host are unknown\n";
     text += TextOf(found.usual) + TextOf(found.kinds);

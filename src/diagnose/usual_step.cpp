@@ -183,6 +183,8 @@ UsualStep UsualStepOf(const SituationContext& context) {
   const double per_step = 1 / count;
   usual.states = sum.states;
   usual.states *= per_step;
+  usual.between = sum.between;
+  usual.between *= per_step;
   if (count < kIncidentTable.lasting.min_steps) return usual;
   const TimeRange when{std::ranges::min(steps, {}, &TimeRange::from_ns).from_ns,
                        std::ranges::max(steps, {}, &TimeRange::to_ns).to_ns};

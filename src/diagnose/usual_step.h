@@ -21,6 +21,7 @@ struct LastingDisturbance {
 struct UsualStep {
   int64_t steps = 0;  // the newest ones outside of incidents, which it is the mean of
   Account states;     // per step, ns
+  Account between;    // before each step, ns: waits that aren't part of it (habit.h)
   std::vector<LastingDisturbance> disturbances;  // those of the host with the most time first
 };
 

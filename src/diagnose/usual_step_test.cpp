@@ -229,7 +229,7 @@ TEST_F(UsualStepTest, IsStoredAsRows) {
   const auto batches = diagnosis.DrainRows();
   const auto rows = std::ranges::find(batches, "usual_steps", &model::Batch::table);
   ASSERT_NE(rows, batches.end());
-  EXPECT_EQ(rows->rows % kStates, 0u) << "each time those of all states";
+  EXPECT_EQ(rows->rows % (kStates + 1), 0u) << "each time those of all states, and the waits between steps";
 }
 
 }  // namespace

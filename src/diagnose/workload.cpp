@@ -291,6 +291,12 @@ void Diagnosis::Workload::JudgeUsual() {
 void Diagnosis::Workload::Emit(const UsualStep& usual) {
   if (usual.steps == 0) return;
   usual_ns_ = now_ns_;
+  shared_.usual_steps.Append({.process = process_,
+                              .tid = tid_,
+                              .state = std::string(model::kBetweenSteps),
+                              .time_ns = usual.between.total(),
+                              .steps = usual.steps,
+                              .sentence = ""});
   for (size_t i = 0; i < kStates; ++i) {
     const auto state = static_cast<State>(i);
     std::string sentence;

@@ -151,9 +151,14 @@ std::string StepsLine(const SummaryFacts::Steps& steps) {
   std::vector<std::string> others;
   if (steps.other_loops > 0) others.push_back(Counted(steps.other_loops, "other loop"));
   if (steps.other_processes > 0) others.push_back(Counted(steps.other_processes, "other process"));
-  return fmt::format("steps     {} of {}{}: {:.1f} ms each usually, {}\n", steps.count, Shown(steps.process),
+  const std::string between =
+      steps.between_ns < steps.time_ns / 100
+          ? ""
+          : fmt::format("; waits {:.1f} ms before each, as for a request", steps.between_ns / 1e6);
+  return fmt::format("steps     {} of {}{}: {:.1f} ms each usually, {}{}\n", steps.count,
+                     Shown(steps.process),
                      others.empty() ? "" : fmt::format(" (and those of {})", fmt::join(others, ", ")),
-                     steps.time_ns / 1e6, fmt::join(parts, ", "));
+                     steps.time_ns / 1e6, fmt::join(parts, ", "), between);
 }
 
 // The worst incident, one line.

@@ -27,6 +27,7 @@ struct SummaryFacts {
     std::string process;
     int64_t count = 0;
     double time_ns = 0;                                 // of one, usually
+    double between_ns = 0;                              // of the waits before one that aren't part of it
     std::vector<std::pair<std::string, double>> parts;  // of that time: label and ns, the longest first
     int64_t other_loops = 0;                            // of the same process, with steps
     int64_t other_processes = 0;                        // the same

@@ -218,6 +218,9 @@ TEST(Summarise, SaysWhatStepsTakeTheirTimeFor) {
   EXPECT_LE(std::ranges::count(text, '\n'), 10);
   facts.steps->parts = {{"I/O", 8e6}, {"Own processes", 6e6}};
   EXPECT_THAT(Summarise(TwoFunctions(), facts), HasSubstr(" usually, 51 % I/O, 38 % own processes\n"));
+  facts.steps->between_ns = 31.2e6;
+  EXPECT_THAT(Summarise(TwoFunctions(), facts),
+              HasSubstr(" own processes; waits 31.2 ms before each, as for a request\n"));
   facts.steps->other_loops = 1;
   facts.steps->other_processes = 3;
   text = Summarise(TwoFunctions(), facts);

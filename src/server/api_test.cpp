@@ -425,6 +425,7 @@ TEST_F(ApiTest, IncidentsHaveTheirAccountTheirCausesAndTheirStrips) {
        .pid = 411,
        .steps = 700,
        .time_ns = 26e6,
+       .between_ns = 4e6,
        .parts = {{"step.run_queue", 16e6, "CPU contention all the time."}, {"step.cpu", 10e6, ""}}}};
   data_.incidents.warnings = {{.warning = id,
                                .indicator = "temperature",
@@ -456,6 +457,7 @@ TEST_F(ApiTest, IncidentsHaveTheirAccountTheirCausesAndTheirStrips) {
   EXPECT_EQ(program["name"], "train");
   EXPECT_EQ(program["steps"], 700);
   EXPECT_EQ(program["step_ns"], 26e6);
+  EXPECT_EQ(program["between_ns"], 4e6);
   EXPECT_EQ(program["parts"][0]["signal"], "run_queue");
   EXPECT_EQ(program["parts"][0]["label"], "CPU taken by others");
   EXPECT_EQ(program["parts"][0]["sentence"], "CPU contention all the time.");

@@ -76,7 +76,8 @@ void WriteProgram(JsonWriter& json, const store::UsualSteps& program) {
   json.Field("pid", program.pid)
       .Field("tid", program.tid)
       .Field("steps", program.steps)
-      .Field("step_ns", program.time_ns);
+      .Field("step_ns", program.time_ns)
+      .Field("between_ns", program.between_ns);
   json.Key("parts").BeginArray();
   for (const store::UsualSteps::Part& part : program.parts)
     json.BeginObject()

@@ -441,9 +441,9 @@ export function incidents() {
   return {
     steps: 9000, omitted: 0,
     programs: [
-      { process: "5".repeat(32), name: "calm", pid: 500, tid: 512, steps: 4000, step_ns: 50e6, kinds: [{ steps: 3000, mean_ns: 23e6, from_us: from_us - 100e6, to_us: from_us - 50e6 }, { steps: 1000, mean_ns: 57e6, from_us: from_us - 40e6, to_us }], parts: [{ signal: "gpu_run", label: "GPU kernels", time_ns: 50e6, sentence: "" }] },
+      { process: "5".repeat(32), name: "calm", pid: 500, tid: 512, steps: 4000, step_ns: 50e6, between_ns: 150e6, kinds: [{ steps: 3000, mean_ns: 23e6, from_us: from_us - 100e6, to_us: from_us - 50e6 }, { steps: 1000, mean_ns: 57e6, from_us: from_us - 40e6, to_us }], parts: [{ signal: "gpu_run", label: "GPU kernels", time_ns: 50e6, sentence: "" }] },
       {
-        process: "0000000000000000000000000000a411", name: "python3.11", pid: 411, tid: 0, steps: 5000, step_ns: 57e6, kinds: [],
+        process: "0000000000000000000000000000a411", name: "python3.11", pid: 411, tid: 0, steps: 5000, step_ns: 57e6, between_ns: 0, kinds: [],
         parts: [
           { signal: "gpu_run", label: "GPU kernels", time_ns: 35e6, sentence: "" },
           { signal: "run_queue", label: "CPU taken by others", time_ns: 13e6, sentence: "CPU contention all the time: 23 % of each step; 13 ms of each step were taken by rsync. Move the others to other CPUs (cpuset), or lower their CPU weight." },

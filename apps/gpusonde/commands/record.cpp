@@ -108,7 +108,8 @@ Result<std::vector<std::string>> ReadIncidentSentences(store::Store& store, int6
 
 exporters::SummaryFacts::Steps StepFactsOf(const std::vector<store::UsualSteps>& all) {
   const store::UsualSteps& most = all.front();
-  exporters::SummaryFacts::Steps facts{.process = most.name, .count = most.steps, .time_ns = most.time_ns};
+  exporters::SummaryFacts::Steps facts{
+      .process = most.name, .count = most.steps, .time_ns = most.time_ns, .between_ns = most.between_ns};
   std::set<Id128> others;
   for (const store::UsualSteps& other : all | std::views::drop(1))
     if (other.process == most.process)

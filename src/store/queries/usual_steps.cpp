@@ -6,12 +6,12 @@
 #include <map>
 #include <utility>
 
+#include "model/tables/usual_steps.h"
 #include "store/sql/process_sql.h"
 #include "store/sql/sql_part.h"
 #include "store/sql/time_range.h"
 
 namespace gpusonde::store {
-
 Result<SelectedSteps> ReadUsualSteps(Store& store, const model::Selection& selection) {
   ASSIGN_OR_RETURN(const TimeRange range, ReadTimeRange(store, selection));
   SqlPart counting{
@@ -55,6 +55,10 @@ Result<SelectedSteps> ReadUsualSteps(Store& store, const model::Selection& selec
                      .pid = static_cast<int32_t>(row.Int64(3)),
                      .steps = count->second.steps,
                      .kinds = model::CommonKinds(count->second.kinds, count->second.steps)});
+    if (row.Text(4) == model::kBetweenSteps) {
+      all.back().between_ns = row.Float64(5);
+      return;
+    }
     all.back().time_ns += row.Float64(5);
     all.back().parts.push_back({std::string(row.Text(4)), row.Float64(5), std::string(row.Text(6))});
   }));

@@ -26,6 +26,7 @@ struct UsualSteps {
   int32_t pid = 0;
   int64_t steps = 0;             // in the selected time
   double time_ns = 0;            // of one, usually
+  double between_ns = 0;         // of the waits before one that aren't part of it, usually
   std::vector<Part> parts = {};  // that take any time, the longest first
   // Of the steps in the selected time, the common ones (model::CommonKinds); their work isn't known.
   std::vector<model::StepKind> kinds = {};

@@ -27,6 +27,7 @@ TEST_F(UsualStepsTest, AreThoseOfEachProcessTheLongestPartsFirst) {
       {{.process = one, .state = "step.cpu", .time_ns = 10, .steps = 2},
        {.process = one, .state = "step.gpu_run", .time_ns = 20, .steps = 2},
        {.process = one, .state = "step.stopped", .time_ns = 0, .steps = 2},
+       {.process = one, .state = "step.between", .time_ns = 70, .steps = 2},
        {.process = other, .state = "step.cpu", .time_ns = 90, .steps = 2, .sentence = "Slow."}});
   Add(model::kUsualSteps, {{.process = one, .state = "step.cpu", .time_ns = 30, .steps = 2}});  // replaces
   const auto read = ReadUsualSteps(*store_, {});
@@ -40,6 +41,7 @@ TEST_F(UsualStepsTest, AreThoseOfEachProcessTheLongestPartsFirst) {
   EXPECT_EQ(first.pid, 7);
   EXPECT_EQ(first.steps, 3);
   EXPECT_EQ(first.time_ns, 50);
+  EXPECT_EQ(first.between_ns, 70) << "no part of the steps";
   ASSERT_EQ(first.parts.size(), 2u);
   EXPECT_EQ(first.parts[0].state, "step.cpu");
   EXPECT_EQ(first.parts[1].time_ns, 20);

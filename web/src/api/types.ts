@@ -372,6 +372,8 @@ export interface Program {
   // In the selected time.
   steps: number;
   step_ns: number;
+  // Of the waits before a step that aren't part of it.
+  between_ns: number;
   // The longest first. The sentence explains a part that disturbs all steps, and is empty for others.
   parts: { signal: string; label: string; time_ns: number; sentence: string }[];
   // Steps that launch other work each, by their first one, if several are common and differ in length.

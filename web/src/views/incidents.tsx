@@ -144,6 +144,7 @@ function Programs({ programs }: { programs: Program[] }) {
               {unbroken(sentence)}
             </p>
           ))}
+          {program.between_ns > program.step_ns / 100 && <p class="dim">{betweenOf(program)}</p>}
           {program.kinds.length > 0 && <p class="dim">{kindsOf(program)}</p>}
           <UsualBar program={program} />
         </article>
@@ -161,6 +162,11 @@ function kindsOf({ kinds }: Program): string {
     return `${follows ? `from ${formatTime(from_us)} on ` : ""}${formatCount(steps)} of ${formatDuration(mean_ns)}`;
   });
   return `Steps of ${kinds.length} kinds, by what they launch: ${parts.join("; ")}`;
+}
+
+// "Waits 11.3 ms before each step (87 % of its time), as a server does for requests: not part of the step."
+function betweenOf({ between_ns: between, step_ns: step }: Program): string {
+  return `Waits ${formatDuration(between)} before each step (${formatShare(between, between + step)} of its time), as a server does for requests: not part of the step.`;
 }
 
 function UsualBar({ program }: { program: Program }) {

@@ -93,6 +93,8 @@ export const tests = [
       assert.equal(await usual.nth(1).locator(".sentence").count(), 0);
       assert.match(await usual.nth(1).innerText(), /calm 500, thread 512/, "one of several loops in its process");
       assert.match(await usual.nth(1).innerText(), /Steps of 2 kinds, by what they launch: 3,000 of 23\.0.ms; from [^;]*\d\d:\d\d:\d\d on 1,000 of 57\.0.ms/);
+      assert.match(await usual.nth(1).innerText(), /Waits 150.ms before each step \(75\.0.% of its time\), as a server does for requests/);
+      assert.doesNotMatch(await usual.first().innerText(), /before each step/);
       assert.match(await usual.nth(1).locator(".account-bar").getAttribute("aria-label"), /50\.0.ms a step/);
     },
   },
