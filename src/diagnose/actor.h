@@ -26,7 +26,7 @@ struct Actor {
   bool operator==(const Actor& other) const { return (*this <=> other) == 0; }
 };
 
-// Whether it is gpusonde itself: the agent or one of its child processes.
+// Whether it is gpusonde itself: a process that profiles, or one of its child processes.
 inline bool IsSelf(const Actor& actor) {
   return actor.name == "gpusonde" || actor.name == "gpusonde-files" || actor.name == "gpusonde-lines";
 }

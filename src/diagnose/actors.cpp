@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "base/time.h"
@@ -19,6 +21,22 @@ constexpr size_t kMaxContainers = 10'000;  // when there are more, those without
 // Pids are reused: a child must have started while its parent lived.
 bool IsWithin(const model::Process& child, const model::Process& parent) {
   return child.started_ns >= parent.started_ns && child.started_ns <= parent.exited_ns.value_or(INT64_MAX);
+}
+
+bool IsLowerCase(char c) { return c >= 'a' && c <= 'z'; }
+
+// A command of gpusonde that profiles nothing is named with it, "gpusonde analyze": it isn't what IsSelf
+// means, but competes like any program.
+std::string NameOf(const model::Process& process) {
+  constexpr std::array<std::string_view, 3> kProfilers = {"record", "up", "agent"};
+  std::string_view command = process.command;
+  if (process.name != "gpusonde" || !command.contains(' ')) return process.name;
+  command.remove_prefix(command.find(' ') + 1);
+  command = command.substr(0, command.find(' '));
+  if (!std::ranges::all_of(command, IsLowerCase) ||
+      std::ranges::find(kProfilers, command) != kProfilers.end())
+    return process.name;
+  return fmt::format("{} {}", process.name, command);
 }
 
 }  // namespace
@@ -115,7 +133,7 @@ std::set<Id128> Actors::FamilyOf(const Id128& process) const {
 Actor Actors::ActorOf(const Id128& process, const std::set<Id128>& family) const {
   const model::Process* row = Find(process);
   if (row == nullptr) return {.own = family.contains(process)};
-  return {.name = row->name,
+  return {.name = NameOf(*row),
           .cgroup = PlaceOf(row->cgroup),
           .own = family.contains(process),
           .pid = row->pid,

@@ -57,6 +57,22 @@ TEST_F(ActorsTest, EndedProcessesAreDroppedUnlessTheyAreParentsOfLiveOnes) {
   EXPECT_EQ(actors.Find(shell), nullptr);
 }
 
+TEST_F(ActorsTest, OfGpusondesCommandsOnlyThoseThatProfileAreItself) {
+  const auto actor_of = [&](const std::string& command, const std::string& name = "gpusonde") {
+    actors.Ingest({.process = train, .pid = 11, .name = name, .command = command, .started_ns = kSecond});
+    return actors.ActorOf(train, {});
+  };
+  for (const std::string command :
+       {"/usr/bin/gpusonde record -o run.sonde -- python3 train.py", "gpusonde up", "gpusonde",
+        "gpusonde agent --server https://host", "gpusonde --memory-limit-mb 500 up"})
+    EXPECT_TRUE(IsSelf(actor_of(command))) << command;
+  EXPECT_TRUE(IsSelf(actor_of("gpusonde record -- true", "gpusonde-files")));
+  const Actor analyze = actor_of("/usr/bin/gpusonde analyze rank0.json up");
+  EXPECT_FALSE(IsSelf(analyze));
+  EXPECT_EQ(analyze.name, "gpusonde analyze");
+  EXPECT_EQ(actor_of("python3 analyze.py", "python3").name, "python3");
+}
+
 TEST_F(ActorsTest, AContainerIsNamedInsteadOfItsCgroup) {
   const std::string worker(64, 'a'), web(64, 'b'), nameless(64, 'c');
   actors.NameContainer({.container = worker, .name = "worker", .pod = "train-7", .pod_namespace = "ml"});
