@@ -40,7 +40,7 @@ void LogIncident(const diagnose::Report& report) {
     state = ", incident withdrawn, as it was too small or short to tell from chance:";
   else if (report.incident.end_ns.has_value())
     state = ", incident ended:";
-  LogWarn("{}{} {}", report.process_name, state, report.incident.sentence);
+  LogWarn("{} ({}){} {}", report.process_name, report.pid, state, report.incident.sentence);
 }
 
 }  // namespace

@@ -187,7 +187,7 @@ class Diagnose(program.TestCase):
             log += up.stderr.buffer.raw.read() or b""
             time.sleep(0.2)
         up.send_signal(signal.SIGINT)
-        self.assertRegex(log.decode(), "hpc: Steps slowed .*CPU contention .* taken by greedy")
+        self.assertRegex(log.decode(), rf"hpc \({victim.pid}\): Steps slowed .*CPU contention .* taken by greedy")
 
         def named():
             return [one for one in posted if "taken by greedy" in one.get("incident", {}).get("sentence", "")]
