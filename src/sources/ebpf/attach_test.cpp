@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is left of BPF programs of which some could not be attached, and of full lists.
 #include <bpf/bpf.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -40,6 +41,14 @@ TEST(HostSignals, WhatCouldNotAllBeAttachedIsAttachedTheNextTime) {
   EXPECT_EQ(OpenDescriptors(), without_network);
   ASSERT_TRUE(signals->WatchNetwork(true).has_value());
   EXPECT_EQ(OpenDescriptors(), without_network + 3);
+}
+
+// The kernel's types can't be read then, though it has them.
+TEST(Explain, SaysThatTooManyFilesAreOpen) {
+  const DescriptorLimit limit(0);
+  const Error error = Explain(ESRCH, "load a program");
+  EXPECT_THAT(error.message,
+              testing::HasSubstr("load a program: Too many open files; allow more (ulimit -n"));
 }
 
 TEST(AddTarget, SaysThatTheListIsFull) {

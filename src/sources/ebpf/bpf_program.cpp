@@ -30,11 +30,13 @@ int Print(libbpf_print_level level, const char* format, va_list arguments) {
   return 0;
 }
 
-// Whether the kernel's types can be read. Instead of the file a container may have an empty one.
-bool HasBtf() {
+// Why the kernel's types can't be read (errno); 0 if they can. Instead of the file a container may have an
+// empty one.
+int ErrorOfBtf() {
   const Fd file(::open("/sys/kernel/btf/vmlinux", O_RDONLY | O_CLOEXEC));
+  if (!file.valid()) return errno;
   uint16_t magic = 0;
-  return file.valid() && ::read(file.get(), &magic, sizeof magic) == sizeof magic && magic == BTF_MAGIC;
+  return ::read(file.get(), &magic, sizeof magic) == sizeof magic && magic == BTF_MAGIC ? 0 : ENOENT;
 }
 
 // Whether all threads of the process have ended, reaped or not.
@@ -49,11 +51,17 @@ bool HasEnded(int32_t pid) {
 
 Error Explain(int error_number, std::string_view what) {
   Error error = sources::KernelError(error_number, what);
-  if (error.code != ErrorCode::kPermissionDenied && !HasBtf())
+  if (error.code == ErrorCode::kPermissionDenied) return error;
+  const int btf_error = ErrorOfBtf();
+  if (error_number == EMFILE || btf_error == EMFILE) {  // libbpf reports it as other errors, too
+    error = ErrnoError(EMFILE, what);
+    error.message += "; allow more (ulimit -n, LimitNOFILE of the systemd unit)";
+  } else if (btf_error != 0) {
     return {ErrorCode::kUnsupported,
             fmt::format("{}: there is no BTF of this kernel (/sys/kernel/btf/vmlinux); gpusonde needs Linux "
                         "5.15 or newer built with CONFIG_DEBUG_INFO_BTF",
                         what)};
+  }
   return error;
 }
 
