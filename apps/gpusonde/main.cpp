@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fcntl.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -13,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/ignored_signal.h"
 #include "base/result.h"
 #include "base/version.h"
 #include "command.h"
@@ -33,6 +35,12 @@ namespace {
       static_cast<void>(::open("/dev/null", (fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) | O_CLOEXEC));
 }
 
+// A write beyond the limit on the size of files (ulimit -f) fails then, with a message. Not ignored, which
+// programs that are started would inherit.
+void SurviveFileSizeLimit() {
+  if (!IsIgnored(SIGXFSZ)) ::signal(SIGXFSZ, [](int) {});
+}
+
 int WrongUsage(const std::string& message) {
   std::fputs(message.c_str(), stderr);
   return kExitUsage;
@@ -48,6 +56,7 @@ void AddCommands(CLI::App& app, std::string_view first_word, int& exit_status) {
 }
 
 int Main(int argc, char** argv) {
+  SurviveFileSizeLimit();
   CLI::App app("GPU performance observability, from one process to a planet of GPUs.", "gpusonde");
   app.set_version_flag("--version", std::string(kVersion), "Show the version");
   app.set_help_flag("-h,--help", "Show this help");

@@ -4,6 +4,8 @@
 import errno
 import os
 import pathlib
+import resource
+import signal
 import subprocess
 import time
 import unittest
@@ -109,6 +111,17 @@ class Record(Faults):
         self.assertFalse(self.spool().exists())
         disk.make_room()
         self.assertEqual(self.record("true").returncode, 0)
+
+    def test_a_limit_on_the_size_of_files_is_an_error_like_a_full_disk(self):
+        def limit():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (10 << 10, resource.RLIM_INFINITY))
+
+        done = self.record(HOTPATHS, "--seconds", "1", preexec_fn=limit)
+        self.assertEqual(done.returncode, 125, done.stderr)
+        self.assertIn("File too large", done.stderr)
+        # What is recorded has the limit as it would have without us.
+        done = self.record("sh", "-c", "kill -XFSZ $$")
+        self.assertEqual(done.returncode, 128 + signal.SIGXFSZ, done.stderr)
 
     def test_a_recording_that_does_not_fit_stays_in_its_spool(self):
         disk = program.SmallDisk(self, self.folder / "disk", 16)
