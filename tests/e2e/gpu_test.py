@@ -183,6 +183,14 @@ class Gpu(program.TestCase):
         self.assertIn("CUDA_INJECTION64_PATH is set to", done.stderr)
         self.assertEqual(self.value("SELECT count(*) FROM kernels"), 0)
 
+    def test_a_program_whose_environment_was_cleared_is_named(self):
+        done = self.record_gpu("env", "-u", "CUDA_INJECTION64_PATH", sys.executable, LAUNCHES, "1")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.value("SELECT count(*) FROM kernels"), 0)
+        self.assertRegex(" ".join(done.stderr.split()),
+                         r"process \d+ \(python\S*\) loaded CUDA without gpusonde's library\. If it used a GPU, that isn't recorded")
+        self.assertNotIn("without gpusonde's library", self.record_gpu(sys.executable, LAUNCHES, "1").stderr)
+
 
 class WithoutPrivileges(program.TestCase):
     """Other users may not be able to read the tree, so the program is copied as if installed."""

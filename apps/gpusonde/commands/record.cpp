@@ -24,6 +24,7 @@
 #include "base/fd.h"
 #include "base/heap.h"
 #include "base/ignored_signal.h"
+#include "base/printable.h"
 #include "base/shell_word.h"
 #include "command.h"
 #include "exporters/summary.h"
@@ -151,6 +152,27 @@ Status PrintSummary(store::Store& store, const std::string& path, int64_t uncoun
   return {};
 }
 
+// Says which program loaded CUDA without the library that the recorder gives to all that it starts: otherwise
+// the summary of a GPU job has no word about its GPU.
+Status WarnUnprofiledPrograms(store::Store& store) {
+  return store::ForEachRow(
+      store.Query("WITH loaded AS (SELECT process, name FROM mappings JOIN binaries USING (binary_id)) "
+                  "SELECT pid, name FROM processes "
+                  "WHERE process IN (SELECT process FROM loaded WHERE name LIKE 'libcuda.so%') AND "
+                  "process NOT IN (SELECT process FROM loaded WHERE name = 'libgpusonde-inject.so') "
+                  "ORDER BY started_ns, pid LIMIT 1"),
+      [](const store::Rows& row) {
+        PrintNotice(
+            "record",
+            fmt::format(
+                "process {} ({}) loaded CUDA without gpusonde's library. If it used a GPU, that isn't "
+                "recorded, because its environment lacked CUDA_INJECTION64_PATH={}: `sudo`, `env -i` "
+                "and some job launchers clear it; start `gpusonde record` behind them",
+                row.Int64(0), Printable(row.Text(1)),
+                cupti::FindInjectLibrary().value_or("…/libgpusonde-inject.so")));
+      });
+}
+
 // Turns the spool into the recording. On failure the spool stays and the error says how to continue from it.
 Status FinishRecording(const RecordOptions& options, int64_t uncounted_rows) {
   const auto store = store::WriteAndReadRecording(options.spool_folder(), options.output);
@@ -166,7 +188,8 @@ Status FinishRecording(const RecordOptions& options, int64_t uncounted_rows) {
   if (failed)
     PrintNotice("record",
                 fmt::format("{} could not be removed: {}", options.spool_folder(), failed.message()));
-  return PrintSummary(**store, options.output, uncounted_rows);
+  TRY(PrintSummary(**store, options.output, uncounted_rows));
+  return options.pid == 0 ? WarnUnprofiledPrograms(**store) : Status();
 }
 
 // Locks the spool so that no other process writes to it meanwhile.
