@@ -13,10 +13,12 @@ using model::Metric;
 
 // The kernel spreads waits over a limited number of buckets; a longer value is spread here, over a minute at
 // most.
-constexpr int kMaxBuckets = 6000;
+constexpr int64_t kMaxBuckets = 6000;
 // One row holds one polling round; rows with more values, or values of longer times, are malformed.
 constexpr size_t kMaxValues = 100'000;
 constexpr int64_t kMaxBucketNs = 60 * kNanosPerSecond;
+// And so are those that begin further from the epoch: sums of times stay within 64 bits.
+constexpr int64_t kMaxStartNs = int64_t{1} << 61;
 
 // A thread in these states is at work, or would be.
 constexpr std::array kActiveStates = {ThreadState::kRunning, ThreadState::kRunQueue, ThreadState::kBlockedIo,
@@ -41,34 +43,49 @@ void ForEachSum(const Series& series, const TimeRange& range, Visit visit) {
 void HostTimeline::Ingest(const model::Signal& signal) {
   const std::optional<Metric> metric = model::FindMetric(signal.metric);
   if (!metric.has_value() || signal.bucket_ns <= 0 || signal.bucket_ns > kMaxBucketNs ||
-      signal.values.size() > kMaxValues)
+      signal.values.size() > kMaxValues || signal.start_ns > kMaxStartNs || signal.start_ns < -kMaxStartNs)
     return;
-  const std::optional<ThreadState> state = ThreadStateOf(*metric);
-  int64_t start_ns = signal.start_ns;
-  for (const int64_t value : signal.values) {
-    if (value > 0 && state.has_value() && signal.tid.has_value() && signal.process.has_value()) {
-      AddToThread(threads_[*signal.process][*signal.tid], signal, *state, start_ns,
-                  static_cast<double>(value));
-      if (state == ThreadState::kStopped) ever_stopped_[*signal.process].insert(*signal.tid);
-    } else if (!signal.tid.has_value()) {
-      Sum& sum = sums_[{*metric, signal.process}][start_ns];
-      sum.length_ns = signal.bucket_ns;
-      sum.value += static_cast<double>(value);
-    }
-    start_ns += signal.bucket_ns;
+  const bool has_values = std::ranges::any_of(signal.values, [](int64_t value) { return value > 0; });
+  if (!has_values && signal.tid.has_value()) return;
+  if (const std::optional<ThreadState> state = ThreadStateOf(*metric);
+      state.has_value() && signal.tid.has_value() && signal.process.has_value()) {
+    AddToThread(threads_[*signal.process][*signal.tid], signal, *state);
+    if (state == ThreadState::kStopped) ever_stopped_[*signal.process].insert(*signal.tid);
+  } else if (!signal.tid.has_value()) {
+    AddToSums(signal, *metric);
   }
 }
 
-void HostTimeline::AddToThread(Buckets& buckets, const model::Signal& signal, ThreadState state,
-                               int64_t start_ns, double value) {
+void HostTimeline::AddToThread(BucketRuns& buckets, const model::Signal& signal, ThreadState state) {
   const Id128 other = signal.other.value_or(Id128{});
-  const auto bucket = static_cast<double>(signal.bucket_ns);
-  for (int i = 0; value > 0 && i < kMaxBuckets; ++i, start_ns -= signal.bucket_ns) {
-    const double here = std::min(value, bucket);
-    value -= here;
-    Cell& cell = buckets[start_ns];
-    cell.length_ns = signal.bucket_ns;
-    cell.time.Add(state, here, other);
+  const int64_t length_ns = signal.bucket_ns;
+  const auto add = [&](int64_t start_ns, int64_t count, int64_t ns) {
+    buckets.Add(start_ns, length_ns, count, state, static_cast<double>(ns), other);
+  };
+  const std::vector<int64_t>& values = signal.values;
+  for (size_t i = 0, equal = 1; i < values.size(); i += equal) {
+    equal = 1;
+    const int64_t value = values[i];
+    const int64_t start_ns = signal.start_ns + static_cast<int64_t>(i) * length_ns;
+    if (value > length_ns) {
+      // It ends with its bucket; those before it are full, but for the first.
+      const int64_t full = std::min(value / length_ns, kMaxBuckets);
+      add(start_ns - (full - 1) * length_ns, full, length_ns);
+      if (value % length_ns > 0 && full < kMaxBuckets) add(start_ns - full * length_ns, 1, value % length_ns);
+    } else if (value > 0) {
+      while (i + equal < values.size() && values[i + equal] == value) ++equal;
+      add(start_ns, static_cast<int64_t>(equal), value);
+    }
+  }
+}
+
+void HostTimeline::AddToSums(const model::Signal& signal, Metric metric) {
+  int64_t start_ns = signal.start_ns;
+  for (const int64_t value : signal.values) {
+    Sum& sum = sums_[{metric, signal.process}][start_ns];
+    sum.length_ns = signal.bucket_ns;
+    sum.value += static_cast<double>(value);
+    start_ns += signal.bucket_ns;
   }
 }
 
@@ -78,7 +95,7 @@ void HostTimeline::Ingest(const model::MetricValue& reading) {
   readings_[{*metric, *reading.device}].emplace(reading.time_ns, Reading{reading.process, reading.value});
 }
 
-const HostTimeline::Buckets* HostTimeline::BucketsOf(const Id128& process, int32_t tid) const {
+const BucketRuns* HostTimeline::BucketsOf(const Id128& process, int32_t tid) const {
   const auto threads = threads_.find(process);
   if (threads == threads_.end()) return nullptr;
   const auto thread = threads->second.find(tid);
@@ -131,22 +148,20 @@ ThreadTime HostTimeline::LongestStopped(const Id128& process, const TimeRange& r
 }
 
 std::optional<int64_t> HostTimeline::KnownSince(const Id128& process, int32_t tid) const {
-  const Buckets* buckets = BucketsOf(process, tid);
-  return buckets == nullptr || buckets->empty() ? std::nullopt : std::optional(buckets->begin()->first);
+  const BucketRuns* buckets = BucketsOf(process, tid);
+  return buckets == nullptr || buckets->empty() ? std::nullopt : std::optional(buckets->first_ns());
 }
 
 int64_t HostTimeline::KnownUntil(const Id128& process, int32_t tid) const {
-  const Buckets* buckets = BucketsOf(process, tid);
-  return buckets == nullptr || buckets->empty() ? 0 : buckets->rbegin()->first;
+  const BucketRuns* buckets = BucketsOf(process, tid);
+  return buckets == nullptr || buckets->empty() ? 0 : buckets->last_ns();
 }
 
 double HostTimeline::RunningOf(const Id128& process, const TimeRange& range) const {
   double ns = 0;
   const auto threads = threads_.find(process);
   if (threads == threads_.end()) return ns;
-  for (const auto& [tid, buckets] : threads->second)
-    for (auto at = buckets.lower_bound(range.from_ns); at != buckets.end() && at->first < range.to_ns; ++at)
-      ns += at->second.time[ThreadState::kRunning];
+  for (const auto& [tid, buckets] : threads->second) ns += buckets.SumOf(ThreadState::kRunning, range);
   return ns;
 }
 
@@ -256,7 +271,7 @@ std::vector<int64_t> HostTimeline::XidsOf(const Id128& device, const TimeRange& 
 
 void HostTimeline::ForgetBefore(int64_t time_ns) {
   for (auto& [process, threads] : threads_) {
-    for (auto& [tid, buckets] : threads) buckets.erase(buckets.begin(), buckets.lower_bound(time_ns));
+    for (auto& [tid, buckets] : threads) buckets.ForgetBefore(time_ns);
     std::erase_if(threads, [](const auto& thread) { return thread.second.empty(); });
   }
   std::erase_if(threads_, [](const auto& process) { return process.second.empty(); });

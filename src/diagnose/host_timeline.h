@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -11,6 +10,7 @@
 
 #include "base/id128.h"
 #include "base/time_range.h"
+#include "diagnose/bucket_runs.h"
 #include "diagnose/thread_time.h"
 #include "model/metric_catalogue.h"
 #include "model/tables/metrics.h"
@@ -95,27 +95,22 @@ class HostTimeline {
   void ForgetBefore(int64_t time_ns);
 
  private:
-  struct Cell {
-    int64_t length_ns = 0;
-    ThreadTime time;
-  };
   struct Sum {
     int64_t length_ns = 0;
     double value = 0;
   };
-  using Buckets = std::map<int64_t, Cell>;  // by start
-  using Series = std::map<int64_t, Sum>;    // by start
+  using Series = std::map<int64_t, Sum>;  // by start
   using ReadingKey = std::pair<model::Metric, Id128>;
   struct Reading {
     std::optional<Id128> process;  // nullopt: of the device itself
     double value = 0;
   };
 
-  const Buckets* BucketsOf(const Id128& process, int32_t tid) const;  // null: none are kept
-  static void AddToThread(Buckets& buckets, const model::Signal& signal, ThreadState state, int64_t start_ns,
-                          double value);
+  const BucketRuns* BucketsOf(const Id128& process, int32_t tid) const;  // null: none are kept
+  static void AddToThread(BucketRuns& buckets, const model::Signal& signal, ThreadState state);
+  void AddToSums(const model::Signal& signal, model::Metric metric);
 
-  std::map<Id128, std::map<int32_t, Buckets>> threads_;
+  std::map<Id128, std::map<int32_t, BucketRuns>> threads_;
   std::map<Id128, std::set<int32_t>> ever_stopped_;  // threads
   std::map<std::pair<model::Metric, std::optional<Id128>>, Series> sums_;
   std::map<ReadingKey, std::multimap<int64_t, Reading>> readings_;  // by time
@@ -124,15 +119,7 @@ class HostTimeline {
 template <class Visit>
 void HostTimeline::ForEachBucket(const Id128& process, int32_t tid, const TimeRange& range,
                                  Visit visit) const {
-  const Buckets* buckets = BucketsOf(process, tid);
-  if (buckets == nullptr) return;
-  auto at = buckets->upper_bound(range.from_ns);
-  if (at != buckets->begin()) --at;
-  for (; at != buckets->end() && at->first < range.to_ns; ++at) {
-    const TimeRange bucket{at->first, at->first + at->second.length_ns};
-    const TimeRange part{std::max(bucket.from_ns, range.from_ns), std::min(bucket.to_ns, range.to_ns)};
-    if (part.from_ns < part.to_ns) visit(at->second.time, bucket, part);
-  }
+  if (const BucketRuns* buckets = BucketsOf(process, tid); buckets != nullptr) buckets->ForEach(range, visit);
 }
 
 template <class Visit>
