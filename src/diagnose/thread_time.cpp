@@ -43,13 +43,24 @@ double ThreadTime::total() const {
 }
 
 double ThreadTime::By(ThreadState state, const Id128& other) const {
-  const auto found = by_other_.find({state, other});
-  return found == by_other_.end() ? 0 : found->second;
+  for (const auto& [id, ns] : By(state))
+    if (id == other) return ns;
+  return 0;
 }
 
 void ThreadTime::Add(ThreadState state, double ns, const Id128& other) {
   states_[state] += ns;
-  if (kStateInfo[static_cast<size_t>(state)].has_other) by_other_[{state, other}] += ns;
+  if (kStateInfo[static_cast<size_t>(state)].has_other) AddByOther(state, ns, other);
+}
+
+void ThreadTime::AddByOther(ThreadState state, double ns, const Id128& other) {
+  const std::pair key(state, other);
+  const auto at = std::ranges::lower_bound(
+      by_other_, key, {}, [](const ByOther& entry) { return std::pair(entry.state, entry.other); });
+  if (at != by_other_.end() && at->state == state && at->other == other)
+    at->ns += ns;
+  else
+    by_other_.insert(at, {.state = state, .other = other, .ns = ns});
 }
 
 void ThreadTime::Add(const ThreadTime& other, double factor) {
@@ -60,7 +71,8 @@ void ThreadTime::Add(const ThreadTime& other, double factor) {
 
 void ThreadTime::Add(const ThreadTime& other, const TimeBy<ThreadState, kThreadStates>& factors) {
   for (size_t i = 0; i < kThreadStates; ++i) states_.ns[i] += factors.ns[i] * other.states_.ns[i];
-  for (const auto& [key, ns] : other.by_other_) by_other_[key] += factors[key.first] * ns;
+  for (const ByOther& entry : other.by_other_)
+    AddByOther(entry.state, factors[entry.state] * entry.ns, entry.other);
 }
 
 }  // namespace gpusonde::diagnose

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <ranges>
 #include <utility>
+#include <vector>
 
 #include "base/id128.h"
 #include "diagnose/time_by.h"
@@ -55,10 +56,10 @@ class ThreadTime {
   double total() const;
   // Calls for each other process that is responsible for time in a state: pairs of its id and that time.
   auto By(ThreadState state) const {
-    return std::ranges::subrange(by_other_.lower_bound({state, Id128{}}), by_other_.end()) |
-           std::views::take_while([state](const auto& entry) { return entry.first.first == state; }) |
-           std::views::transform(
-               [](const auto& entry) { return std::pair(entry.first.second, entry.second); });
+    return std::ranges::subrange(std::ranges::lower_bound(by_other_, state, {}, &ByOther::state),
+                                 by_other_.end()) |
+           std::views::take_while([state](const ByOther& entry) { return entry.state == state; }) |
+           std::views::transform([](const ByOther& entry) { return std::pair(entry.other, entry.ns); });
   }
   // The time in a state for which this process is responsible.
   double By(ThreadState state, const Id128& other) const;
@@ -70,9 +71,17 @@ class ThreadTime {
   void Add(const ThreadTime& other, const TimeBy<ThreadState, kThreadStates>& factors);
 
  private:
+  struct ByOther {
+    ThreadState state;
+    Id128 other;
+    double ns;
+  };
+
+  void AddByOther(ThreadState state, double ns, const Id128& other);
+
   TimeBy<ThreadState, kThreadStates> states_;
-  // One map, since most intervals have few entries.
-  std::map<std::pair<ThreadState, Id128>, double> by_other_;
+  // Sorted by state and other. Most intervals have one or none, and many intervals are stored.
+  std::vector<ByOther> by_other_;
 };
 
 }  // namespace gpusonde::diagnose
