@@ -102,6 +102,10 @@ struct IncidentTable {
     Tuned<int64_t> last_phase_ns{60 * kNanosPerSecond, "ns",
                                  "what a program does between its last step and its end takes less"};
     Tuned<double> notable_slowdown{1.1, "ratio", "with less and no likely cause it is mostly chance"};
+    Tuned<double> ended_slowdown{
+        1.05, "ratio",
+        "withdrawn if it ended with less: of 1,372 incidents in the kept trials 15, four of them false "
+        "alarms, and none with a right cause"};
     Tuned<int64_t> small_ns{
         3 * kNanosPerSecond, "ns",
         "how long a small one must have lasted: it was found for being high for a second"};

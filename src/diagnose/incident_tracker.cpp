@@ -38,6 +38,7 @@ double LostNs(const model::Incident& incident, const Situation& situation, int64
 bool IsNotable(const model::Incident& incident, const Situation& situation, int64_t now_ns) {
   const auto& table = kIncidentTable.report;
   if (IsLastPhase(incident, situation)) return false;
+  if (incident.end_ns.has_value() && situation.slowdown < table.ended_slowdown) return false;
   const int64_t lasted_ns = LastedNs(incident, now_ns);
   const double lost_ns = LostNs(incident, situation, now_ns);
   const auto cost = [&](double least_ns) { return !incident.end_ns.has_value() || lost_ns >= least_ns; };

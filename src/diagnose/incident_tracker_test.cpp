@@ -201,6 +201,13 @@ TEST_F(IncidentTrackerTest, AnIncidentThatIsSmallAtItsEndIsWithdrawn) {
   EXPECT_FALSE(explain(State::kThrottled, 1.25, 624 * kMs, false));
   EXPECT_FALSE(explain(State::kThrottled, 1.25, 624 * kMs, true));
   EXPECT_TRUE(incident().withdrawn) << "its cause is likely, but hardly anything is lost";
+
+  for (const double slowdown : {1.04, 1.06}) {
+    tracker.Begin(kFirstSlow, kFirstSlow, "");
+    explain(State::kThrottled, 1.25, 4 * kNanosPerSecond, false);
+    explain(State::kThrottled, slowdown, 20 * kNanosPerSecond, true);
+    EXPECT_EQ(incident().withdrawn, slowdown < 1.05) << "likely, and it lasted: " << slowdown;
+  }
 }
 
 TEST_F(IncidentTrackerTest, TheReportNamesTheProcessAndItsEvidenceBelongsToTheIncident) {
