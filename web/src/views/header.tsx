@@ -2,7 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { DeviceUse, HostUse, Overview, Process } from "../api/types";
-import { formatDuration, formatRange, formatRangeUtc, formatShare, lowerBound, formatTime, formatUtc } from "../format";
+import { formatDuration, formatRange, formatRangeUtc, formatShare, formatTime, formatUtc, lowerBound } from "../format";
 import { printable } from "../printable";
 import type { ThemeChoice } from "../state/theme";
 import type { Navigation } from "../state/use-view";
