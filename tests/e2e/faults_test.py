@@ -120,6 +120,7 @@ class Record(Faults):
         self.assertEqual(done.returncode, 125, done.stderr)
         self.assertIn("File too large", done.stderr)
         # What is recorded has the limit as it would have without us.
+        self.recording = self.folder / "other.sonde"
         done = self.record("sh", "-c", "kill -XFSZ $$")
         self.assertEqual(done.returncode, 128 + signal.SIGXFSZ, done.stderr)
 

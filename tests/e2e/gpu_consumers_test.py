@@ -77,7 +77,7 @@ class Consumers(consumers.ConsumersTestCase):
 
     def test_one_of_three_leaves(self):
         up = self.start_up()
-        launches = self.launches(60)
+        launches = self.launches(120)  # after 60 it had ended before `leaving` on a busy machine
         self.await_kernels(launches, 10 * KERNELS_A_ROUND)
         leaving = self.start_record("leaving.sonde", "-p", launches.pid, "--duration", "2")
         staying = self.start_record("staying.sonde", "-p", launches.pid)
@@ -86,7 +86,7 @@ class Consumers(consumers.ConsumersTestCase):
         self.end(staying)
         time.sleep(1.5)
         self.stop(up)
-        self.assert_identified(self.day(), 60 * KERNELS_A_ROUND)
+        self.assert_identified(self.day(), 120 * KERNELS_A_ROUND)
         left, stayed = self.assert_identified(leaving.recording), self.assert_identified(staying.recording)
         self.assertLess(left, stayed)
 
