@@ -45,15 +45,15 @@ void HostTimeline::Ingest(const model::Signal& signal) {
   if (!metric.has_value() || signal.bucket_ns <= 0 || signal.bucket_ns > kMaxBucketNs ||
       signal.values.size() > kMaxValues || signal.start_ns > kMaxStartNs || signal.start_ns < -kMaxStartNs)
     return;
-  const bool has_values = std::ranges::any_of(signal.values, [](int64_t value) { return value > 0; });
-  if (!has_values && signal.tid.has_value()) return;
-  if (const std::optional<ThreadState> state = ThreadStateOf(*metric);
-      state.has_value() && signal.tid.has_value() && signal.process.has_value()) {
-    AddToThread(threads_[*signal.process][*signal.tid], signal, *state);
-    if (state == ThreadState::kStopped) ever_stopped_[*signal.process].insert(*signal.tid);
-  } else if (!signal.tid.has_value()) {
+  if (!signal.tid.has_value()) {
     AddToSums(signal, *metric);
+    return;
   }
+  const std::optional<ThreadState> state = ThreadStateOf(*metric);
+  const bool has_time = std::ranges::any_of(signal.values, [](int64_t value) { return value > 0; });
+  if (!state.has_value() || !signal.process.has_value() || !has_time) return;
+  AddToThread(threads_[*signal.process][*signal.tid], signal, *state);
+  if (state == ThreadState::kStopped) ever_stopped_[*signal.process].insert(*signal.tid);
 }
 
 void HostTimeline::AddToThread(BucketRuns& buckets, const model::Signal& signal, ThreadState state) {

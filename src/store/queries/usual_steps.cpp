@@ -12,6 +12,7 @@
 #include "store/sql/time_range.h"
 
 namespace gpusonde::store {
+
 Result<SelectedSteps> ReadUsualSteps(Store& store, const model::Selection& selection) {
   ASSIGN_OR_RETURN(const TimeRange range, ReadTimeRange(store, selection));
   SqlPart counting{
