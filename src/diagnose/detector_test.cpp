@@ -27,6 +27,12 @@ class DetectorTest : public testing::Test {
     now_ns_ += std::llround(length_ns);
     return detector_.Ingest({type, start_ns, now_ns_});
   }
+  // Whether a step has this verdict within a second; it is the last one then.
+  bool StepUntil(Detector::Verdict verdict, double mean_ms) {
+    for (const int64_t until_ns = now_ns_ + kNanosPerSecond; now_ns_ < until_ns;)
+      if (Step(mean_ms, 0.05) == verdict) return true;
+    return false;
+  }
   // Returns how many of the steps were within an incident.
   int Slow(int steps, double mean_ms, double spread = 0.05) {
     int slow = 0;
@@ -287,10 +293,7 @@ TEST_F(DetectorTest, ALargeSlowdownAfterASmallOneIsAnotherIncident) {
   Slow(120, 24);
   ASSERT_TRUE(detector_.open());
   const int64_t large_ns = now_ns_;
-  bool is_large = false;
-  while (!is_large && now_ns_ < large_ns + kNanosPerSecond)
-    is_large = Step(60, 0.05) == Detector::Verdict::kLarge;
-  EXPECT_TRUE(is_large);
+  EXPECT_TRUE(StepUntil(Detector::Verdict::kLarge, 60));
   EXPECT_LE(now_ns_, large_ns + 300 * kMs) << "as soon as any";
   EXPECT_EQ(detector_.worse_since_ns(), large_ns);
 }
@@ -300,10 +303,7 @@ TEST_F(DetectorTest, ALargeSlowdownJustAfterASmallOneMayBeItsOnset) {
   Slow(40, 24);
   ASSERT_TRUE(detector_.open());
   const int64_t large_ns = now_ns_;
-  bool is_late = false;
-  while (!is_late && now_ns_ < large_ns + kNanosPerSecond)
-    is_late = Step(60, 0.05) == Detector::Verdict::kLateOnset;
-  ASSERT_TRUE(is_late);
+  ASSERT_TRUE(StepUntil(Detector::Verdict::kLateOnset, 60));
   EXPECT_LE(now_ns_, large_ns + 300 * kMs);
   EXPECT_EQ(detector_.worse_since_ns(), large_ns);
   detector_.MoveOnset(large_ns);
